@@ -301,14 +301,14 @@ async def test_a_question_is_answered(room: Room) -> None:
 
 
 async def test_a_restart_in_the_middle_changes_nothing(room: Room, product: Product) -> None:
-    await room.says("ana", "use make what=door")
+    await room.says("ana", "use make what=transport")
     card = await room.shows("Approve?")
     await product.stop()
     await product.start()
     await room.presses("ana", card, "Approve")
-    await room.shows("Approved by Ana", "made door")
-    await room.shows("Results: made door")
-    assert product.shop.done.count("make door 1") == 1
+    await room.shows("Approved by Ana", "made transport")
+    await room.shows("Results: made transport")
+    assert product.shop.done.count("make transport 1") == 1
     assert len(room.lines) == len({line["key"] for line in room.lines})
 
 

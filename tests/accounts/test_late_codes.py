@@ -11,7 +11,7 @@ from bot.records.threads import ThreadRow
 from bot.turns.messages import Introductions, in_lines
 from tests.accounts.stage import ANA, BEN, HERE, Stage
 from tests.bot.conftest import until
-from tests.bot.test_talk_among_people import Introducing
+from tests.bot.test_people_among_themselves import Introducing
 
 
 async def shown(stage: Stage) -> ShowCode:

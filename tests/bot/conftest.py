@@ -18,11 +18,11 @@ from bot.platform import Reference
 from bot.records import threads
 from bot.records.database import Database, sqlite_database
 from graph.state import Silent
-from tests.bot.counter import HERE, THREAD, Counter
+from tests.bot.services_stage import HERE, THREAD, Stage
 from tests.support.empty_database import empty_database
 
 if TYPE_CHECKING:
-    from tests.bot.desks import Desks
+    from tests.bot.routing import Routing
 
 BEGINNING = 1_795_000_000.0
 """Seconds since the epoch: some day in 2026."""
@@ -177,21 +177,21 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def counter(
+async def stage(
     database: Database, clock: SetClock, new_id: NewId, platforms: Mapping[str, RecordingPlatform]
-) -> AsyncIterator[Counter]:
+) -> AsyncIterator[Stage]:
     outbox = Outbox(database, clock, platforms, pause=lambda *_: 0.0)
     async with database.writing() as tx:
         await threads.ensure(tx, THREAD, HERE, "hello", clock())
-    yield Counter(database, outbox, clock, new_id)
+    yield Stage(database, outbox, clock, new_id)
     await outbox.stop(1.0)
 
 
 @pytest.fixture
-async def desks(database: Database, clock: SetClock, new_id: NewId) -> AsyncIterator[Desks]:
+async def routing(database: Database, clock: SetClock, new_id: NewId) -> AsyncIterator[Routing]:
     """The services between two platforms."""
-    from tests.bot.desks import Desks  # which imports this module
+    from tests.bot.routing import Routing  # which imports this module
 
-    made = Desks(database, clock, new_id)
+    made = Routing(database, clock, new_id)
     yield made
     await made.outbox.stop(1.0)

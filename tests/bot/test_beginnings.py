@@ -9,7 +9,7 @@ from bot.records import deliveries
 from bot.sessions import QUIET_SECONDS, current_thread
 from bot.turns.messages import ASKED, QUIET
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
-from tests.bot.counter import ANA, BEN, Counter
+from tests.bot.services_stage import ANA, BEN, Stage
 from tests.bot.stubs import FragileAgent, make_turn_handler
 
 ROOM = place("chat:room", has_threads=False)
@@ -18,18 +18,18 @@ ROOM = place("chat:room", has_threads=False)
 class Room:
     """A chat without threads, and what the bot says there."""
 
-    def __init__(self, counter: Counter, platform: RecordingPlatform) -> None:
-        self.counter, self.platform = counter, platform
+    def __init__(self, stage: Stage, platform: RecordingPlatform) -> None:
+        self.stage, self.platform = stage, platform
         self.agent = FragileAgent()
         self._handler = make_turn_handler(
-            counter.database, counter.outbox, counter.clock, counter.parts, self.agent, counter.engine
+            stage.database, stage.outbox, stage.clock, stage.parts, self.agent, stage.engine
         )
 
     async def hears(self, key: str, text: str, session: int) -> None:
         """A message comes in and is handled."""
-        await self.counter.services.inbox.accept(Message(key, ROOM, ANA, text, self.counter.clock()))
-        async with self.counter.database.writing() as tx:
-            delivery = await deliveries.head(tx, f"chat:room#{session}", self.counter.clock())
+        await self.stage.services.inbox.accept(Message(key, ROOM, ANA, text, self.stage.clock()))
+        async with self.stage.database.writing() as tx:
+            delivery = await deliveries.head(tx, f"chat:room#{session}", self.stage.clock())
         assert delivery is not None
         await self._handler.handle(delivery)
 
@@ -41,8 +41,8 @@ class Room:
 
 
 @pytest.fixture
-def room(counter: Counter, platform: RecordingPlatform) -> Room:
-    return Room(counter, platform)
+def room(stage: Stage, platform: RecordingPlatform) -> Room:
+    return Room(stage, platform)
 
 
 async def test_the_first_conversation_needs_no_announcement(room: Room) -> None:
@@ -79,7 +79,7 @@ async def test_a_message_that_is_handled_again_announces_once(room: Room, clock:
 
 async def test_people_who_speak_of_something_new_among_themselves_begin_nothing(room: Room) -> None:
     await room.hears("m1", "hello", 1)
-    counter = room.counter
-    assert not await counter.services.inbox.accept(Message("m2", ROOM, BEN, "new", counter.clock(), addressed=False))
-    async with counter.database.reading() as tx:
+    stage = room.stage
+    assert not await stage.services.inbox.accept(Message("m2", ROOM, BEN, "new", stage.clock(), addressed=False))
+    async with stage.database.reading() as tx:
         assert await current_thread(tx, ROOM, BEN.person_id) == "chat:room#1"

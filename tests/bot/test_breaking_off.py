@@ -11,49 +11,49 @@ import sqlalchemy as sa
 from bot.records.deliveries import Delivery
 from bot.records.tables import approvals, deliveries, grants, posts, votes
 from policies.approvers import DURATIONS
-from tests.bot.desks import ANA, BEN, CARA, CHLOE, FAR, THREAD, Desks
+from tests.bot.routing import ANA, BEN, CARA, CHLOE, FAR, THREAD, Routing
 
 KEPT = (approvals, votes, grants, deliveries, posts)
 
-Act = Callable[[Desks, str], Awaitable[Any]]
+Act = Callable[[Routing, str], Awaitable[Any]]
 
 
 class BrokenOffError(Exception):
     """The process is no more."""
 
 
-async def ring(desks: Desks, approval_id: str, bell: str) -> None:
-    async with desks.database.writing() as tx:
+async def ring(routing: Routing, approval_id: str, bell: str) -> None:
+    async with routing.database.writing() as tx:
         timer = Delivery(f"{bell}:{approval_id}", THREAD, "timer", {"approval": approval_id}, False, 0.0, 0.0)
-        await desks.parts.requests.on_timer(tx, timer)
+        await routing.parts.requests.on_timer(tx, timer)
 
 
 ACTS: Mapping[str, Act] = {
-    "approve": lambda desks, it: desks.click(BEN, it),
-    "approve always": lambda desks, it: desks.click(BEN, it, always_for=DURATIONS["1 h"]),
-    "reject": lambda desks, it: desks.click(BEN, it, "reject", reason="no"),
-    "edit": lambda desks, it: desks.edit(CHLOE, it, {"what": "chair"}),
-    "withdraw": lambda desks, it: desks.services.approvals.withdraw_request("k", it, ANA),
-    "hand over": lambda desks, it: desks.hand(BEN, it, CHLOE),
-    "expire": lambda desks, it: ring(desks, it, "expire"),
-    "remind": lambda desks, it: ring(desks, it, "remind"),
-    "escalate": lambda desks, it: ring(desks, it, "escalate"),
-    "ask": lambda desks, it: desks.ask(FAR, call_id="another", remind_after=5.0),
+    "approve": lambda routing, it: routing.click(BEN, it),
+    "approve always": lambda routing, it: routing.click(BEN, it, always_for=DURATIONS["1 h"]),
+    "reject": lambda routing, it: routing.click(BEN, it, "reject", reason="no"),
+    "edit": lambda routing, it: routing.edit(CHLOE, it, {"what": "chair"}),
+    "withdraw": lambda routing, it: routing.services.approvals.withdraw_request("k", it, ANA),
+    "hand over": lambda routing, it: routing.hand(BEN, it, CHLOE),
+    "expire": lambda routing, it: ring(routing, it, "expire"),
+    "remind": lambda routing, it: ring(routing, it, "remind"),
+    "escalate": lambda routing, it: ring(routing, it, "escalate"),
+    "ask": lambda routing, it: routing.ask(FAR, call_id="another", remind_after=5.0),
 }
 
 
-async def kept(desks: Desks) -> list[list[Any]]:
+async def kept(routing: Routing) -> list[list[Any]]:
     """All that is recorded, except how far it has been shown."""
-    async with desks.database.reading() as tx:
+    async with routing.database.reading() as tx:
         columns = [[c for c in table.columns if c.name not in {"sent_revision", "reference"}] for table in KEPT]
         return [[tuple(row) for row in await tx.all(sa.select(*each).order_by(each[0]))] for each in columns]
 
 
 @pytest.mark.parametrize("what", ACTS)
-async def test_it_is_done_whole_or_not_at_all(desks: Desks, what: str) -> None:
-    approval_id = await desks.ask(escalate_after=10.0, escalate_to=(CARA.person_id,))
-    await desks.outbox.stop(5.0)  # nothing is shown any more, so that only the act itself writes
-    before = await kept(desks)
+async def test_it_is_done_whole_or_not_at_all(routing: Routing, what: str) -> None:
+    approval_id = await routing.ask(escalate_after=10.0, escalate_to=(CARA.person_id,))
+    await routing.outbox.stop(5.0)  # nothing is shown any more, so that only the act itself writes
+    before = await kept(routing)
     left = -1
 
     def break_off(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
@@ -63,15 +63,15 @@ async def test_it_is_done_whole_or_not_at_all(desks: Desks, what: str) -> None:
             if left == 0:
                 raise BrokenOffError
 
-    async with desks.database.writing() as tx:
+    async with routing.database.writing() as tx:
         sa.event.listen(tx.connection, "before_cursor_execute", break_off)
     for statement in range(1, 50):
         left = statement
         try:
-            await ACTS[what](desks, approval_id)
+            await ACTS[what](routing, approval_id)
         except BrokenOffError:
-            assert await kept(desks) == before
+            assert await kept(routing) == before
         else:
             break
     assert statement > 1
-    assert await kept(desks) != before
+    assert await kept(routing) != before

@@ -14,7 +14,7 @@ from bot.domain import Person
 from bot.records import threads
 from bot.records.database import Database
 from tests.bot.conftest import RecordingPlatform, SetClock
-from tests.bot.desks import ANA, ANA_BY_MAIL, BEN
+from tests.bot.routing import ANA, ANA_BY_MAIL, BEN
 
 FINANCE = "chat-group:w1:finance"
 

@@ -13,7 +13,7 @@ from bot.domain import AccountFacts, Person, Refused, Settled
 from bot.records import threads
 from bot.records.database import Database
 from tests.bot.conftest import RecordingPlatform, SetClock
-from tests.bot.desks import ANA, ANA_BY_MAIL, BEN, BEN_BY_MAIL, CARA, CHLOE, FAR, Desks
+from tests.bot.routing import ANA, ANA_BY_MAIL, BEN, BEN_BY_MAIL, CARA, CHLOE, FAR, Routing
 
 FINANCE = "chat-group:w1:finance"
 OTHER_WORKSPACE = Person("chat:w9:ana", "Ana")
@@ -39,51 +39,51 @@ def test_what_an_address_proves(email: str, proof: str | None) -> None:
     assert proof_of_identity(email) == proof
 
 
-async def test_an_address_with_a_tag_makes_nobody_a_second_pair_of_eyes(desks: Desks) -> None:
-    desks.same_human(ANA)
-    desks.mail.emails[ANA_BY_MAIL.person_id] = "ana+purchases@example.com"
-    approval_id = await desks.ask(FAR, self_approval="fourEyes")
-    assert isinstance(await desks.click(ANA_BY_MAIL, approval_id), Refused)
+async def test_an_address_with_a_tag_makes_nobody_a_second_pair_of_eyes(routing: Routing) -> None:
+    routing.same_human(ANA)
+    routing.mail.emails[ANA_BY_MAIL.person_id] = "ana+purchases@example.com"
+    approval_id = await routing.ask(FAR, self_approval="fourEyes")
+    assert isinstance(await routing.click(ANA_BY_MAIL, approval_id), Refused)
 
 
-async def test_nor_two_voters_of_a_quorum(desks: Desks) -> None:
-    desks.same_human(BEN)
-    desks.mail.emails[BEN_BY_MAIL.person_id] = "ben+two@example.com"
-    approval_id = await desks.ask(FAR, quorum=2)
-    await desks.click(BEN, approval_id)
-    assert isinstance(await desks.click(BEN_BY_MAIL, approval_id), Refused)
-    assert (await desks.row(approval_id)).status == "pending"
+async def test_nor_two_voters_of_a_quorum(routing: Routing) -> None:
+    routing.same_human(BEN)
+    routing.mail.emails[BEN_BY_MAIL.person_id] = "ben+two@example.com"
+    approval_id = await routing.ask(FAR, quorum=2)
+    await routing.click(BEN, approval_id)
+    assert isinstance(await routing.click(BEN_BY_MAIL, approval_id), Refused)
+    assert (await routing.row(approval_id)).status == "pending"
 
 
-async def test_an_empty_address_is_nobodys(desks: Desks) -> None:
+async def test_an_empty_address_is_nobodys(routing: Routing) -> None:
     """Two accounts without an address are not one human, and neither borrows what the other may."""
-    approval_id = await desks.ask(FAR, approvers=(BEN.person_id,))
-    desks.mail.emails[CARA.person_id] = desks.chat.emails[BEN.person_id] = " "
-    assert isinstance(await desks.click(replace(CARA, email=" "), approval_id), Refused)
+    approval_id = await routing.ask(FAR, approvers=(BEN.person_id,))
+    routing.mail.emails[CARA.person_id] = routing.chat.emails[BEN.person_id] = " "
+    assert isinstance(await routing.click(replace(CARA, email=" "), approval_id), Refused)
 
 
-async def test_two_workspaces_of_one_platform_are_told_apart_by_the_address_too(desks: Desks) -> None:
-    approval_id = await desks.ask("chat:w9:hall", self_approval="fourEyes")
-    assert isinstance(await desks.click(OTHER_WORKSPACE, approval_id), Refused)  # nobody knows who they are
-    desks.chat.emails[ANA.person_id] = desks.chat.emails[OTHER_WORKSPACE.person_id] = "ana@example.com"
-    refused = await desks.click(OTHER_WORKSPACE, approval_id)
+async def test_two_workspaces_of_one_platform_are_told_apart_by_the_address_too(routing: Routing) -> None:
+    approval_id = await routing.ask("chat:w9:hall", self_approval="fourEyes")
+    assert isinstance(await routing.click(OTHER_WORKSPACE, approval_id), Refused)  # nobody knows who they are
+    routing.chat.emails[ANA.person_id] = routing.chat.emails[OTHER_WORKSPACE.person_id] = "ana@example.com"
+    refused = await routing.click(OTHER_WORKSPACE, approval_id)
     assert refused == Refused("You asked for this or changed it, so somebody else has to decide.")
 
 
-async def test_who_shares_an_address_within_a_workspace_may_not_what_the_other_may(desks: Desks) -> None:
+async def test_who_shares_an_address_within_a_workspace_may_not_what_the_other_may(routing: Routing) -> None:
     for person in (BEN, CHLOE):
-        desks.chat.emails[person.person_id] = "purchasing@example.com"
-    desks.same_human(CARA)
-    approval_id = await desks.ask(approvers=(BEN.person_id, CARA.person_id))
-    assert isinstance(await desks.click(CHLOE, approval_id), Refused)
-    assert isinstance(await desks.click(BEN, approval_id), Settled)
+        routing.chat.emails[person.person_id] = "purchasing@example.com"
+    routing.same_human(CARA)
+    approval_id = await routing.ask(approvers=(BEN.person_id, CARA.person_id))
+    assert isinstance(await routing.click(CHLOE, approval_id), Refused)
+    assert isinstance(await routing.click(BEN, approval_id), Settled)
 
 
-async def test_who_shares_an_address_within_a_workspace_is_one_vote(desks: Desks) -> None:
-    approval_id = await desks.ask(quorum=2)
+async def test_who_shares_an_address_within_a_workspace_is_one_vote(routing: Routing) -> None:
+    approval_id = await routing.ask(quorum=2)
     for person in (BEN, CHLOE):
-        await desks.click(replace(person, email="purchasing@example.com"), approval_id)
-    assert [vote.name for vote in await desks.votes(approval_id)] == ["Ben"]
+        await routing.click(replace(person, email="purchasing@example.com"), approval_id)
+    assert [vote.name for vote in await routing.votes(approval_id)] == ["Ben"]
 
 
 async def test_an_address_of_two_people_lends_neither_of_them_a_third_account(
@@ -106,17 +106,17 @@ async def test_an_address_of_two_people_lends_neither_of_them_a_third_account(
     await directory.close()
 
 
-async def test_whose_address_has_changed_is_who_the_new_one_says(desks: Desks) -> None:
-    desks.same_human(ANA)
-    desks.mail.emails[ANA_BY_MAIL.person_id] = "ana@example.com"
-    approval_id = await desks.ask(FAR, self_approval="fourEyes")
-    assert isinstance(await desks.click(replace(ANA_BY_MAIL, email="cara@example.com"), approval_id), Settled)
+async def test_whose_address_has_changed_is_who_the_new_one_says(routing: Routing) -> None:
+    routing.same_human(ANA)
+    routing.mail.emails[ANA_BY_MAIL.person_id] = "ana@example.com"
+    approval_id = await routing.ask(FAR, self_approval="fourEyes")
+    assert isinstance(await routing.click(replace(ANA_BY_MAIL, email="cara@example.com"), approval_id), Settled)
 
 
-async def test_what_is_recorded_of_somebody_is_what_was_said_last(desks: Desks) -> None:
+async def test_what_is_recorded_of_somebody_is_what_was_said_last(routing: Routing) -> None:
     for number, name in enumerate(("Ben", "Benjamin", "Ben")):
-        await desks.click(replace(BEN, name=name), await desks.ask(call_id=f"c{number}"))
-        async with desks.database.reading() as tx:
+        await routing.click(replace(BEN, name=name), await routing.ask(call_id=f"c{number}"))
+        async with routing.database.reading() as tx:
             assert (await threads.names(tx, [BEN.person_id]))[BEN.person_id] == name
 
 
@@ -133,7 +133,7 @@ async def test_a_question_that_never_gets_an_answer_is_put_again(database: Datab
 
 @pytest.mark.waits
 async def test_handing_over_by_address_answers_in_time_though_two_look_ups_hang_one_after_the_other(
-    desks: Desks, monkeypatch: pytest.MonkeyPatch
+    routing: Routing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slack waits 3 seconds. Whose address it is takes almost all the patience there is; then the group hangs."""
 
@@ -141,15 +141,15 @@ async def test_handing_over_by_address_answers_in_time_though_two_look_ups_hang_
         await asyncio.sleep(1.8)
         return AccountFacts("ben@example.com")
 
-    async with desks.database.writing() as tx:
+    async with routing.database.writing() as tx:
         await threads.remember(tx, replace(BEN, email="ben@example.com"), 0.0)
-    desks.chat.groups[FINANCE] = {CHLOE.person_id: True}
-    approval_id = await desks.ask(approvers=(FINANCE, CHLOE.person_id))
-    monkeypatch.setattr(desks.chat, "account_of", slow)
-    desks.chat.silent = asyncio.Event()
+    routing.chat.groups[FINANCE] = {CHLOE.person_id: True}
+    approval_id = await routing.ask(approvers=(FINANCE, CHLOE.person_id))
+    monkeypatch.setattr(routing.chat, "account_of", slow)
+    routing.chat.silent = asyncio.Event()
     before = time.monotonic()
-    said = await desks.hand_to(CHLOE, approval_id, "ben@example.com")
+    said = await routing.hand_to(CHLOE, approval_id, "ben@example.com")
     assert isinstance(said, Refused)
     assert said.text.endswith("could not be found out. Try again in a moment.")
     assert time.monotonic() - before < 2.9
-    desks.chat.silent.set()
+    routing.chat.silent.set()

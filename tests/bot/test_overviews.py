@@ -27,32 +27,32 @@ from bot.records.posts import NewPost
 from bot.sessions import current_thread
 from graph.interrupts import ClarificationAsked, FieldType, FormField
 from tests.bot.conftest import SetClock, place
-from tests.bot.counter import ANA, BEN, THREAD, Counter
 from tests.bot.rows import asked
+from tests.bot.services_stage import ANA, BEN, THREAD, Stage
 from tests.support.overviews import everywhere, nowhere
 from tests.support.raw_http import turns_of_others
 
 ELSEWHERE = "other:T9"
 
 
-async def ask(counter: Counter, approval_id: str, requester: Person = ANA, thread_id: str = THREAD, **how: Any) -> None:
+async def ask(stage: Stage, approval_id: str, requester: Person = ANA, thread_id: str = THREAD, **how: Any) -> None:
     """An approval with its card."""
-    async with counter.database.writing() as tx:
-        await threads.ensure(tx, thread_id, place(thread_id), "hello", counter.clock())
+    async with stage.database.writing() as tx:
+        await threads.ensure(tx, thread_id, place(thread_id), "hello", stage.clock())
         request = asked(f"call of {approval_id}", requesters=(requester.person_id,), **how)
-        await approvals.add(tx, approval_id, thread_id, request, now=counter.clock(), expires_at=None)
-        await counter.outbox.say(tx, NewPost(f"approval:{approval_id}", thread_id, "approval", subject=approval_id))
+        await approvals.add(tx, approval_id, thread_id, request, now=stage.clock(), expires_at=None)
+        await stage.outbox.say(tx, NewPost(f"approval:{approval_id}", thread_id, "approval", subject=approval_id))
 
 
-async def question(counter: Counter, clarification_id: str, fields: tuple[FormField, ...] = ()) -> None:
+async def question(stage: Stage, clarification_id: str, fields: tuple[FormField, ...] = ()) -> None:
     """A question to Ana with its card."""
-    async with counter.database.writing() as tx:
+    async with stage.database.writing() as tx:
         asked_ = ClarificationAsked(
             call_id=f"call of {clarification_id}", question="Which?", fields=fields, requester=ANA.person_id
         )
-        await clarifications.add(tx, clarification_id, THREAD, asked_, counter.clock())
+        await clarifications.add(tx, clarification_id, THREAD, asked_, stage.clock())
         card = NewPost(f"clarification:{clarification_id}", THREAD, "clarification", subject=clarification_id)
-        await counter.outbox.say(tx, card)
+        await stage.outbox.say(tx, card)
 
 
 def ids(shown: tuple[Shown, ...]) -> list[str]:
@@ -64,80 +64,80 @@ def ids(shown: tuple[Shown, ...]) -> list[str]:
 
 
 async def test_an_overview_has_what_one_may_decide_what_one_waits_for_and_what_came_of_it(
-    counter: Counter, clock: SetClock
+    stage: Stage, clock: SetClock
 ) -> None:
-    await ask(counter, "mine", ANA)
+    await ask(stage, "mine", ANA)
     clock.move(1)
-    await ask(counter, "for-ben", ANA, approvers=(BEN.person_id,))
+    await ask(stage, "for-ben", ANA, approvers=(BEN.person_id,))
     clock.move(1)
-    await ask(counter, "settled", ANA)
-    await counter.services.approvals.decide(Decision("click", ANA, ("settled",), "reject"))
-    await question(counter, "c1")
-    of_ana, of_ben = [await counter.services.queries.overview(person, "chat:", everywhere) for person in (ANA, BEN)]
+    await ask(stage, "settled", ANA)
+    await stage.services.approvals.decide(Decision("click", ANA, ("settled",), "reject"))
+    await question(stage, "c1")
+    of_ana, of_ben = [await stage.services.queries.overview(person, "chat:", everywhere) for person in (ANA, BEN)]
     assert ids(of_ana.to_decide) == ["mine"]
     assert ids(of_ana.waiting) == ["for-ben", "c1"]
     assert ids(of_ana.recent) == ["settled"]
     assert (ids(of_ben.to_decide), of_ben.waiting, of_ben.recent) == (["for-ben"], (), ())
 
 
-async def test_an_overview_shows_nothing_of_other_workspaces(counter: Counter) -> None:
-    await ask(counter, "here", ANA, approvers=("any",))
-    await ask(counter, "there", ANA, ELSEWHERE, approvers=("any",))
-    await ask(counter, "there-settled", BEN, ELSEWHERE, approvers=("any",))
+async def test_an_overview_shows_nothing_of_other_workspaces(stage: Stage) -> None:
+    await ask(stage, "here", ANA, approvers=("any",))
+    await ask(stage, "there", ANA, ELSEWHERE, approvers=("any",))
+    await ask(stage, "there-settled", BEN, ELSEWHERE, approvers=("any",))
     zoe = Person("other:zoe", "Zoe")
-    results = await counter.services.approvals.decide(Decision("click", zoe, ("there-settled",), "reject"))
+    results = await stage.services.approvals.decide(Decision("click", zoe, ("there-settled",), "reject"))
     assert isinstance(results["there-settled"], Settled)
-    overview = await counter.services.queries.overview(BEN, "chat:", everywhere)
+    overview = await stage.services.queries.overview(BEN, "chat:", everywhere)
     assert (ids(overview.to_decide), overview.recent) == (["here"], ())
 
 
-async def test_what_anybody_may_decide_is_shown_only_to_whoever_is_where_it_was_asked(counter: Counter) -> None:
+async def test_what_anybody_may_decide_is_shown_only_to_whoever_is_where_it_was_asked(stage: Stage) -> None:
     """That anybody may decide is no reason to show everybody what was asked in a private channel."""
-    await ask(counter, "anybodys", ANA, approvers=("any",))
-    await ask(counter, "bens", ANA, approvers=(BEN.person_id,))
-    queries = counter.services.queries
+    await ask(stage, "anybodys", ANA, approvers=("any",))
+    await ask(stage, "bens", ANA, approvers=(BEN.person_id,))
+    queries = stage.services.queries
     assert set(ids((await queries.overview(BEN, "chat:", everywhere)).to_decide)) == {"anybodys", "bens"}
     assert ids((await queries.overview(BEN, "chat:", nowhere)).to_decide) == ["bens"]
     assert ids((await queries.overview(ANA, "chat:", nowhere)).to_decide) == ["anybodys"]
 
 
-async def test_a_prefix_is_taken_literally(counter: Counter) -> None:
-    await ask(counter, "here", ANA)
-    assert (await counter.services.queries.overview(ANA, "ch_t:", everywhere)).to_decide == ()
+async def test_a_prefix_is_taken_literally(stage: Stage) -> None:
+    await ask(stage, "here", ANA)
+    assert (await stage.services.queries.overview(ANA, "ch_t:", everywhere)).to_decide == ()
 
 
 async def test_approvals_of_one_thread_are_found_together_and_counted_on_their_cards(
-    counter: Counter, clock: SetClock
+    stage: Stage, clock: SetClock
 ) -> None:
-    await ask(counter, "one")
+    await ask(stage, "one")
     clock.move(1)
-    await ask(counter, "two")
-    await ask(counter, "elsewhere", thread_id=ELSEWHERE)
-    found = await counter.services.queries.together("one", ANA)
+    await ask(stage, "two")
+    await ask(stage, "elsewhere", thread_id=ELSEWHERE)
+    found = await stage.services.queries.together("one", ANA)
     assert [(view.approval_id, view.together) for view in found.listed] == [("one", 2), ("two", 2)]
     assert found.more == 0
-    assert await counter.services.queries.together("one", BEN) == Together((), 0)
-    assert await counter.services.queries.together("unheard of", ANA) == Together((), 0)
-    alone = await counter.services.queries.approval("elsewhere", "other:")
+    assert await stage.services.queries.together("one", BEN) == Together((), 0)
+    assert await stage.services.queries.together("unheard of", ANA) == Together((), 0)
+    alone = await stage.services.queries.approval("elsewhere", "other:")
     assert isinstance(alone, ApprovalView)
     assert alone.together == 1
-    assert isinstance(await counter.services.queries.approval("elsewhere", "chat:"), Unknown)
-    assert isinstance(await counter.services.queries.approval("unheard of", ""), Unknown)
+    assert isinstance(await stage.services.queries.approval("elsewhere", "chat:"), Unknown)
+    assert isinstance(await stage.services.queries.approval("unheard of", ""), Unknown)
 
 
-async def test_what_is_given_out_to_be_shown_has_no_secrets_in_it(counter: Counter) -> None:
+async def test_what_is_given_out_to_be_shown_has_no_secrets_in_it(stage: Stage) -> None:
     secret = "ghp_" + "a1B2" * 9
-    async with counter.database.writing() as tx:
-        await threads.ensure(tx, THREAD, place(THREAD), "hello", counter.clock())
+    async with stage.database.writing() as tx:
+        await threads.ensure(tx, THREAD, place(THREAD), "hello", stage.clock())
         request = asked("call").model_copy(update={"arguments": {"what": secret}})
-        await approvals.add(tx, "a1", THREAD, request, now=counter.clock(), expires_at=None)
-        await counter.outbox.say(tx, NewPost("approval:a1", THREAD, "approval", subject="a1"))
+        await approvals.add(tx, "a1", THREAD, request, now=stage.clock(), expires_at=None)
+        await stage.outbox.say(tx, NewPost("approval:a1", THREAD, "approval", subject="a1"))
     given_out = (
-        await counter.services.queries.approval("a1", "chat:"),
-        await counter.services.queries.together("a1", ANA),
-        await counter.services.queries.overview(ANA, "chat:", everywhere),
-        await counter.services.queries.shown("a1"),
-        await counter.services.queries.thread(THREAD, ANA),
+        await stage.services.queries.approval("a1", "chat:"),
+        await stage.services.queries.together("a1", ANA),
+        await stage.services.queries.overview(ANA, "chat:", everywhere),
+        await stage.services.queries.shown("a1"),
+        await stage.services.queries.thread(THREAD, ANA),
     )
     assert all("workshop" in str(each) for each in given_out)
     assert [each for each in given_out if secret in str(each)] == []
@@ -146,67 +146,67 @@ async def test_what_is_given_out_to_be_shown_has_no_secrets_in_it(counter: Count
 # --------------------------------------------------------------------------------------------------- questions
 
 
-async def test_only_who_was_asked_gets_the_form_of_a_question_and_only_while_it_is_open(counter: Counter) -> None:
+async def test_only_who_was_asked_gets_the_form_of_a_question_and_only_while_it_is_open(stage: Stage) -> None:
     fields = (FormField(name="size", type=FieldType.NUMBER, default=3), FormField(name="colour"))
-    await question(counter, "c1", fields)
-    assert await counter.services.questions.form("c1", ANA) == Form("Which?", fields, {"size": 3})
-    assert isinstance(await counter.services.questions.form("c1", BEN), Refused)
-    assert isinstance(await counter.services.questions.form("unheard of", ANA), Unknown)
-    async with counter.database.writing() as tx:
+    await question(stage, "c1", fields)
+    assert await stage.services.questions.form("c1", ANA) == Form("Which?", fields, {"size": 3})
+    assert isinstance(await stage.services.questions.form("c1", BEN), Refused)
+    assert isinstance(await stage.services.questions.form("unheard of", ANA), Unknown)
+    async with stage.database.writing() as tx:
         row = await clarifications.get(tx, "c1")
         assert row is not None
-        await counter.services.questions.supersede(tx, row, "m2")
-    assert isinstance(await counter.services.questions.form("c1", ANA), Refused)
+        await stage.services.questions.supersede(tx, row, "m2")
+    assert isinstance(await stage.services.questions.form("c1", ANA), Refused)
 
 
-async def test_the_card_of_a_question_is_a_view_of_it(counter: Counter) -> None:
-    await question(counter, "c1")
-    (shown,) = (await counter.services.queries.overview(ANA, "chat:", everywhere)).waiting
+async def test_the_card_of_a_question_is_a_view_of_it(stage: Stage) -> None:
+    await question(stage, "c1")
+    (shown,) = (await stage.services.queries.overview(ANA, "chat:", everywhere)).waiting
     assert isinstance(shown.post.content, ClarificationView)
 
 
 # --------------------------------------------------------------------------------------------------- turns
 
 
-async def test_the_turns_of_a_person_are_those_that_run_and_those_that_wait(counter: Counter) -> None:
-    assert await counter.services.queries.turns_of(ANA, "chat:") == ()
-    await counter.write(ANA, "m1")
-    assert await counter.services.queries.turns_of(ANA, "chat:") == (THREAD,)
-    assert await counter.services.queries.turns_of(BEN, "chat:") == ()
-    assert await counter.services.queries.turns_of(ANA, "other:") == ()
-    await ask(counter, "there", BEN, ELSEWHERE)
-    assert await counter.services.queries.turns_of(BEN, "other:") == (ELSEWHERE,)
+async def test_the_turns_of_a_person_are_those_that_run_and_those_that_wait(stage: Stage) -> None:
+    assert await stage.services.queries.turns_of(ANA, "chat:") == ()
+    await stage.write(ANA, "m1")
+    assert await stage.services.queries.turns_of(ANA, "chat:") == (THREAD,)
+    assert await stage.services.queries.turns_of(BEN, "chat:") == ()
+    assert await stage.services.queries.turns_of(ANA, "other:") == ()
+    await ask(stage, "there", BEN, ELSEWHERE)
+    assert await stage.services.queries.turns_of(BEN, "other:") == (ELSEWHERE,)
 
 
-async def test_a_place_with_threads_is_its_own_thread(counter: Counter) -> None:
-    async with counter.database.reading() as tx:
+async def test_a_place_with_threads_is_its_own_thread(stage: Stage) -> None:
+    async with stage.database.reading() as tx:
         assert await current_thread(tx, place(THREAD), ANA.person_id) == THREAD
 
 
 # --------------------------------------------------------------------------------------------------- opinions
 
 
-async def test_the_last_opinion_of_a_person_on_an_answer_is_kept(counter: Counter) -> None:
-    await ask(counter, "a1")
+async def test_the_last_opinion_of_a_person_on_an_answer_is_kept(stage: Stage) -> None:
+    await ask(stage, "a1")
     for person, verdict in ((ANA, "good"), (ANA, "bad"), (BEN, "good")):
-        assert isinstance(await counter.services.inbox.feedback(Feedback(person, "approval:a1", verdict)), Settled)  # type: ignore[arg-type]
-    async with counter.database.reading() as tx:
+        assert isinstance(await stage.services.inbox.feedback(Feedback(person, "approval:a1", verdict)), Settled)  # type: ignore[arg-type]
+    async with stage.database.reading() as tx:
         rows = tx.connection.exec_driver_sql("SELECT person_id, verdict FROM feedback ORDER BY person_id").all()
     assert [tuple(row) for row in rows] == [(ANA.person_id, "bad"), (BEN.person_id, "good")]
-    assert isinstance(await counter.services.inbox.feedback(Feedback(ANA, "said:nothing", "good")), Unknown)
+    assert isinstance(await stage.services.inbox.feedback(Feedback(ANA, "said:nothing", "good")), Unknown)
 
 
 # ------------------------------------------------------------------------------- many with long arguments
 
 
-async def test_what_waits_is_judged_without_reading_what_it_would_be_called_with(counter: Counter) -> None:
+async def test_what_waits_is_judged_without_reading_what_it_would_be_called_with(stage: Stage) -> None:
     """Rule 13: twenty calls with a megabyte of arguments each held the event loop for a second whenever anybody looked
     at what waits for them, and after every change where a page is open."""
     for number in range(3):
-        await ask(counter, f"a{number}", approvers=(BEN.person_id,))
-    async with counter.database.writing() as tx:
+        await ask(stage, f"a{number}", approvers=(BEN.person_id,))
+    async with stage.database.writing() as tx:
         await tx.run(sa.text("UPDATE approvals SET arguments = 'cannot be read'"))
-    async with counter.database.reading() as tx:
+    async with stage.database.reading() as tx:
         pending = await approvals.pending_in(tx, THREAD)
         assert len(pending) == len(await waiting.pending_approvals(tx, "chat:")) == 3
         assert await waiting.settled_lately(tx, ANA.person_id, "chat:", 10) == []
@@ -216,33 +216,33 @@ async def test_what_waits_is_judged_without_reading_what_it_would_be_called_with
             await approvals.get(tx, "a0")
 
 
-async def test_others_have_their_turn_between_cards(counter: Counter) -> None:
+async def test_others_have_their_turn_between_cards(stage: Stage) -> None:
     """Rule 13: a card with a megabyte of arguments takes 20 ms."""
     for number in range(10):
-        await ask(counter, f"a{number}")
+        await ask(stage, f"a{number}")
     async with turns_of_others() as turns:
-        await counter.services.queries.overview(ANA, "chat:", everywhere)
+        await stage.services.queries.overview(ANA, "chat:", everywhere)
         assert turns[0] >= 10
         turns[0] = 0
-        await counter.services.queries.together("a0", ANA)
+        await stage.services.queries.together("a0", ANA)
         assert turns[0] >= 10
         turns[0] = 0
-        await counter.services.queries.thread(THREAD, ANA)
+        await stage.services.queries.thread(THREAD, ANA)
         assert turns[0] >= 10
 
 
-async def test_a_list_reads_no_long_arguments_and_no_more_calls_than_it_shows(counter: Counter) -> None:
+async def test_a_list_reads_no_long_arguments_and_no_more_calls_than_it_shows(stage: Stage) -> None:
     """Rule 13: whenever anybody opened the App Home, a megabyte of arguments was masked for each call that waits, up to
     200, which takes a second of CPU each."""
     for number in range(LISTED + 4):
-        await ask(counter, f"a{number:02}")
+        await ask(stage, f"a{number:02}")
     long = json.dumps({"what": "x" * LONGEST_LISTED})
-    async with counter.database.writing() as tx:
+    async with stage.database.writing() as tx:
         await tx.run(sa.text("UPDATE approvals SET arguments = :long WHERE approval_id = 'a01'"), {"long": long})
         await tx.run(sa.text("UPDATE approvals SET asked_at = 10000 - rowid"))
         not_listed = "UPDATE approvals SET arguments = 'cannot be read' WHERE asked_at < 10000 - :listed"
         await tx.run(sa.text(not_listed), {"listed": LISTED})
-    overview = await counter.services.queries.overview(ANA, "chat:", everywhere)
+    overview = await stage.services.queries.overview(ANA, "chat:", everywhere)
     assert ids(overview.to_decide) == [f"a{number:02}" for number in range(LISTED)]
     assert overview.more_to_decide == 4
     views = [shown.post.content for shown in overview.to_decide]
@@ -253,13 +253,13 @@ async def test_a_list_reads_no_long_arguments_and_no_more_calls_than_it_shows(co
     assert found["a00"].fingerprint
 
 
-async def test_what_is_too_long_for_a_list_is_not_decided_there_but_counted(counter: Counter) -> None:
+async def test_what_is_too_long_for_a_list_is_not_decided_there_but_counted(stage: Stage) -> None:
     """Rule 12: one click approves only calls that it showed."""
     for approval_id in ("short", "long"):
-        await ask(counter, approval_id)
+        await ask(stage, approval_id)
     long = json.dumps({"what": "x" * LONGEST_LISTED})
-    async with counter.database.writing() as tx:
+    async with stage.database.writing() as tx:
         await tx.run(sa.text("UPDATE approvals SET arguments = :long WHERE approval_id = 'long'"), {"long": long})
-    together = await counter.services.queries.together("long", ANA)
+    together = await stage.services.queries.together("long", ANA)
     assert ([view.approval_id for view in together.listed], together.more) == (["short"], 1)
-    assert set(await counter.services.queries.decidable_with("long", ANA)) == {"short", "long"}
+    assert set(await stage.services.queries.decidable_with("long", ANA)) == {"short", "long"}

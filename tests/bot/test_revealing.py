@@ -16,76 +16,78 @@ from bot.approvals import decisions
 from bot.domain import Form, Hidden, Refused, Settled, Unknown
 from bot.records.tables import audit
 from policies import masking
-from tests.bot.desks import ANA, BEN, CARA, STRANGER, Desks
+from tests.bot.routing import ANA, BEN, CARA, STRANGER, Routing
 
 TOKEN = "ghp_" + "a1B2" * 9
 FINANCE = "chat-group:w1:finance"
 
 
-async def looks_of(desks: Desks) -> list[dict[str, Any]]:
-    async with desks.database.reading() as tx:
+async def looks_of(routing: Routing) -> list[dict[str, Any]]:
+    async with routing.database.reading() as tx:
         return [json.loads(row.entry) for row in await tx.all(sa.select(audit))]
 
 
-async def test_whoever_may_decide_sees_what_is_hidden_and_the_audit_log_says_so(desks: Desks) -> None:
-    approval_id = await desks.ask(what=f"lamp {TOKEN}", approvers=("requester",))
-    view = await desks.view(approval_id)
-    hidden = await desks.services.approvals.reveal(approval_id, ANA)
+async def test_whoever_may_decide_sees_what_is_hidden_and_the_audit_log_says_so(routing: Routing) -> None:
+    approval_id = await routing.ask(what=f"lamp {TOKEN}", approvers=("requester",))
+    view = await routing.view(approval_id)
+    hidden = await routing.services.approvals.reveal(approval_id, ANA)
     assert isinstance(hidden, Hidden)
     ((mask, secret),) = hidden.secrets.items()
     assert (view.arguments["what"], secret, hidden.fingerprint) == (f"lamp {mask}", TOKEN, view.fingerprint)
-    (look,) = await looks_of(desks)
+    (look,) = await looks_of(routing)
     assert (look["status"], look["approval"]) == ("looked", approval_id)
     assert look["settled"] == {"choice": "looked at what is hidden", "by": f"Ana <{ANA.person_id}> (requester)"}
     assert TOKEN not in json.dumps(look)
 
 
-async def test_nobody_else_sees_it(desks: Desks) -> None:
-    approval_id = await desks.ask(what=TOKEN, approvers=("requester",))
+async def test_nobody_else_sees_it(routing: Routing) -> None:
+    approval_id = await routing.ask(what=TOKEN, approvers=("requester",))
     for person in (BEN, CARA, STRANGER):
-        assert isinstance(await desks.services.approvals.reveal(approval_id, person), Refused)
-    assert await looks_of(desks) == []
+        assert isinstance(await routing.services.approvals.reveal(approval_id, person), Refused)
+    assert await looks_of(routing) == []
 
 
-async def test_under_four_eyes_the_requester_does_not(desks: Desks) -> None:
-    approval_id = await desks.ask(what=TOKEN, self_approval="fourEyes")
-    assert isinstance(await desks.services.approvals.reveal(approval_id, ANA), Refused)
-    assert isinstance(await desks.services.approvals.reveal(approval_id, BEN), Hidden)
+async def test_under_four_eyes_the_requester_does_not(routing: Routing) -> None:
+    approval_id = await routing.ask(what=TOKEN, self_approval="fourEyes")
+    assert isinstance(await routing.services.approvals.reveal(approval_id, ANA), Refused)
+    assert isinstance(await routing.services.approvals.reveal(approval_id, BEN), Hidden)
 
 
-async def test_who_has_left_the_group_since_does_not(desks: Desks) -> None:
-    desks.chat.groups[FINANCE] = {BEN.person_id: True}
-    approval_id = await desks.ask(what=TOKEN, approvers=(FINANCE,))
-    assert isinstance(await desks.services.approvals.reveal(approval_id, BEN), Hidden)
-    desks.chat.groups[FINANCE] = {BEN.person_id: False}
-    desks.clock.move(600)
-    assert isinstance(await desks.services.approvals.reveal(approval_id, BEN), Refused)
+async def test_who_has_left_the_group_since_does_not(routing: Routing) -> None:
+    routing.chat.groups[FINANCE] = {BEN.person_id: True}
+    approval_id = await routing.ask(what=TOKEN, approvers=(FINANCE,))
+    assert isinstance(await routing.services.approvals.reveal(approval_id, BEN), Hidden)
+    routing.chat.groups[FINANCE] = {BEN.person_id: False}
+    routing.clock.move(600)
+    assert isinstance(await routing.services.approvals.reveal(approval_id, BEN), Refused)
 
 
-async def test_once_it_is_settled_nobody_does(desks: Desks) -> None:
-    approval_id = await desks.ask(what=TOKEN)
-    await desks.click(BEN, approval_id)
-    assert await desks.services.approvals.reveal(approval_id, BEN) == Refused("This has been settled already.")
+async def test_once_it_is_settled_nobody_does(routing: Routing) -> None:
+    approval_id = await routing.ask(what=TOKEN)
+    await routing.click(BEN, approval_id)
+    assert await routing.services.approvals.reveal(approval_id, BEN) == Refused("This has been settled already.")
 
 
-async def test_where_nothing_is_hidden_there_is_nothing_to_look_at(desks: Desks) -> None:
-    approval_id = await desks.ask()
-    assert await desks.services.approvals.reveal(approval_id, BEN) == Refused("Nothing is hidden in this.")
-    assert isinstance(await desks.services.approvals.reveal("no-such", BEN), Unknown)
-    assert await looks_of(desks) == []
+async def test_where_nothing_is_hidden_there_is_nothing_to_look_at(routing: Routing) -> None:
+    approval_id = await routing.ask()
+    assert await routing.services.approvals.reveal(approval_id, BEN) == Refused("Nothing is hidden in this.")
+    assert isinstance(await routing.services.approvals.reveal("no-such", BEN), Unknown)
+    assert await looks_of(routing) == []
 
 
-async def test_each_look_is_an_entry_of_its_own(desks: Desks) -> None:
-    approval_id = await desks.ask(what=TOKEN)
+async def test_each_look_is_an_entry_of_its_own(routing: Routing) -> None:
+    approval_id = await routing.ask(what=TOKEN)
     for person in (ANA, BEN, ANA):
-        desks.clock.move(1)
-        await desks.services.approvals.reveal(approval_id, person)
-    assert [look["settled"]["by"][:3] for look in await looks_of(desks)] == ["Ana", "Ben", "Ana"]
+        routing.clock.move(1)
+        await routing.services.approvals.reveal(approval_id, person)
+    assert [look["settled"]["by"][:3] for look in await looks_of(routing)] == ["Ana", "Ben", "Ana"]
 
 
-async def test_a_megabyte_is_looked_through_once_and_in_a_thread(desks: Desks, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_megabyte_is_looked_through_once_and_in_a_thread(
+    routing: Routing, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rule 13: nothing from outside holds the event loop."""
-    approval_id = await desks.ask(what=f"{TOKEN} " + "word " * 100_000)
+    approval_id = await routing.ask(what=f"{TOKEN} " + "word " * 100_000)
     threads: list[str] = []
     look = masking.secret_spans
 
@@ -95,14 +97,14 @@ async def test_a_megabyte_is_looked_through_once_and_in_a_thread(desks: Desks, m
 
     monkeypatch.setattr(masking, "secret_spans", noted)
     for _ in range(3):
-        assert (await desks.view(approval_id)).masks == 1
-    assert isinstance(await desks.services.approvals.edit_form(approval_id, BEN), Form)
+        assert (await routing.view(approval_id)).masks == 1
+    assert isinstance(await routing.services.approvals.edit_form(approval_id, BEN), Form)
     assert threads
     assert threading.main_thread().name not in threads
     assert len(threads) <= 3, "what is shown, what is posted at the same time, and the form"
 
 
-async def test_a_form_that_comes_back_is_read_in_a_thread(desks: Desks, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_form_that_comes_back_is_read_in_a_thread(routing: Routing, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule 13: a megabyte of arguments is masked and checked again."""
     threads: list[str] = []
     read = decisions.read_form
@@ -112,7 +114,7 @@ async def test_a_form_that_comes_back_is_read_in_a_thread(desks: Desks, monkeypa
         return read(*given, **how)
 
     monkeypatch.setattr(decisions, "read_form", noted)
-    approval_id = await desks.ask(what=f"lamp {TOKEN}")
-    assert isinstance(await desks.edit(BEN, approval_id, {"what": "chair"}), Settled)
+    approval_id = await routing.ask(what=f"lamp {TOKEN}")
+    assert isinstance(await routing.edit(BEN, approval_id, {"what": "chair"}), Settled)
     assert len(threads) == 1
     assert threading.main_thread().name not in threads

@@ -21,8 +21,8 @@ from graph.models import ModelProblem, Trouble
 from graph.ports import Live, Spoken, Unfinished
 from graph.running import PendingInterrupt, RunVerb, ThreadStatus
 from graph.state import Turn
-from tests.bot.counter import ANA, BEN, HERE, THREAD, Counter
 from tests.bot.rows import asked
+from tests.bot.services_stage import ANA, BEN, HERE, THREAD, Stage
 from tests.bot.stubs import REST, make_turn_handler
 
 OLD_TURN = cast("Turn", dict.fromkeys(Turn.__annotations__, "") | {"delivery": "m0", "requester": ANA.person_id})
@@ -139,42 +139,40 @@ class SmallGraph:
 class World:
     """A thread on real records, with a small graph."""
 
-    counter: Counter
+    stage: Stage
     graph: SmallGraph
     countdown: Countdown
 
     async def writes(self, person: Person = ANA, text: str = "hello", **how: Any) -> None:
-        assert await self.counter.write(person, "m1", text, **how)
+        assert await self.stage.write(person, "m1", text, **how)
 
     async def waits(self, *questions: Asked) -> None:
         """They wait, as the delivery before this one left it."""
         self.graph.waits_for(*questions)
-        async with self.counter.database.writing() as tx:
-            await threads.remember(tx, ANA, self.counter.clock())
+        async with self.stage.database.writing() as tx:
+            await threads.remember(tx, ANA, self.stage.clock())
             await threads.set_turn(tx, THREAD, ANA.person_id, "m0")
-            await self.counter.outbox.say(tx, said(THREAD, self.graph.status_now.spoken[0]))
+            await self.stage.outbox.say(tx, said(THREAD, self.graph.status_now.spoken[0]))
             for number, question in enumerate(questions, start=1):
                 if isinstance(question, ClarificationAsked):
-                    await clarifications.add(tx, f"c{number}", THREAD, question, self.counter.clock())
+                    await clarifications.add(tx, f"c{number}", THREAD, question, self.stage.clock())
                 else:
                     await approvals.add(tx, f"a{number}", THREAD, question, now=0.0, expires_at=None)  # type: ignore[arg-type]
 
     async def handles_all(self) -> None:
         """Handle what waits, each time with a handler that remembers nothing, until nothing does."""
         for _ in range(10):
-            async with self.counter.database.reading() as tx:
-                head = await deliveries.head(tx, THREAD, self.counter.clock())
+            async with self.stage.database.reading() as tx:
+                head = await deliveries.head(tx, THREAD, self.stage.clock())
             if head is None:
                 return
             await self._handle(head)
         raise AssertionError("it comes to no end")
 
     async def _handle(self, delivery: Delivery) -> None:
-        counter = self.counter
+        stage = self.stage
         agent = cast("Any", self.graph)
-        handler = make_turn_handler(
-            counter.database, counter.outbox, counter.clock, counter.parts, agent, counter.engine
-        )
+        handler = make_turn_handler(stage.database, stage.outbox, stage.clock, stage.parts, agent, stage.engine)
         task = asyncio.ensure_future(handler.handle(delivery))
         if self.countdown.left >= 0:
             self.countdown.task = task
@@ -185,7 +183,7 @@ class World:
     async def outcome(self) -> dict[str, Any]:
         """Everything that matters in the end."""
         posts, graph = tables.posts, self.graph
-        async with self.counter.database.reading() as tx:
+        async with self.stage.database.reading() as tx:
             rows = {
                 "deliveries": await tx.all(sa.select(tables.deliveries.c.key, tables.deliveries.c.status)),
                 "approvals": await tx.all(sa.select(tables.approvals.c.approval_id, tables.approvals.c.status)),
@@ -231,25 +229,25 @@ async def answering(world: World) -> None:
 
 async def deciding(world: World) -> None:
     await world.waits(CALL)
-    await world.counter.services.approvals.decide(Decision("click", BEN, ("a1",), "approve"))
+    await world.stage.services.approvals.decide(Decision("click", BEN, ("a1",), "approve"))
 
 
 async def superseding_after_a_decision(world: World) -> None:
     """One of two is decided, and Ana writes before that was resumed."""
     await world.waits(CALL, asked("m0.0.1", approvers=("any",)))
     await world.writes(text="something else")
-    await world.counter.services.approvals.decide(Decision("click", BEN, ("a1",), "approve"))
+    await world.stage.services.approvals.decide(Decision("click", BEN, ("a1",), "approve"))
 
 
 async def expiring(world: World) -> None:
     await world.waits(CALL)
-    async with world.counter.database.writing() as tx:
+    async with world.stage.database.writing() as tx:
         await deliveries.add(tx, Delivery("expire:a1", THREAD, "timer", {"approval": "a1"}, False, 0.0, 0.0))
 
 
 async def stopping(world: World) -> None:
     await world.waits(CALL)
-    await world.counter.services.inbox.stop("stop", THREAD, ANA)
+    await world.stage.services.inbox.stop("stop", THREAD, ANA)
 
 
 async def without_checkpoints(world: World) -> None:
@@ -278,7 +276,7 @@ SCENES = [
 
 
 @pytest.fixture
-def world(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> World:
     countdown = Countdown()
     to_disk = Database._to_disk
 
@@ -289,16 +287,16 @@ def world(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> World:
         return done
 
     monkeypatch.setattr(Database, "_to_disk", dying)
-    return World(counter, SmallGraph(countdown), countdown)
+    return World(stage, SmallGraph(countdown), countdown)
 
 
 async def play(world: World, scene: Callable[[World], Awaitable[None]], left: int) -> dict[str, Any]:
     """The scene from the beginning; the process dies after so many points."""
-    async with world.counter.database.writing() as tx:
+    async with world.stage.database.writing() as tx:
         for table in (tables.deliveries, tables.votes, tables.approvals, tables.clarifications, tables.posts):
             await tx.run(sa.delete(table))
         await tx.run(sa.delete(tables.threads))
-        await threads.ensure(tx, THREAD, HERE, "hello", world.counter.clock())
+        await threads.ensure(tx, THREAD, HERE, "hello", world.stage.clock())
     world.graph = SmallGraph(world.countdown)
     world.countdown.left = NEVER
     await scene(world)
@@ -311,7 +309,7 @@ async def play(world: World, scene: Callable[[World], Awaitable[None]], left: in
 async def test_it_ends_the_same_wherever_the_process_dies(
     world: World, scene: Callable[[World], Awaitable[None]]
 ) -> None:
-    await world.counter.outbox.stop(1.0)  # nothing is shown, so that only the turn writes
+    await world.stage.outbox.stop(1.0)  # nothing is shown, so that only the turn writes
     whole = await play(world, scene, NEVER)
     for point in count():
         assert await play(world, scene, point) == whole, f"died at point {point}"
@@ -321,7 +319,7 @@ async def test_it_ends_the_same_wherever_the_process_dies(
 
 
 async def test_a_turn_that_cannot_go_on_is_given_up_once_and_its_author_is_told(world: World) -> None:
-    await world.counter.outbox.stop(1.0)
+    await world.stage.outbox.stop(1.0)
     for point in count():
         told = await play(world, giving_up, point)
         assert (told["begun"], told["interrupts"]) == (["m1"], ())

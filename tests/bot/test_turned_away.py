@@ -22,7 +22,7 @@ from graph.ports import Live, Spoken
 from graph.running import ThreadStatus
 from graph.state import Silent, Turn
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
-from tests.bot.counter import ANA, BEN, THREAD, Counter
+from tests.bot.services_stage import ANA, BEN, THREAD, Stage
 from tests.bot.stubs import REST, FragileAgent, NotedEngine, make_turn_handler
 
 GUS = Person("chat:gus", "Gus")
@@ -48,7 +48,7 @@ class Watched(Silent):
 
 
 @dataclass
-class Doorkeeper(RecordingPlatform):
+class RefusingPlatform(RecordingPlatform):
     """A platform on which Gus is a guest, and which cannot be asked so many times."""
 
     outages: int = 0
@@ -87,12 +87,12 @@ class NotedAgent(FragileAgent):
 
 
 @pytest.fixture
-def chat() -> Doorkeeper:
-    return Doorkeeper()
+def chat() -> RefusingPlatform:
+    return RefusingPlatform()
 
 
 @pytest.fixture
-def platforms(chat: Doorkeeper) -> Mapping[str, Doorkeeper]:
+def platforms(chat: RefusingPlatform) -> Mapping[str, RefusingPlatform]:
     return {"chat": chat}
 
 
@@ -102,20 +102,20 @@ def agent() -> NotedAgent:
 
 
 @pytest.fixture
-def handle(counter: Counter, chat: Doorkeeper, agent: NotedAgent) -> DeliveryHandler:
+def handle(stage: Stage, chat: RefusingPlatform, agent: NotedAgent) -> DeliveryHandler:
     handler = make_turn_handler(
-        counter.database, counter.outbox, counter.clock, counter.parts, agent, NotedEngine(), {"chat": chat}
+        stage.database, stage.outbox, stage.clock, stage.parts, agent, NotedEngine(), {"chat": chat}
     )
     return handler.handle
 
 
-async def says(counter: Counter, person: Person, key: str, *, addressed: bool = True) -> bool:
-    return await counter.services.inbox.accept(Message(key, place(NEW), person, key, counter.clock(), addressed))
+async def says(stage: Stage, person: Person, key: str, *, addressed: bool = True) -> bool:
+    return await stage.services.inbox.accept(Message(key, place(NEW), person, key, stage.clock(), addressed))
 
 
-async def next_of(counter: Counter, thread_id: str) -> Delivery:
-    async with counter.database.reading() as tx:
-        found = await deliveries.head(tx, thread_id, counter.clock())
+async def next_of(stage: Stage, thread_id: str) -> Delivery:
+    async with stage.database.reading() as tx:
+        found = await deliveries.head(tx, thread_id, stage.clock())
     assert found is not None
     return found
 
@@ -124,34 +124,34 @@ async def next_of(counter: Counter, thread_id: str) -> Delivery:
 
 
 async def test_a_thread_that_a_stranger_began_is_not_theirs(
-    counter: Counter, handle: DeliveryHandler, agent: NotedAgent
+    stage: Stage, handle: DeliveryHandler, agent: NotedAgent
 ) -> None:
-    await says(counter, GUS, "let me in")
-    await handle(await next_of(counter, NEW))
-    assert not await says(counter, GUS, "what a pity", addressed=False)
-    assert await says(counter, ANA, "help Gus")
-    assert not await says(counter, GUS, "yes please", addressed=False)
-    await handle(await next_of(counter, NEW))
+    await says(stage, GUS, "let me in")
+    await handle(await next_of(stage, NEW))
+    assert not await says(stage, GUS, "what a pity", addressed=False)
+    assert await says(stage, ANA, "help Gus")
+    assert not await says(stage, GUS, "yes please", addressed=False)
+    await handle(await next_of(stage, NEW))
     assert agent.begun == ["help Gus"]
-    assert await says(counter, ANA, "and soon", addressed=False)
+    assert await says(stage, ANA, "and soon", addressed=False)
 
 
-async def test_a_stranger_takes_no_thread_away_from_others(counter: Counter, handle: DeliveryHandler) -> None:
-    await says(counter, ANA, "one")
-    await handle(await next_of(counter, NEW))
-    await says(counter, GUS, "let me in")
-    await handle(await next_of(counter, NEW))
-    assert await says(counter, ANA, "two", addressed=False)
-    assert not await says(counter, GUS, "what a pity", addressed=False)
+async def test_a_stranger_takes_no_thread_away_from_others(stage: Stage, handle: DeliveryHandler) -> None:
+    await says(stage, ANA, "one")
+    await handle(await next_of(stage, NEW))
+    await says(stage, GUS, "let me in")
+    await handle(await next_of(stage, NEW))
+    assert await says(stage, ANA, "two", addressed=False)
+    assert not await says(stage, GUS, "what a pity", addressed=False)
 
 
 async def test_a_stranger_changes_nothing_in_a_thread_where_something_broke_off(
-    counter: Counter, handle: DeliveryHandler, agent: NotedAgent, chat: Doorkeeper
+    stage: Stage, handle: DeliveryHandler, agent: NotedAgent, chat: RefusingPlatform
 ) -> None:
     agent.stands = HALF
-    await says(counter, GUS, "let me in")
-    await handle(await next_of(counter, NEW))
-    await counter.outbox.stop(1.0)
+    await says(stage, GUS, "let me in")
+    await handle(await next_of(stage, NEW))
+    await stage.outbox.stop(1.0)
     assert [post.only_for for post in chat.shown.values()] == [GUS.person_id]
     assert (agent.pruned, agent.settled) == (0, [])
 
@@ -160,15 +160,15 @@ async def test_a_stranger_changes_nothing_in_a_thread_where_something_broke_off(
 
 
 async def test_that_nobody_could_be_asked_counts_as_no_try(
-    counter: Counter, handle: DeliveryHandler, agent: NotedAgent, chat: Doorkeeper, clock: SetClock
+    stage: Stage, handle: DeliveryHandler, agent: NotedAgent, chat: RefusingPlatform, clock: SetClock
 ) -> None:
     chat.outages = MOST_DEATHS + 1
     agent.unable.add("m1")
-    await says(counter, ANA, "m1")
+    await says(stage, ANA, "m1")
     for _ in range(MOST_DEATHS + 2):
-        await handle(await next_of(counter, NEW))
+        await handle(await next_of(stage, NEW))
         clock.move(61)
-    delivery = await next_of(counter, NEW)
+    delivery = await next_of(stage, NEW)
     assert (agent.begun, delivery.tries) == (["m1"], 1)
     agent.unable.clear()
     await handle(delivery)
@@ -176,14 +176,14 @@ async def test_that_nobody_could_be_asked_counts_as_no_try(
 
 
 async def test_an_outage_without_end_parks_a_message(
-    counter: Counter, handle: DeliveryHandler, chat: Doorkeeper, clock: SetClock
+    stage: Stage, handle: DeliveryHandler, chat: RefusingPlatform, clock: SetClock
 ) -> None:
     chat.outages = MOST_OUTAGE_TRIES
-    await says(counter, ANA, "m1")
+    await says(stage, ANA, "m1")
     for _ in range(MOST_OUTAGE_TRIES):
-        await handle(await next_of(counter, NEW))
+        await handle(await next_of(stage, NEW))
         clock.move(61)
-    async with counter.database.reading() as tx:
+    async with stage.database.reading() as tx:
         row = await tx.one(sa.select(tables.deliveries).where(tables.deliveries.c.key == "m1"))
     assert row is not None
     assert row.status == "parked"
@@ -193,24 +193,24 @@ async def test_an_outage_without_end_parks_a_message(
 
 
 async def test_the_live_view_is_told_whether_the_thread_waits_for_people(
-    counter: Counter, handle: DeliveryHandler, chat: Doorkeeper, agent: NotedAgent
+    stage: Stage, handle: DeliveryHandler, chat: RefusingPlatform, agent: NotedAgent
 ) -> None:
-    await counter.write(ANA, "m1")
-    await handle(await next_of(counter, THREAD))
+    await stage.write(ANA, "m1")
+    await handle(await next_of(stage, THREAD))
     anas = dict.fromkeys(Turn.__annotations__, "") | {"requester": ANA.person_id}
     agent.stands = replace(REST, turn=cast("Turn", anas))
-    await counter.ask("a1", ANA)
-    await counter.write(BEN, "m2")
-    await handle(await next_of(counter, THREAD))
+    await stage.ask("a1", ANA)
+    await stage.write(BEN, "m2")
+    await handle(await next_of(stage, THREAD))
     assert chat.seen.ends == [False, True]
 
 
 async def test_the_live_view_ends_also_when_it_fails(
-    counter: Counter, handle: DeliveryHandler, chat: Doorkeeper, agent: NotedAgent
+    stage: Stage, handle: DeliveryHandler, chat: RefusingPlatform, agent: NotedAgent
 ) -> None:
     agent.unable.add("m1")
-    await says(counter, ANA, "m1")
-    await handle(await next_of(counter, NEW))
+    await says(stage, ANA, "m1")
+    await handle(await next_of(stage, NEW))
     assert chat.seen.ends == [False]
 
 
@@ -218,24 +218,24 @@ async def test_the_live_view_ends_also_when_it_fails(
 
 
 async def test_what_was_said_before_the_process_died_is_posted_before_anything_new(
-    counter: Counter, handle: DeliveryHandler, agent: NotedAgent, chat: Doorkeeper
+    stage: Stage, handle: DeliveryHandler, agent: NotedAgent, chat: RefusingPlatform
 ) -> None:
     async def going_on() -> None:
         await until(lambda: chat.done)
 
     agent.stands, agent.going_on = HALF, going_on
-    await says(counter, ANA, "m0")
-    await handle(await next_of(counter, NEW))
+    await says(stage, ANA, "m0")
+    await handle(await next_of(stage, NEW))
     assert [post for _, post, _ in chat.done] == ["said:m0.0"]
 
 
 async def test_the_end_of_the_turn_before_is_posted_although_the_process_died_before_it_could_say_so(
-    counter: Counter, handle: DeliveryHandler, agent: NotedAgent, chat: Doorkeeper
+    stage: Stage, handle: DeliveryHandler, agent: NotedAgent, chat: RefusingPlatform
 ) -> None:
     ended = ThreadStatus("m1", "resume", at_rest=True, interrupts=(), turn=None, spoken=(Spoken("m0.1", "Done."),))
     agent.stands = ended
-    await says(counter, ANA, "m1")
-    await handle(await next_of(counter, NEW))
+    await says(stage, ANA, "m1")
+    await handle(await next_of(stage, NEW))
     await until(lambda: len(chat.done) == 2)
     assert [post for _, post, _ in chat.done] == ["said:m0.1", "said:m1.0"]
 

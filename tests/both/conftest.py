@@ -16,10 +16,10 @@ from tests.slack.product import conftest as in_slack
 from tests.slack.product.talk import Talk as SlackTalk
 from tests.support.brain import obedient
 from tests.support.product import ProductFolder, product_here
-from tests.support.slack_doors import HttpDoor as SlackDoor
 from tests.support.slack_people import SlackPerson
-from tests.support.teams_doors import HttpDoor as TeamsDoor
+from tests.support.slack_transports import HttpTransport as SlackTransport
 from tests.support.teams_people import TeamsPerson
+from tests.support.teams_transports import HttpTransport as TeamsTransport
 from tests.support.tools import Workshop, entry, workshop
 from tests.teams.product import conftest as in_teams
 from tests.teams.product.talk import Talk as TeamsTalk
@@ -56,14 +56,14 @@ class Both:
 
     def at(self, url: str) -> tuple[SlackTalk, TeamsTalk]:
         """Ana in Slack and Ben in Teams, at the product."""
-        slack, teams = self.doors(url)
+        slack, teams = self.transports(url)
         ana, ben = SlackPerson(self.slack, "T1", "U1", slack), TeamsPerson(self.teams, BEN, teams)
         return SlackTalk(self.slack, ana, "C1"), TeamsTalk(self.teams, ben, self.teams.group)
 
-    def doors(self, url: str) -> tuple[SlackDoor, TeamsDoor]:
+    def transports(self, url: str) -> tuple[SlackTransport, TeamsTransport]:
         """Where the product takes what Slack and Teams send."""
-        slack = SlackDoor(f"{url}/slack/events", in_slack.SECRET)
-        return slack, TeamsDoor(f"{url}/api/messages", self.teams)
+        slack = SlackTransport(f"{url}/slack/events", in_slack.SECRET)
+        return slack, TeamsTransport(f"{url}/api/messages", self.teams)
 
 
 @pytest.fixture

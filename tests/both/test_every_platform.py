@@ -58,7 +58,7 @@ class Scene:
     async def open(self) -> tuple[Someone, Someone, Someone]:
         """Start the product: Ana, Ben and Chloe."""
         url = await self.stack.enter_async_context(product_here(self.both.home))
-        slack, teams = self.both.doors(url)
+        slack, teams = self.both.transports(url)
         match self.name:
             case "slack":
                 talk = SlackTalk(self.both.slack, SlackPerson(self.both.slack, "T1", "U1", slack), "C1")

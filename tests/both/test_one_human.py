@@ -39,7 +39,7 @@ def in_slack(both: Both, user: str, email: str) -> None:
 
 def another(talk: TeamsTalk, both: Both, user: str) -> TeamsTalk:
     """The same conversation, as somebody else sees it."""
-    return TeamsTalk(both.teams, TeamsPerson(both.teams, user, talk.person.door), both.teams.group)
+    return TeamsTalk(both.teams, TeamsPerson(both.teams, user, talk.person.transport), both.teams.group)
 
 
 async def test_ones_own_account_on_the_other_platform_is_no_second_pair_of_eyes(both: Both) -> None:
@@ -115,7 +115,7 @@ async def test_a_slack_group_decides_and_lets_nobody_else_in(both: Both) -> None
         await slack.clicks(here, "approve")
         await slack.told()
         assert both.shop.done == []
-        ben = SlackPerson(both.slack, "T1", "U2", slack.person.door)
+        ben = SlackPerson(both.slack, "T1", "U2", slack.person.transport)
         await ben.clicks(here, "approve")
         await slack.says("Results: made lamp")
 
@@ -139,7 +139,7 @@ async def test_a_colleague_who_is_asked_gets_the_card_directly(both: Both) -> No
         modal = await slack.opens(here, "hand_over")
         await slack.submits(modal, colleague="U2")
         await both.slack.until(lambda: [m for m in both.slack.messages("D2") if "lamp" in slack_words(m)])
-        ben = SlackTalk(both.slack, SlackPerson(both.slack, "T1", "U2", slack.person.door), "D2")
+        ben = SlackTalk(both.slack, SlackPerson(both.slack, "T1", "U2", slack.person.transport), "D2")
         card = next(m for m in both.slack.messages("D2") if "lamp" in slack_words(m))
         await ben.person.clicks(card, "approve")
         await slack.settled(here, "Approved", "Ben")

@@ -64,7 +64,7 @@ async def test_two_clicks_at_once_on_both_platforms_run_it_once(both: Both) -> N
 async def test_a_person_on_the_other_platform_gets_the_card_in_their_direct_chat(both: Both) -> None:
     both.policy(f"teams:{TENANT}:{ANA}")
     async with both.running() as (slack, teams):
-        hers = TeamsTalk(both.teams, TeamsPerson(both.teams, ANA, teams.person.door), both.teams.personal(ANA))
+        hers = TeamsTalk(both.teams, TeamsPerson(both.teams, ANA, teams.person.transport), both.teams.personal(ANA))
         await slack.mentions("use make what=lamp")
         card = await hers.card("lamp")
         await hers.clicks(card, "approve")
@@ -77,7 +77,7 @@ async def test_a_person_in_slack_gets_it_in_their_direct_messages(both: Both) ->
     async with both.running() as (slack, teams):
         await teams.mentions("use make what=lamp")
         cards = await both.slack.until(lambda: [m for m in both.slack.messages("D2") if "approve" in slack_buttons(m)])
-        colleague = SlackPerson(both.slack, "T1", "U2", slack.person.door)
+        colleague = SlackPerson(both.slack, "T1", "U2", slack.person.transport)
         assert (await colleague.clicks(cards[0], "approve")).status == 200
         await teams.says("Results: made lamp")
         await both.slack.until(lambda: not any("approve" in slack_buttons(m) for m in both.slack.messages("D2")))

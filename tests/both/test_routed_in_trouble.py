@@ -44,7 +44,7 @@ async def test_a_second_card_in_a_thread_of_its_own_is_removed_when_it_is_clicke
         orphan = (await both.teams.until(teams.waiting, within=20))[0]
         await process.kill()
         both.teams.faults.clear()
-        slack.person.door, teams.person.door = both.doors(await process.start())
+        slack.person.transport, teams.person.transport = both.transports(await process.start())
         await both.teams.until(lambda: len(teams.waiting()) == 2, within=40)
         await both.teams.until(lambda: _is_recorded(both, teams.waiting()[-1]["id"]), within=20)
         assert orphan["conversation"] != teams.waiting()[-1]["conversation"]

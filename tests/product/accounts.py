@@ -18,7 +18,7 @@ from tests.support.visitor import Thread, visiting
 
 
 @dataclass
-class Office:
+class AccountStage:
     """What a test of accounts needs."""
 
     home: ProductFolder
@@ -49,7 +49,9 @@ class Office:
 
 
 @pytest.fixture
-async def office(home: ProductFolder, model: FakeOpenAI, capfd: pytest.CaptureFixture[str]) -> AsyncIterator[Office]:
+async def stage(
+    home: ProductFolder, model: FakeOpenAI, capfd: pytest.CaptureFixture[str]
+) -> AsyncIterator[AccountStage]:
     async with notes_server() as notes:
         home.tool_servers({SERVER: entry(notes)})
         home.policy(ALLOWED)
@@ -59,7 +61,7 @@ async def office(home: ProductFolder, model: FakeOpenAI, capfd: pytest.CaptureFi
             "LLM_MODEL": "any",
             "LOG_LEVEL": "debug",
         }
-        made = Office(home, notes, model)
+        made = AccountStage(home, notes, model)
         yield made
         assert notes.all_secrets()
         logged = capfd.readouterr()

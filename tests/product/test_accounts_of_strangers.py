@@ -12,15 +12,15 @@ import pytest
 
 from tests.fakes.oauth import Browser, IdentityFake, slack_user
 from tests.fakes.slack.server import FakeSlack, fake_slack
-from tests.product.accounts import Office, office
+from tests.product.accounts import AccountStage, stage
 from tests.slack.product.talk import Talk, buttons
 from tests.support.planted import COLD
 from tests.support.product import product_here
-from tests.support.slack_doors import HttpDoor
 from tests.support.slack_login import slack_with_login, variables_of
 from tests.support.slack_people import SlackPerson
+from tests.support.slack_transports import HttpTransport
 
-__all__ = ["office"]
+__all__ = ["stage"]
 
 SIGNING = "signing-secret-of-nobody"
 USERS = {"ana": slack_user("T1", "U1"), "ben": slack_user("T1", "U2")}
@@ -30,17 +30,17 @@ USERS = {"ana": slack_user("T1", "U1"), "ben": slack_user("T1", "U2")}
 class InSlack:
     """The product in a workspace, and how it can be told who somebody is."""
 
-    office: Office
+    stage: AccountStage
     slack: FakeSlack
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[tuple[Talk, Talk]]:
         """The product; a thread of Ana's and one of Ben's. The tools are known."""
-        self.office.home.variables |= {"WEB_ENABLED": "true"}
-        async with product_here(self.office.home) as url:
-            await self.office.learn_the_tools(url)
-            door = HttpDoor(f"{url}/slack/events", SIGNING)
-            ana, ben = (Talk(self.slack, SlackPerson(self.slack, "T1", user, door), "C1") for user in ("U1", "U2"))
+        self.stage.home.variables |= {"WEB_ENABLED": "true"}
+        async with product_here(self.stage.home) as url:
+            await self.stage.learn_the_tools(url)
+            transport = HttpTransport(f"{url}/slack/events", SIGNING)
+            ana, ben = (Talk(self.slack, SlackPerson(self.slack, "T1", user, transport), "C1") for user in ("U1", "U2"))
             yield ana, ben
 
     async def link(self, talk: Talk, before: int = 0) -> str:
@@ -51,7 +51,7 @@ class InSlack:
 
         await self.slack.until(given, within=COLD)
         link = given()[-1]
-        self.office.notes.secrets.add(link.partition("?s=")[2])
+        self.stage.notes.secrets.add(link.partition("?s=")[2])
         return link
 
     def links(self) -> list[tuple[str, str]]:
@@ -89,29 +89,29 @@ def _without_links(node: Any) -> Any:
 
 
 @pytest.fixture
-async def in_slack(office: Office) -> AsyncIterator[InSlack]:
+async def in_slack(stage: AccountStage) -> AsyncIterator[InSlack]:
     """Nobody can prove who they are but by a code."""
     async with fake_slack() as slack:
-        office.home.variables |= {
+        stage.home.variables |= {
             "SLACK_API_URL": slack.api_url,
             "SLACK_BOT_TOKEN": "xoxb-1",
             "SLACK_SIGNING_SECRET": SIGNING,
         }
-        made = InSlack(office, slack)
+        made = InSlack(stage, slack)
         yield made
-        office.told += made.told()
+        stage.told += made.told()
 
 
 @pytest.fixture
 async def with_login(in_slack: InSlack) -> AsyncIterator[IdentityFake]:
     """Sign in with Slack is configured."""
     async with slack_with_login(in_slack.slack.api_url, USERS) as login:
-        in_slack.office.home.variables |= variables_of(login)
+        in_slack.stage.home.variables |= variables_of(login)
         yield login
 
 
 async def test_with_proof_the_owner_signs_in_without_any_code(in_slack: InSlack, with_login: IdentityFake) -> None:
-    notes = in_slack.office.notes
+    notes = in_slack.stage.notes
     async with in_slack.running() as (ana, _), Browser("ana") as browser:
         await ana.mentions("use notes__write what=milk")
         shown = await notes.consents(browser, await in_slack.link(ana))
@@ -124,7 +124,7 @@ async def test_with_proof_the_owner_signs_in_without_any_code(in_slack: InSlack,
 async def test_with_proof_a_victim_of_a_sent_link_gives_nothing_away(
     in_slack: InSlack, with_login: IdentityFake
 ) -> None:
-    notes = in_slack.office.notes
+    notes = in_slack.stage.notes
     async with in_slack.running() as (_, attacker), Browser("ana") as victim, Browser("ben") as own:
         await attacker.mentions("use notes__write what=milk")
         link = await in_slack.link(attacker)
@@ -145,13 +145,13 @@ async def test_with_proof_a_victim_of_a_sent_link_gives_nothing_away(
 async def test_without_proof_the_owner_tells_the_code_in_the_thread_and_the_model_never_reads_it(
     in_slack: InSlack,
 ) -> None:
-    notes, model = in_slack.office.notes, in_slack.office.model
+    notes, model = in_slack.stage.notes, in_slack.stage.model
     async with in_slack.running() as (ana, _), Browser("ana") as browser:
         await ana.mentions("use notes__write what=milk")
         shown = await notes.consents(browser, await in_slack.link(ana))
         assert "is connected" not in shown.words
         assert notes.written == []
-        in_slack.office.look_into_the_records()
+        in_slack.stage.look_into_the_records()
         asked = len(model.requests)
         await ana.replies(shown.code.lower())
         await ana.says("ana wrote milk")
@@ -162,7 +162,7 @@ async def test_without_proof_the_owner_tells_the_code_in_the_thread_and_the_mode
 
 
 async def test_without_proof_a_link_that_was_sent_on_connects_nobody(in_slack: InSlack) -> None:
-    notes = in_slack.office.notes
+    notes = in_slack.stage.notes
     async with in_slack.running() as (ana, attacker), Browser("ana") as victim:
         await attacker.mentions("use notes__write what=milk")
         shown = await notes.consents(victim, await in_slack.link(attacker))

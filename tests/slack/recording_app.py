@@ -1,4 +1,4 @@
-"""A bare Bolt app that writes down what reaches it, over HTTP or Socket Mode: the other end of the doors."""
+"""A bare Bolt app that writes down what reaches it, over HTTP or Socket Mode: the other end of the transports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from slack_bolt.app.async_app import AsyncApp
 from slack_sdk.web.async_client import AsyncWebClient
 
 from tests.fakes.slack.server import FakeSlack
-from tests.support.slack_doors import Door, HttpDoor, SocketDoor
+from tests.support.slack_transports import HttpTransport, SocketTransport, Transport
 
 Json = dict[str, Any]
 SECRET = "shh"
@@ -32,8 +32,10 @@ class RecordingApp:
 
 
 @asynccontextmanager
-async def recording_app(slack: FakeSlack, mode: Literal["http", "socket"]) -> AsyncIterator[tuple[RecordingApp, Door]]:
-    """Run one, with the door that leads to it."""
+async def recording_app(
+    slack: FakeSlack, mode: Literal["http", "socket"]
+) -> AsyncIterator[tuple[RecordingApp, Transport]]:
+    """Run one, with the transport that leads to it."""
     recorded = RecordingApp()
     client = AsyncWebClient(token="xoxb-1", base_url=slack.api_url)
     app = AsyncApp(client=client, signing_secret=SECRET, process_before_response=True)
@@ -43,7 +45,7 @@ async def recording_app(slack: FakeSlack, mode: Literal["http", "socket"]) -> As
         await handler.connect_async()  # type: ignore[no-untyped-call]  # Bolt gives it no types
         try:
             await slack.until(lambda: slack.sockets.connected)
-            yield recorded, SocketDoor(slack)
+            yield recorded, SocketTransport(slack)
         finally:
             await handler.close_async()  # type: ignore[no-untyped-call]  # neither this
         return
@@ -58,7 +60,7 @@ async def recording_app(slack: FakeSlack, mode: Literal["http", "socket"]) -> As
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         host, port = runner.addresses[0][:2]
-        yield recorded, HttpDoor(f"http://{host}:{port}/slack/events", SECRET)
+        yield recorded, HttpTransport(f"http://{host}:{port}/slack/events", SECRET)
     finally:
         await runner.cleanup()
 

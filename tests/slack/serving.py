@@ -17,8 +17,8 @@ from adapters.slack.web_api.installing import Installations
 from bot.domain import Content
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.shown import THREAD, a_post, an_approval
-from tests.support.slack_doors import Door, HttpDoor, Json, SocketDoor
 from tests.support.slack_people import SlackPerson
+from tests.support.slack_transports import HttpTransport, Json, SocketTransport, Transport
 from tests.support.stand_in_services import StandInServices
 
 SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
@@ -32,17 +32,17 @@ class Served:
     services: StandInServices
     sender: SlackSender
     receiver: SlackReceiver
-    door: Door
+    transport: Transport
     url: str
 
     def person(self, user: str = "U1", team: str = "T1") -> SlackPerson:
         """Somebody in that workspace."""
-        return SlackPerson(self.slack, team, user, self.door)
+        return SlackPerson(self.slack, team, user, self.transport)
 
     @property
-    def http(self) -> HttpDoor:
+    def http(self) -> HttpTransport:
         """For requests that no person makes."""
-        return HttpDoor(self.url, SECRET)
+        return HttpTransport(self.url, SECRET)
 
     async def card(self, content: Content, post_id: str = "p1", thread_ts: str = "1700000000.000100") -> Json:
         """A post of ours in a thread of C1, as people see it."""
@@ -114,11 +114,11 @@ async def served(receiver: SlackReceiver) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def serving(*, door: type[Door] | Any = HttpDoor, **changes: Any) -> AsyncIterator[Served]:
+async def serving(*, transport: type[Transport] | Any = HttpTransport, **changes: Any) -> AsyncIterator[Served]:
     """Serve it until the block ends; `changes` are those of the configuration."""
     async with fake_slack() as slack:
         config = SlackConfig(bot_token="xoxb-1", signing_secret=SECRET, api_url=slack.api_url)
-        if door is SocketDoor:
+        if transport is SocketTransport:
             config = replace(config, signing_secret=None, app_token=slack.world.app_token)
         services = stand_in_services()
         sender = SlackSender(replace(config, **changes), services.link)
@@ -133,7 +133,7 @@ async def serving(*, door: type[Door] | Any = HttpDoor, **changes: Any) -> Async
         await web.SockSite(runner, listening).start()
         try:
             await receiver.start()
-            opened = SocketDoor(slack) if door is SocketDoor else HttpDoor(url, SECRET)
+            opened = SocketTransport(slack) if transport is SocketTransport else HttpTransport(url, SECRET)
             yield Served(slack, services, sender, receiver, opened, url)
             assert slack.product_mistakes == []
         finally:

@@ -16,7 +16,7 @@ from bot.domain import ClarificationView, Content, Form
 from graph.interrupts import FieldType, FormField
 from tests.slack.serving import Served, serving
 from tests.slack.shown import ANA, a_connection, a_post, a_tools_question, an_account_wanted
-from tests.support.slack_doors import Json
+from tests.support.slack_transports import Json
 
 ORIGIN = Origin("q1", "C1", "1700000000.000200", "1700000000.000100")
 LINK = "https://bot.example.com/oauth/start?s=only-for-ana"
@@ -181,7 +181,7 @@ async def test_somebody_elses_account_is_not_disconnected() -> None:
         clicked = await product.person().clicks(listed, "disconnect")
         product.services.accounts = {"c1": ("slack:T1:U1", a_connection())}
         payload = {**clicked.payload, "user": {**clicked.payload["user"], "id": "U2"}}
-        await product.door.interaction(payload)
+        await product.transport.interaction(payload)
         await product.slack.until(
             lambda: "Only the person whose account this is" in str(product.slack.world.ephemerals)
         )

@@ -23,7 +23,7 @@ async def clicked_as(product: Served, action_id: str, value: str = "call-1.1", *
     clicked = await product.person().clicks(await a_card(product), "show_all")
     await product.modal()
     action = {**clicked.payload["actions"][0], "action_id": action_id, "value": value}
-    return (await product.door.interaction({**clicked.payload, "actions": [action], **more})).status
+    return (await product.transport.interaction({**clicked.payload, "actions": [action], **more})).status
 
 
 # ------------------------------------------------------------------------------------------------ something breaks
@@ -36,7 +36,7 @@ async def test_whoever_clicks_is_told_when_the_records_cannot_be_read(action_id:
         clicked = await product.person().clicks(await a_card(product), "approve")
         product.services.unreadable = RuntimeError("the disk is full")
         action = {**clicked.payload["actions"][0], "action_id": action_id}
-        assert (await product.door.interaction({**clicked.payload, "actions": [action]})).status == 200
+        assert (await product.transport.interaction({**clicked.payload, "actions": [action]})).status == 200
         await product.hears("went wrong on my side")
 
 
@@ -116,7 +116,7 @@ async def test_where_we_are_not_installed_a_form_says_so_in_its_place() -> None:
         view = {"type": "modal", "id": "V1", "hash": "h", "callback_id": "reject_form", "blocks": []}
         view["private_metadata"] = Origin("call-1.1", "C9").dump()
         who = {"user": {"id": "U9", "team_id": "T2"}, "team": {"id": "T2"}}
-        answer = await product.door.interaction({"type": "view_submission", "view": view, **who})
+        answer = await product.transport.interaction({"type": "view_submission", "view": view, **who})
         assert answer.json["response_action"] == "update"
         assert "not installed" in json.dumps(answer.json)
 
@@ -178,7 +178,7 @@ async def test_a_command_that_is_delivered_again_is_asked_once() -> None:
     async with serving() as product:
         done = await product.person().commands("ask hello", "C1")
         fields = {name: str(value) for name, value in done.payload.items()}
-        again = await asyncio.gather(*(product.door.command(fields) for _ in range(3)))
+        again = await asyncio.gather(*(product.transport.command(fields) for _ in range(3)))
         assert {answer.status for answer in again} == {200}
         assert len(openings(product.slack)) == len(product.services.messages) == 1
 
@@ -197,7 +197,7 @@ async def test_a_question_that_could_not_be_kept_can_be_asked_again() -> None:
         assert done.status == 503
         product.services.broken = None
         fields = {name: str(value) for name, value in done.payload.items()}
-        assert (await product.door.command(fields)).status == 200
+        assert (await product.transport.command(fields)).status == 200
         assert len(product.services.messages) == 1
         await product.slack.until(lambda: len(openings(product.slack)) == 1)
 

@@ -19,7 +19,7 @@ from adapters.slack.inbound.requests import DEEPEST, checked
 from adapters.slack.sender import SlackSender
 from tests.slack.serving import SECRET, Served, receiving, serving, stand_in_services
 from tests.support.examples import examples
-from tests.support.slack_doors import HttpDoor
+from tests.support.slack_transports import HttpTransport
 
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
 FINE = frozenset({200, 400})
@@ -62,15 +62,17 @@ async def test_what_slack_has_not_signed_is_refused(product: Served, headers: di
 
 
 async def test_what_was_signed_with_another_secret_is_refused(product: Served) -> None:
-    answer = await HttpDoor(product.url, "another secret").post('{"type": "url_verification", "challenge": "a"}', JSON)
+    answer = await HttpTransport(product.url, "another secret").post(
+        '{"type": "url_verification", "challenge": "a"}', JSON
+    )
     assert answer.status == 401
 
 
 async def test_a_signature_is_good_for_five_minutes(product: Served) -> None:
     for age, status in ((290, 200), (310, 401)):
         signed_at = time.time() - age
-        door = HttpDoor(product.url, SECRET, lambda signed_at=signed_at: signed_at)  # type: ignore[misc]  # one per round
-        assert (await door.post('{"type": "url_verification", "challenge": "a"}', JSON)).status == status
+        transport = HttpTransport(product.url, SECRET, lambda signed_at=signed_at: signed_at)  # type: ignore[misc]  # one per round
+        assert (await transport.post('{"type": "url_verification", "challenge": "a"}', JSON)).status == status
 
 
 async def test_a_body_of_more_than_a_megabyte_is_refused(product: Served) -> None:

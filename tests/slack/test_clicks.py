@@ -128,7 +128,7 @@ async def test_a_refusal_finds_its_person_when_slacks_address_for_answers_fails(
         await product.hears("You may not decide this", "U2")
         product.slack.world.response_urls.clear()
         payload = {**clicked.payload, "response_url": clicked.payload["response_url"] + "x"}
-        await product.door.interaction(payload)
+        await product.transport.interaction(payload)
         await product.slack.until(lambda: product.slack.calls_of("chat.postEphemeral"))
 
 
@@ -170,7 +170,7 @@ async def test_a_button_nobody_knows_is_answered() -> None:
         card = await a_card(product)
         clicked = await product.person().clicks(card, "approve")
         action = {**clicked.payload["actions"][0], "action_id": "launch_rocket"}
-        answer = await product.door.interaction({**clicked.payload, "actions": [action]})
+        answer = await product.transport.interaction({**clicked.payload, "actions": [action]})
         assert answer.status == 200
         assert len(product.services.decisions) == 1
 

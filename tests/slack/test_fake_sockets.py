@@ -12,8 +12,8 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.recording_app import recording_app
-from tests.support.slack_doors import SocketDoor
 from tests.support.slack_people import SlackPerson
+from tests.support.slack_transports import SocketTransport
 
 
 @pytest.fixture
@@ -55,13 +55,13 @@ async def test_what_is_sent_again_says_so(slack: FakeSlack) -> None:
 
 async def test_a_door_says_when_nobody_acknowledged(slack: FakeSlack) -> None:
     async with connected(slack):
-        said = await SlackPerson(slack, "T1", "U1", SocketDoor(slack, patience=0.05)).says("D1", "hello")
+        said = await SlackPerson(slack, "T1", "U1", SocketTransport(slack, patience=0.05)).says("D1", "hello")
         assert said.status == 0
 
 
 async def test_an_app_comes_back_when_it_is_asked_to(slack: FakeSlack) -> None:
-    async with recording_app(slack, "socket") as (app, door):
+    async with recording_app(slack, "socket") as (app, transport):
         await slack.sockets.disconnect()
         await slack.until(lambda: len(slack.calls_of("apps.connections.open")) == 2 and slack.sockets.connected)
-        await SlackPerson(slack, "T1", "U1", door).says("D1", "hello")
+        await SlackPerson(slack, "T1", "U1", transport).says("D1", "hello")
         assert app.events[0]["event"]["text"] == "hello"

@@ -81,7 +81,7 @@ async def test_a_click_there_without_a_view_is_one_from_there() -> None:
         clicked = await product.person().clicks(await a_home(product), "approve")
         payload = {name: value for name, value in clicked.payload.items() if name != "view"}
         empty = {"id": "", "name": ""}
-        answer = await product.door.interaction({**payload, "container": {"type": "message"}, "channel": empty})
+        answer = await product.transport.interaction({**payload, "container": {"type": "message"}, "channel": empty})
         assert answer.status == 200
         assert len(product.services.decisions) == 2
         assert "was earlier" in str((await product.modal())["blocks"])

@@ -42,7 +42,7 @@ class Page:
     headers: Mapping[str, str]
 
 
-class Office:
+class InstallStage:
     """Everything that keeps installations, with the pages that make them."""
 
     def __init__(self, slack: FakeSlack, records: Installations, pages: InstallPages, path: Path) -> None:
@@ -79,9 +79,9 @@ class Office:
 
 
 @asynccontextmanager
-async def office(
+async def stage(
     slack: FakeSlack, path: Path, *, state_seconds: int = 600, key: bytes = KEY, teams: Iterable[str] = "*"
-) -> AsyncIterator[Office]:
+) -> AsyncIterator[InstallStage]:
     config = SlackConfig(
         client_id="CLIENT",
         client_secret="client-secret",
@@ -99,7 +99,7 @@ async def office(
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    opened = Office(slack, records, pages, path)
+    opened = InstallStage(slack, records, pages, path)
     opened.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     try:
         yield opened
@@ -109,8 +109,8 @@ async def office(
 
 
 @pytest.fixture
-async def product(slack: FakeSlack, tmp_path: Path) -> AsyncIterator[Office]:
-    async with office(slack, tmp_path / "records.db") as opened:
+async def product(slack: FakeSlack, tmp_path: Path) -> AsyncIterator[InstallStage]:
+    async with stage(slack, tmp_path / "records.db") as opened:
         yield opened
 
 
@@ -131,7 +131,7 @@ def installation(team: str | None, token: str, *, enterprise: str | None = None,
 # -------------------------------------------------------------------------------------------------- installing
 
 
-async def test_slack_is_asked_for_our_scopes_and_sends_people_back_to_us(product: Office) -> None:
+async def test_slack_is_asked_for_our_scopes_and_sends_people_back_to_us(product: InstallStage) -> None:
     page = await product.get(INSTALL)
     asked, cookie = await product.begin()
     assert page.headers["Location"].startswith(f"{product.slack.world.base_url}/oauth/v2/authorize?")
@@ -142,7 +142,7 @@ async def test_slack_is_asked_for_our_scopes_and_sends_people_back_to_us(product
     assert {"Secure", "HttpOnly"} <= {part.strip() for part in page.headers["Set-Cookie"].split(";")}
 
 
-async def test_whoever_installs_us_is_told_so_and_we_speak_there_at_once(product: Office) -> None:
+async def test_whoever_installs_us_is_told_so_and_we_speak_there_at_once(product: InstallStage) -> None:
     assert await product.records.token("T2", "") is None
     page = await product.install()
     assert page.status == 200
@@ -155,7 +155,7 @@ async def test_whoever_installs_us_is_told_so_and_we_speak_there_at_once(product
     assert product.slack.world.tokens[bot.token].team == "T2"
 
 
-async def test_installing_again_replaces_the_token(product: Office) -> None:
+async def test_installing_again_replaces_the_token(product: InstallStage) -> None:
     await product.install()
     before = await product.records.token("T2", "")
     await product.install()
@@ -164,7 +164,7 @@ async def test_installing_again_replaces_the_token(product: Office) -> None:
 
 async def test_tokens_are_sealed_at_rest_and_known_after_a_restart(slack: FakeSlack, tmp_path: Path) -> None:
     path = tmp_path / "records.db"
-    async with office(slack, path) as product:
+    async with stage(slack, path) as product:
         await product.install(rotating=True)
         token = await product.records.token("T2", "")
         refresh_token = next(iter(slack.world.refresh_tokens))
@@ -172,15 +172,15 @@ async def test_tokens_are_sealed_at_rest_and_known_after_a_restart(slack: FakeSl
     assert token is not None
     assert token.encode() not in whole
     assert refresh_token.encode() not in whole
-    async with office(slack, path) as product:
+    async with stage(slack, path) as product:
         assert await product.records.token("T2", "") == token
 
 
 async def test_tokens_sealed_with_another_key_are_as_good_as_none(slack: FakeSlack, tmp_path: Path) -> None:
     path = tmp_path / "records.db"
-    async with office(slack, path) as product:
+    async with stage(slack, path) as product:
         await product.install()
-    async with office(slack, path, key=Fernet.generate_key()) as product:
+    async with stage(slack, path, key=Fernet.generate_key()) as product:
         with structlog.testing.capture_logs() as logged:
             assert await product.records.token("T2", "") is None
     assert [entry["event"] for entry in logged] == ["slack_token_unreadable"]
@@ -188,12 +188,12 @@ async def test_tokens_sealed_with_another_key_are_as_good_as_none(slack: FakeSla
 
 async def test_after_a_change_of_keys_the_old_one_can_be_retired(slack: FakeSlack, tmp_path: Path) -> None:
     path, new = tmp_path / "records.db", Fernet.generate_key()
-    async with office(slack, path) as product:
+    async with stage(slack, path) as product:
         await product.install()
         token = await product.records.token("T2", "")
-    async with office(slack, path, key=new + b"," + KEY):
+    async with stage(slack, path, key=new + b"," + KEY):
         pass
-    async with office(slack, path, key=new) as product:
+    async with stage(slack, path, key=new) as product:
         assert await product.records.token("T2", "") == token
         (kept,) = product.rows("slack_bots")
         assert Sealer(new).unseal(kept["bot_token"]) == token
@@ -202,26 +202,26 @@ async def test_after_a_change_of_keys_the_old_one_can_be_retired(slack: FakeSlac
 # -------------------------------------------------------------------------------------------------- going wrong
 
 
-async def nothing_was_installed(product: Office, page: Page, status: int) -> None:
+async def nothing_was_installed(product: InstallStage, page: Page, status: int) -> None:
     assert page.status == status, page.text
     assert "Nothing was installed" in page.text
     assert product.rows() == product.rows("slack_bots") == []
     assert await product.records.token("T2", "") is None
 
 
-async def test_who_cancels_in_slack_is_told_that_nothing_happened(product: Office) -> None:
+async def test_who_cancels_in_slack_is_told_that_nothing_happened(product: InstallStage) -> None:
     asked, cookie = await product.begin()
     page = await product.get(f"{REDIRECT}?error=access_denied&state={asked['state']}", cookie)
     await nothing_was_installed(product, page, 403)
 
 
-async def test_a_link_opened_in_another_browser_installs_nothing(product: Office) -> None:
+async def test_a_link_opened_in_another_browser_installs_nothing(product: InstallStage) -> None:
     asked, _ = await product.begin()
     page = await product.get(f"{REDIRECT}?code={product.slack.issue_code('T2')}&state={asked['state']}")
     await nothing_was_installed(product, page, 400)
 
 
-async def test_a_state_that_we_did_not_issue_installs_nothing(product: Office) -> None:
+async def test_a_state_that_we_did_not_issue_installs_nothing(product: InstallStage) -> None:
     _, cookie = await product.begin()
     forged = f"{cookie.partition('=')[0]}=forged"
     page = await product.get(f"{REDIRECT}?code={product.slack.issue_code('T2')}&state=forged", forged)
@@ -229,11 +229,11 @@ async def test_a_state_that_we_did_not_issue_installs_nothing(product: Office) -
 
 
 async def test_a_state_that_has_run_out_installs_nothing(slack: FakeSlack, tmp_path: Path) -> None:
-    async with office(slack, tmp_path / "records.db", state_seconds=0) as product:
+    async with stage(slack, tmp_path / "records.db", state_seconds=0) as product:
         await nothing_was_installed(product, await product.install(), 400)
 
 
-async def test_a_state_is_good_for_one_install(product: Office) -> None:
+async def test_a_state_is_good_for_one_install(product: InstallStage) -> None:
     asked, cookie = await product.begin()
     address = f"{REDIRECT}?state={asked['state']}&code="
     assert (await product.get(address + product.slack.issue_code("T2"), cookie)).status == 200
@@ -243,14 +243,14 @@ async def test_a_state_is_good_for_one_install(product: Office) -> None:
 
 
 async def test_states_that_have_run_out_do_not_pile_up(slack: FakeSlack, tmp_path: Path) -> None:
-    async with office(slack, tmp_path / "records.db", state_seconds=0) as product:
+    async with stage(slack, tmp_path / "records.db", state_seconds=0) as product:
         for _ in range(3):
             await product.begin()
         assert len(product.rows("slack_oauth_states")) == 1
 
 
 @pytest.mark.parametrize("query", ["", "&code=forged", "&code=", "&error=<script>alert(1)</script>"])
-async def test_a_return_without_a_good_code_installs_nothing(product: Office, query: str) -> None:
+async def test_a_return_without_a_good_code_installs_nothing(product: InstallStage, query: str) -> None:
     asked, cookie = await product.begin()
     page = await product.get(f"{REDIRECT}?state={asked['state']}{query}", cookie)
     assert 400 <= page.status < 600
@@ -258,17 +258,17 @@ async def test_a_return_without_a_good_code_installs_nothing(product: Office, qu
     await nothing_was_installed(product, page, page.status)
 
 
-async def test_slack_not_answering_installs_nothing(product: Office) -> None:
+async def test_slack_not_answering_installs_nothing(product: InstallStage) -> None:
     product.slack.fail("oauth.v2.access", drop=True)
     await nothing_was_installed(product, await product.install(), 502)
 
 
-async def test_slack_failing_installs_nothing(product: Office) -> None:
+async def test_slack_failing_installs_nothing(product: InstallStage) -> None:
     product.slack.fail("oauth.v2.access", status=500)
     await nothing_was_installed(product, await product.install(), 502)
 
 
-async def test_records_that_fail_are_said_to(product: Office) -> None:
+async def test_records_that_fail_are_said_to(product: InstallStage) -> None:
     asked, cookie = await product.begin()
     with sqlite3.connect(product.path) as connection:
         connection.execute("DROP TABLE slack_installations")
@@ -278,14 +278,14 @@ async def test_records_that_fail_are_said_to(product: Office) -> None:
     assert [entry["reason"] for entry in logged] == ["storage_error"]
 
 
-async def test_a_look_without_a_visit_uses_nothing_up(product: Office) -> None:
+async def test_a_look_without_a_visit_uses_nothing_up(product: InstallStage) -> None:
     asked, cookie = await product.begin()
     address = f"{REDIRECT}?code={product.slack.issue_code('T2')}&state={asked['state']}"
     assert (await product.get(address, cookie, "HEAD")).status == 405
     assert (await product.get(address, cookie)).status == 200
 
 
-async def test_only_a_workspace_can_be_named_beforehand(product: Office) -> None:
+async def test_only_a_workspace_can_be_named_beforehand(product: InstallStage) -> None:
     asked, _ = await product.begin(f"{INSTALL}?team=T2")
     assert asked["team"] == "T2"
     asked, _ = await product.begin(f"{INSTALL}?team=T2%26redirect_uri=https://evil.example%0d%0aX:1")
@@ -294,7 +294,7 @@ async def test_only_a_workspace_can_be_named_beforehand(product: Office) -> None
 
 
 async def test_codes_states_and_tokens_are_in_no_log_and_on_no_page(
-    product: Office, caplog: pytest.LogCaptureFixture
+    product: InstallStage, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
     caplog.set_level("WARNING", "aiosqlite")  # as bot.logs does: it tells every parameter of every statement
@@ -314,7 +314,7 @@ async def test_codes_states_and_tokens_are_in_no_log_and_on_no_page(
 # -------------------------------------------------------------------------------------------------- who may
 
 
-async def turned_away(product: Office, page: Page) -> None:
+async def turned_away(product: InstallStage, page: Page) -> None:
     """Nothing is kept, and nobody has a token of it any more."""
     await nothing_was_installed(product, page, 403)
     assert "for certain workspaces only" in page.text
@@ -328,7 +328,7 @@ async def test_a_workspace_that_is_not_listed_installs_nothing_and_its_token_is_
     slack: FakeSlack, tmp_path: Path
 ) -> None:
     """Rule 9: whoever finds the address of the install page gets no bot that works with the tools behind it."""
-    async with office(slack, tmp_path / "records.db", teams=["T1", "E1"]) as product:
+    async with stage(slack, tmp_path / "records.db", teams=["T1", "E1"]) as product:
         with structlog.testing.capture_logs() as logged:
             await turned_away(product, await product.install(rotating=True))
         assert (await product.install("T1")).status == 200
@@ -347,7 +347,7 @@ async def test_a_token_that_cannot_be_revoked_is_said_once_and_holds_nobody_up(
         slack.fail("auth.revoke", **fault)  # type: ignore[arg-type]  # one of several kinds of fault
     else:
         slack.hold("auth.revoke")
-    async with office(slack, tmp_path / "records.db", teams=["T1"]) as product:
+    async with stage(slack, tmp_path / "records.db", teams=["T1"]) as product:
         with structlog.testing.capture_logs() as logged:
             await nothing_was_installed(product, await product.install(), 403)
     assert [entry["event"] for entry in logged] == ["slack_install_failed", "slack_token_not_revoked"]
@@ -357,9 +357,9 @@ async def test_a_token_that_cannot_be_revoked_is_said_once_and_holds_nobody_up(
 async def test_where_no_workspace_is_listed_the_page_says_what_to_set(slack: FakeSlack, tmp_path: Path) -> None:
     """Rule 9: an empty list is nobody, not everybody."""
     path = tmp_path / "records.db"
-    async with office(slack, path) as open_to_all:
+    async with stage(slack, path) as open_to_all:
         asked, cookie = await open_to_all.begin()
-    async with office(slack, path, teams=[]) as product:
+    async with stage(slack, path, teams=[]) as product:
         page = await product.get(INSTALL)
         assert page.status == 403
         assert "SLACK_INSTALL_TEAMS" in page.text
@@ -392,23 +392,23 @@ def test_an_organisation_stands_for_its_workspaces_and_not_the_other_way_round(
 async def test_what_was_installed_before_is_served_only_where_it_is_listed(slack: FakeSlack, tmp_path: Path) -> None:
     """Rule 9: who installed it while everybody could is out as well, and back once listed."""
     path = tmp_path / "records.db"
-    async with office(slack, path) as product:
+    async with stage(slack, path) as product:
         for team in ("T1", "T2"):
             await product.install(team)
-    async with office(slack, path, teams=["T1"]) as product:
+    async with stage(slack, path, teams=["T1"]) as product:
         with structlog.testing.capture_logs() as logged:
             assert await product.records.installed() == [("T1", "")]
         assert [entry["teams"] for entry in logged] == [["T2"]]
         assert await product.records.token("T1", "") is not None
         assert await product.records.token("T2", "") is None
-    async with office(slack, path, teams=["T1", "T2"]) as product:
+    async with stage(slack, path, teams=["T1", "T2"]) as product:
         assert await product.records.token("T2", "") is not None
 
 
 # -------------------------------------------------------------------------------------------------- whose it is
 
 
-async def test_an_installation_of_a_whole_organisation_speaks_in_its_workspaces(product: Office) -> None:
+async def test_an_installation_of_a_whole_organisation_speaks_in_its_workspaces(product: InstallStage) -> None:
     await product.records.async_save(installation(None, "xoxb-org", enterprise="E1"))
     assert await product.records.token("T5", "") is None
     assert await product.records.token("T5", "E1") == "xoxb-org"
@@ -416,7 +416,7 @@ async def test_an_installation_of_a_whole_organisation_speaks_in_its_workspaces(
     assert await product.records.token("T6", "E2") is None
 
 
-async def test_a_workspaces_own_installation_goes_before_its_organisations(product: Office) -> None:
+async def test_a_workspaces_own_installation_goes_before_its_organisations(product: InstallStage) -> None:
     await product.records.async_save(installation(None, "xoxb-org", enterprise="E1", at=2_000.0))
     await product.records.async_save(installation("T5", "xoxb-own", enterprise="E1"))
     assert await product.records.token("T5", "E1") == "xoxb-own"
@@ -424,7 +424,7 @@ async def test_a_workspaces_own_installation_goes_before_its_organisations(produ
     assert sorted(await product.records.installed()) == [("", "E1"), ("T5", "E1")]
 
 
-async def test_an_uninstall_deletes_every_token_of_the_workspace_and_of_no_other(product: Office) -> None:
+async def test_an_uninstall_deletes_every_token_of_the_workspace_and_of_no_other(product: InstallStage) -> None:
     for team in ("T1", "T2", "T2"):
         await product.install(team)
     await product.records.forget("T2", "", time.time())
@@ -433,14 +433,14 @@ async def test_an_uninstall_deletes_every_token_of_the_workspace_and_of_no_other
     assert await product.records.token("T1", "") is not None
 
 
-async def test_news_of_an_uninstall_that_come_late_do_not_undo_the_next_install(product: Office) -> None:
+async def test_news_of_an_uninstall_that_come_late_do_not_undo_the_next_install(product: InstallStage) -> None:
     uninstalled_at = time.time() - 60
     await product.install()
     await product.records.forget("T2", "", uninstalled_at)
     assert await product.records.token("T2", "") is not None
 
 
-async def test_an_uninstall_in_the_second_of_the_install_counts(product: Office) -> None:
+async def test_an_uninstall_in_the_second_of_the_install_counts(product: InstallStage) -> None:
     await product.install()
     workspaces = Workspaces(product.records, product.slack.api_url)
     await workspaces.forget("T2", at=float(int(time.time())))
@@ -448,7 +448,7 @@ async def test_an_uninstall_in_the_second_of_the_install_counts(product: Office)
     assert await product.records.token("T2", "") is None
 
 
-async def test_an_uninstall_from_an_organisation_is_one_from_all_of_it(product: Office) -> None:
+async def test_an_uninstall_from_an_organisation_is_one_from_all_of_it(product: InstallStage) -> None:
     await product.records.async_save(installation(None, "xoxb-org", enterprise="E1"))
     assert await product.records.token("T5", "E1") == "xoxb-org"
     await product.records.forget("T5", "E1", time.time())
@@ -459,7 +459,7 @@ async def test_an_uninstall_from_an_organisation_is_one_from_all_of_it(product: 
 # -------------------------------------------------------------------------------------------------- rotation
 
 
-async def test_a_token_is_renewed_ahead_of_its_expiry_while_the_old_one_serves(product: Office) -> None:
+async def test_a_token_is_renewed_ahead_of_its_expiry_while_the_old_one_serves(product: InstallStage) -> None:
     await product.install(rotating=True)
     old = await product.records.token("T2", "")
     product.slack.clock.move(11 * 3600)
@@ -472,7 +472,7 @@ async def test_a_token_is_renewed_ahead_of_its_expiry_while_the_old_one_serves(p
     assert len(product.rows()) == len(product.rows("slack_bots")) == 1
 
 
-async def renewed_after(product: Office, *, hours: int) -> str | None:
+async def renewed_after(product: InstallStage, *, hours: int) -> str | None:
     """The token that we speak with so much later. Time comes back then: the SDK reckons expiries in real time."""
     product.slack.clock.move(hours * 3600)
     token = await product.records.token("T2", "")
@@ -480,7 +480,7 @@ async def renewed_after(product: Office, *, hours: int) -> str | None:
     return token
 
 
-async def eventually_another(product: Office, old: str | None) -> str:
+async def eventually_another(product: InstallStage, old: str | None) -> str:
     async with asyncio.timeout(10):
         while (token := await product.records.token("T2", "")) == old:
             await asyncio.sleep(0.01)
@@ -488,7 +488,7 @@ async def eventually_another(product: Office, old: str | None) -> str:
     return token
 
 
-async def test_an_expired_token_is_renewed_once_for_all_who_ask(product: Office) -> None:
+async def test_an_expired_token_is_renewed_once_for_all_who_ask(product: InstallStage) -> None:
     await product.install(rotating=True)
     old = await product.records.token("T2", "")
     product.slack.clock.move(13 * 3600)
@@ -499,7 +499,7 @@ async def test_an_expired_token_is_renewed_once_for_all_who_ask(product: Office)
     assert len(product.slack.calls_of("oauth.v2.access")) == 2
 
 
-async def test_an_uninstall_during_a_renewal_stays_one(product: Office) -> None:
+async def test_an_uninstall_during_a_renewal_stays_one(product: InstallStage) -> None:
     await product.install(rotating=True)
     product.slack.clock.move(13 * 3600)
     held = product.slack.hold("oauth.v2.access")
@@ -515,15 +515,15 @@ async def test_an_uninstall_during_a_renewal_stays_one(product: Office) -> None:
 
 async def test_a_renewed_token_is_kept_over_a_restart(slack: FakeSlack, tmp_path: Path) -> None:
     path = tmp_path / "records.db"
-    async with office(slack, path) as product:
+    async with stage(slack, path) as product:
         await product.install(rotating=True)
         new = await renewed_after(product, hours=13)
-    async with office(slack, path) as product:
+    async with stage(slack, path) as product:
         assert await product.records.token("T2", "") == new
         assert await renewed_after(product, hours=13) not in (new, None)
 
 
-async def test_a_token_that_cannot_be_renewed_yet_goes_on_serving(product: Office) -> None:
+async def test_a_token_that_cannot_be_renewed_yet_goes_on_serving(product: InstallStage) -> None:
     await product.install(rotating=True)
     old = await product.records.token("T2", "")
     product.slack.clock.move(11 * 3600)
@@ -547,7 +547,7 @@ async def test_a_token_that_cannot_be_renewed_yet_goes_on_serving(product: Offic
     ],
 )
 async def test_an_expired_token_that_cannot_be_renewed_serves_nobody(
-    product: Office, fault: dict[str, object], error: str, *, permanent: bool
+    product: InstallStage, fault: dict[str, object], error: str, *, permanent: bool
 ) -> None:
     await product.install(rotating=True)
     product.slack.clock.move(13 * 3600)
@@ -560,10 +560,10 @@ async def test_an_expired_token_that_cannot_be_renewed_serves_nobody(
 
 async def test_a_renewal_under_way_is_finished_before_the_end(slack: FakeSlack, tmp_path: Path) -> None:
     path = tmp_path / "records.db"
-    async with office(slack, path) as product:
+    async with stage(slack, path) as product:
         await product.install(rotating=True)
         old = await product.records.token("T2", "")
         assert await renewed_after(product, hours=11) == old
-    async with office(slack, path) as product:
+    async with stage(slack, path) as product:
         assert await product.records.token("T2", "") not in (old, None)
     assert len(slack.calls_of("oauth.v2.access")) == 2

@@ -19,9 +19,9 @@ from bot.domain import Arrival, Introduction
 from bot.platform import NotConnected, Platform
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.serving import SECRET, receiving, served, serving, stand_in_services
-from tests.support.slack_doors import HttpDoor
 from tests.support.slack_installs import installs, uninstalls
 from tests.support.slack_people import SlackPerson
+from tests.support.slack_transports import HttpTransport
 
 
 def configured(slack: FakeSlack, token: str = "xoxb-1") -> SlackConfig:
@@ -113,11 +113,11 @@ async def test_two_workspaces_install_it_and_are_kept_apart(tmp_path: Path) -> N
         services = stand_in_services()
         async with receiving(config, services=services, installations=kept) as receiver, served(receiver) as url:
             await receiver.start()
-            door = HttpDoor(f"{url}/slack/events", SECRET)
+            transport = HttpTransport(f"{url}/slack/events", SECRET)
             for team in ("T2", "T3"):
-                _, done = await installs(slack, door, team=team, user="U1")
+                _, done = await installs(slack, transport, team=team, user="U1")
                 assert done.status == 200
-            two, three = (SlackPerson(slack, team, "U1", door) for team in ("T2", "T3"))
+            two, three = (SlackPerson(slack, team, "U1", transport) for team in ("T2", "T3"))
             assert (await two.says("C20", "<@UBOT2> hello")).status == 200
             assert (await three.says("C30", "<@UBOT3> hello")).status == 200
             assert [m.place.key.rsplit(":", 1)[0] for m in services.messages] == ["slack:T2:C20", "slack:T3:C30"]
@@ -125,7 +125,7 @@ async def test_two_workspaces_install_it_and_are_kept_apart(tmp_path: Path) -> N
             await three.commands("ask hi", "C30")
             tokens = {call.token for call in slack.calls_of("chat.postMessage")}
             assert [slack.world.tokens[token].team for token in tokens] == ["T3"]
-            assert {answer.status for answer in await uninstalls(slack, door, team="T3", user="U1")} == {200}
+            assert {answer.status for answer in await uninstalls(slack, transport, team="T3", user="U1")} == {200}
             said = await three.says("C30", "<@UBOT3> still there?")
             assert said.status == 200
             assert len(services.messages) == 3

@@ -16,8 +16,8 @@ from slack_sdk.oauth.state_store import FileOAuthStateStore
 from slack_sdk.web.async_client import AsyncWebClient
 
 from tests.fakes.slack.server import FakeSlack, fake_slack
-from tests.support.slack_doors import HttpDoor
 from tests.support.slack_people import SlackPerson
+from tests.support.slack_transports import HttpTransport
 
 
 @dataclass
@@ -62,9 +62,9 @@ async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         host, port = runner.addresses[0][:2]
-        door = HttpDoor(f"http://{host}:{port}/slack/events", "shh")
+        transport = HttpTransport(f"http://{host}:{port}/slack/events", "shh")
         try:
-            yield Shop(slack, SlackPerson(slack, "T2", "U5", door), installations)
+            yield Shop(slack, SlackPerson(slack, "T2", "U5", transport), installations)
         finally:
             await runner.cleanup()
 

@@ -13,8 +13,8 @@ from slack_sdk.web.async_client import AsyncWebClient
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.asking import QUIET, client_with
 from tests.slack.recording_app import RecordingApp, recording_app
-from tests.support.slack_doors import Door, HttpDoor, signed
 from tests.support.slack_people import SlackPerson
+from tests.support.slack_transports import HttpTransport, Transport, signed
 
 Json = dict[str, Any]
 
@@ -56,7 +56,7 @@ class Stage:
     slack: FakeSlack
     client: AsyncWebClient
     app: RecordingApp
-    door: Door
+    transport: Transport
     ana: SlackPerson
 
     async def card(self) -> Json:
@@ -71,8 +71,8 @@ class Stage:
 @pytest.fixture(params=["http", "socket"])
 async def stage(request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
     mode: Literal["http", "socket"] = request.param
-    async with fake_slack() as slack, recording_app(slack, mode) as (app, door):
-        yield Stage(slack, client_with(slack, "xoxb-1"), app, door, SlackPerson(slack, "T1", "U1", door))
+    async with fake_slack() as slack, recording_app(slack, mode) as (app, transport):
+        yield Stage(slack, client_with(slack, "xoxb-1"), app, transport, SlackPerson(slack, "T1", "U1", transport))
 
 
 # ------------------------------------------------------------------------------------------- messages
@@ -124,7 +124,7 @@ async def test_edits_unfurls_and_deletions_are_told_apart(stage: Stage) -> None:
 async def test_somebody_from_outside_says_where_they_are_from(stage: Stage) -> None:
     stage.slack.add_user("U9", name="Zoe", team_id="T9", is_stranger=True)
     stage.slack.add_channel("C3", members=["U9", "UBOT"], is_ext_shared=True)
-    await SlackPerson(stage.slack, "T1", "U9", stage.door).says("C3", "hello")
+    await SlackPerson(stage.slack, "T1", "U9", stage.transport).says("C3", "hello")
     [envelope] = stage.app.events
     assert (envelope["team_id"], envelope["is_ext_shared_channel"]) == ("T1", True)
     assert (envelope["event"]["user_team"], envelope["event"]["source_team"]) == ("T9", "T9")
@@ -253,10 +253,10 @@ async def test_the_app_hears_of_its_home_its_container_and_its_end(stage: Stage)
 
 
 async def test_a_request_is_signed_and_a_spoilt_one_is_not_taken() -> None:
-    async with fake_slack() as slack, recording_app(slack, "http") as (app, door):
-        assert isinstance(door, HttpDoor)
+    async with fake_slack() as slack, recording_app(slack, "http") as (app, transport):
+        assert isinstance(transport, HttpTransport)
         body = '{"type": "url_verification", "challenge": "abc"}'
-        good = await door.post(body, "application/json")
+        good = await transport.post(body, "application/json")
         assert (good.status, good.json or good.text) == (200, {"challenge": "abc"})
-        assert (await door.post(body, "application/json", signed("another", body, 0))).status == 401
+        assert (await transport.post(body, "application/json", signed("another", body, 0))).status == 401
         assert app.events == []

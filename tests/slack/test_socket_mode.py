@@ -11,11 +11,11 @@ from bot.platform import NotConnected
 from tests.fakes.slack.server import fake_slack
 from tests.slack.serving import receiving, serving
 from tests.slack.shown import an_approval
-from tests.support.slack_doors import SocketDoor
+from tests.support.slack_transports import SocketTransport
 
 
 async def test_the_same_handlers_hear_what_comes() -> None:
-    async with serving(door=SocketDoor) as product:
+    async with serving(transport=SocketTransport) as product:
         assert product.receiver.facts() == {"mode": "socket", "connected": True, "workspaces": 1}
         said = await product.person().says("C1", "<@UBOT> hello")
         assert said.status == 200
@@ -23,7 +23,7 @@ async def test_the_same_handlers_hear_what_comes() -> None:
 
 
 async def test_clicks_modals_and_commands_are_answered_through_it() -> None:
-    async with serving(door=SocketDoor) as product:
+    async with serving(transport=SocketTransport) as product:
         product.services.approvals["call-1.1"] = an_approval()
         card = await product.card(an_approval())
         await product.person().clicks(card, "reject")
@@ -39,9 +39,9 @@ async def test_clicks_modals_and_commands_are_answered_through_it() -> None:
 
 
 async def test_what_could_not_be_kept_is_not_acknowledged_and_comes_again() -> None:
-    async with serving(door=SocketDoor) as product:
+    async with serving(transport=SocketTransport) as product:
         product.services.broken = RuntimeError("the disk is full")
-        impatient = SocketDoor(product.slack, patience=0.3)
+        impatient = SocketTransport(product.slack, patience=0.3)
         said = await type(product.person())(product.slack, "T1", "U1", impatient).says("C1", "<@UBOT> hello")
         assert {answer.status for answer in said.answers} == {0}
         product.services.broken = None
@@ -51,7 +51,7 @@ async def test_what_could_not_be_kept_is_not_acknowledged_and_comes_again() -> N
 
 
 async def test_one_slow_message_does_not_hold_up_another() -> None:
-    async with serving(door=SocketDoor) as product:
+    async with serving(transport=SocketTransport) as product:
         product.services.slow = 0.5
         started = asyncio.get_running_loop().time()
         await asyncio.gather(*(product.person().says("C1", f"<@UBOT> {n}") for n in range(6)))
@@ -60,7 +60,7 @@ async def test_one_slow_message_does_not_hold_up_another() -> None:
 
 
 async def test_what_is_malformed_is_not_acknowledged_and_harms_nothing() -> None:
-    async with serving(door=SocketDoor) as product:
+    async with serving(transport=SocketTransport) as product:
         sockets = product.slack.sockets
         for payload in ({}, {"type": "event_callback", "event": []}, {"type": "event_callback", "authorizations": 5}):
             await sockets.send("events_api", payload)
@@ -70,7 +70,7 @@ async def test_what_is_malformed_is_not_acknowledged_and_harms_nothing() -> None
 
 
 async def test_a_refreshed_connection_loses_nothing() -> None:
-    async with serving(door=SocketDoor) as product:
+    async with serving(transport=SocketTransport) as product:
         before = len(product.slack.calls_of("apps.connections.open"))
         await product.slack.sockets.disconnect()
         await product.slack.until(lambda: len(product.slack.calls_of("apps.connections.open")) > before)
@@ -79,7 +79,7 @@ async def test_a_refreshed_connection_loses_nothing() -> None:
 
 
 async def test_a_cut_connection_is_opened_again() -> None:
-    async with serving(door=SocketDoor) as product:
+    async with serving(transport=SocketTransport) as product:
         await product.slack.sockets.cut()
         await product.slack.until(lambda: product.slack.sockets.connected == 1, within=20)
         await product.person().says("C1", "<@UBOT> hello")
@@ -87,7 +87,7 @@ async def test_a_cut_connection_is_opened_again() -> None:
 
 
 async def test_what_is_being_kept_when_the_process_ends_is_acknowledged() -> None:
-    async with serving(door=SocketDoor) as product:
+    async with serving(transport=SocketTransport) as product:
         product.services.slow = 0.3
         saying = asyncio.create_task(product.person().says("C1", "<@UBOT> hello"))
         await product.slack.until(lambda: product.services.asked_to_keep)

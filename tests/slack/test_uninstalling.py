@@ -16,8 +16,8 @@ from adapters.slack.web_api.installing import Installations
 from bot.crypto import Sealer
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.serving import SECRET, receiving, served
-from tests.support.slack_doors import HttpDoor
 from tests.support.slack_people import SlackPerson
+from tests.support.slack_transports import HttpTransport
 
 
 @dataclass
@@ -55,7 +55,7 @@ async def many(tmp_path: Path) -> AsyncIterator[Many]:
         kept = Installations(path, config, Sealer(Fernet.generate_key()))
         async with receiving(config, installations=kept) as receiver, served(receiver) as url:
             await receiver.start()
-            zoe = SlackPerson(slack, "T2", "U9", HttpDoor(f"{url}/slack/events", SECRET))
+            zoe = SlackPerson(slack, "T2", "U9", HttpTransport(f"{url}/slack/events", SECRET))
             assert (await zoe.installs()).answers[-1].status == 200
             yield Many(slack, receiver, zoe, path)
 

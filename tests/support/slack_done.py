@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support.slack_doors import Answer, Json
+from tests.support.slack_transports import Answer, Json
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from tests.fakes.slack.content import stored_view
 from tests.fakes.slack.methods_views import push, renewed
 from tests.fakes.slack.refused import Refused
 from tests.fakes.slack.world import Json, World
-from tests.support.slack_doors import Answer
+from tests.support.slack_transports import Answer
 
 
 def settle_modal(

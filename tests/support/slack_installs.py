@@ -9,12 +9,12 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tests.fakes.slack import payloads
 from tests.fakes.slack.server import FakeSlack
-from tests.support.slack_doors import Answer, Door, HttpDoor, Json
+from tests.support.slack_transports import Answer, HttpTransport, Json, Transport
 
 
 async def installs(
     slack: FakeSlack,
-    door: HttpDoor,
+    transport: HttpTransport,
     *,
     team: str,
     user: str,
@@ -26,19 +26,19 @@ async def installs(
     `changed` spoils what the browser brings back (`{"state": "another"}`, `{"code": None, "error": "access_denied"}`).
     `rotating`: the workspace gets a token that expires.
     """
-    begun = await door.get("/slack/install")
+    begun = await transport.get("/slack/install")
     address = begun.headers.get("Location") or _link(begun.text)
     asked = dict(parse_qsl(urlsplit(address).query))
     assert address.startswith(f"{slack.world.base_url}/oauth/v2/authorize"), f"not Slack's page: {address}"
     assert asked["client_id"] == slack.world.client_id, "asks in the name of another app"
     code = slack.issue_code(team, user=user, rotating=rotating, redirect_uri=asked.get("redirect_uri"))
     brought: dict[str, str | None] = {"code": code, "state": asked["state"], **(changed or {})}
-    back = urlsplit(asked.get("redirect_uri") or f"{door.base_url}/slack/oauth_redirect")
+    back = urlsplit(asked.get("redirect_uri") or f"{transport.base_url}/slack/oauth_redirect")
     query = urlencode({name: value for name, value in brought.items() if value is not None})
-    return begun, await door.get(f"{back.path}?{query}", {"Cookie": _cookies(begun)})
+    return begun, await transport.get(f"{back.path}?{query}", {"Cookie": _cookies(begun)})
 
 
-async def uninstalls(slack: FakeSlack, door: Door, *, team: str, user: str) -> tuple[Answer, ...]:
+async def uninstalls(slack: FakeSlack, transport: Transport, *, team: str, user: str) -> tuple[Answer, ...]:
     """Take the app out of the workspace: its tokens end, and it is told so in two events."""
     for token in slack.world.tokens.values():
         if token.team == team:
@@ -49,7 +49,7 @@ async def uninstalls(slack: FakeSlack, door: Door, *, team: str, user: str) -> t
         {"type": "tokens_revoked", "tokens": {"oauth": [], "bot": [bot]}, "event_ts": slack.world.next_ts()},
         {"type": "app_uninstalled", "event_ts": slack.world.next_ts()},
     ]
-    return tuple([await door.event(payloads.envelope(who, event)) for event in events])
+    return tuple([await transport.event(payloads.envelope(who, event)) for event in events])
 
 
 def _link(page: str) -> str:

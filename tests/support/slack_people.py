@@ -1,6 +1,6 @@
 """A person in Slack: writes, clicks, fills in forms, and Slack tells the app about it as it really does.
 
-ana = SlackPerson(slack, "T1", "U1", HttpDoor(url, "secret"))
+ana = SlackPerson(slack, "T1", "U1", HttpTransport(url, "secret"))
 said = await ana.says("C1", f"{ana.bot} delete the stand-up")
 await ana.clicks(slack.messages("C1")[-1], "approve")
 """
@@ -17,17 +17,17 @@ from tests.fakes.slack.methods_chat import remove
 from tests.fakes.slack.server import FakeSlack
 from tests.fakes.slack.world import Channel
 from tests.support.slack_done import Clicked, Done, Said, Submitted
-from tests.support.slack_doors import Answer, Door, HttpDoor, Json, Retry
 from tests.support.slack_forms import settle_modal
 from tests.support.slack_installs import installs, uninstalls
+from tests.support.slack_transports import Answer, HttpTransport, Json, Retry, Transport
 
 
 class SlackPerson:
-    """One person of one workspace (or as that workspace sees them), and the door through which the app hears."""
+    """One person of one workspace (or as that workspace sees them), and the transport through which the app hears."""
 
-    def __init__(self, slack: FakeSlack, team: str, user: str, door: Door) -> None:
+    def __init__(self, slack: FakeSlack, team: str, user: str, transport: Transport) -> None:
         self.team, self.user = team, user
-        self.door = door
+        self.transport = transport
         self._slack = slack
         self._world = slack.world
         self._who = payloads.Someone(slack.world, team, user)
@@ -92,7 +92,7 @@ class SlackPerson:
 
     async def again(self, done: Done, retry: Retry | None = None) -> Done:
         """Slack sends the same events once more, as it does when it got no answer in time."""
-        answers = [await self.door.event(event, retry or Retry()) for event in done.events]
+        answers = [await self.transport.event(event, retry or Retry()) for event in done.events]
         return Done(answers=tuple(answers), events=done.events)
 
     # ------------------------------------------------------------------------------------------- clicking
@@ -108,13 +108,13 @@ class SlackPerson:
         trigger_id = self._world.issue_trigger(self.team, self.user, target["id"] if is_view else "")
         actions = [action(block, element, value, self._world.next_ts())]
         payload = payloads.interaction(self._who, "block_actions", **where, trigger_id=trigger_id, actions=actions)
-        answer = await self.door.interaction(payload)
+        answer = await self.transport.interaction(payload)
         response_url = payload.get("response_url", "")
         return Clicked(answers=(answer,), payload=payload, trigger_id=trigger_id, response_url=response_url)
 
     async def clicks_again(self, clicked: Clicked) -> Done:
         """The very same click once more: the same action_ts."""
-        return Done(answers=(await self.door.interaction(clicked.payload),))
+        return Done(answers=(await self.transport.interaction(clicked.payload),))
 
     async def submits(self, view: Json, values: Mapping[str, Any] | None = None) -> Submitted:
         """Fill in a modal and submit it. `values` by block_id or field name; what is not named stays as it is.
@@ -126,13 +126,13 @@ class SlackPerson:
         payload = payloads.interaction(
             self._who, "view_submission", trigger_id=trigger_id, view={**view, "state": state}, response_urls=[]
         )
-        answer = await self.door.interaction(payload)
+        answer = await self.transport.interaction(payload)
         after, errors = settle_modal(self._world, self.team, self.user, view, answer)
         return Submitted(answers=(answer,), payload=payload, view=after, errors=errors)
 
     async def submits_again(self, submitted: Submitted) -> Done:
         """The very same form once more."""
-        return Done(answers=(await self.door.interaction(submitted.payload),))
+        return Done(answers=(await self.transport.interaction(submitted.payload),))
 
     async def closes(self, view: Json) -> Done:
         """Close a modal; the app hears of it if it asked to."""
@@ -141,7 +141,7 @@ class SlackPerson:
         if not view["notify_on_close"]:
             return Done()
         payload = payloads.interaction(self._who, "view_closed", view=view, is_cleared=False)
-        return Done(answers=(await self.door.interaction(payload),))
+        return Done(answers=(await self.transport.interaction(payload),))
 
     # ------------------------------------------------------------------------------------------- elsewhere
 
@@ -150,7 +150,7 @@ class SlackPerson:
         place = self._place(channel)
         response_url = response_urls.issue(self._world, self.team, self.user, channel)
         fields = payloads.slash_command(self._who, place, command, text, response_url)
-        answer = await self.door.command(fields)
+        answer = await self.transport.command(fields)
         shown = answer.json or ({"text": answer.text} if answer.text else None)
         if answer.status == 200 and shown:
             facts = {"team": self.team, "user": self.user, "channel": channel, "ts": "", "thread_ts": ""}
@@ -179,7 +179,7 @@ class SlackPerson:
             message=copy.deepcopy(stored),
             channel=payloads.channel_of(place),
         )
-        answer = await self.door.interaction(payload)
+        answer = await self.transport.interaction(payload)
         return Clicked(answers=(answer,), payload=payload, trigger_id=trigger_id, response_url=response_url)
 
     async def opens_home(self, tab: Literal["home", "messages"] = "home") -> Done:
@@ -204,16 +204,16 @@ class SlackPerson:
 
     async def installs(self, *, rotating: bool = False, changed: Mapping[str, str | None] | None = None) -> Done:
         """Install the app into the workspace with a browser: see `slack_installs.installs`."""
-        assert isinstance(self.door, HttpDoor), "a browser needs the app's address"
+        assert isinstance(self.transport, HttpTransport), "a browser needs the app's address"
         return Done(
             answers=await installs(
-                self._slack, self.door, team=self.team, user=self.user, rotating=rotating, changed=changed
+                self._slack, self.transport, team=self.team, user=self.user, rotating=rotating, changed=changed
             )
         )
 
     async def uninstalls(self) -> Done:
         """Take the app out of the workspace."""
-        return Done(answers=await uninstalls(self._slack, self.door, team=self.team, user=self.user))
+        return Done(answers=await uninstalls(self._slack, self.transport, team=self.team, user=self.user))
 
     async def renames(self, name: str) -> Done:
         """Take another name (`user_change`)."""
@@ -243,14 +243,14 @@ class SlackPerson:
 
     async def _tells(self, event: Json) -> Done:
         sent = payloads.envelope(self._who, event)
-        return Done(answers=(await self.door.event(sent),), events=(sent,))
+        return Done(answers=(await self.transport.event(sent),), events=(sent,))
 
     async def _tell(self, place: Channel, events: Sequence[Json]) -> tuple[tuple[Answer, ...], tuple[Json, ...]]:
         """Slack tells an app only of places that it is in."""
         if self._world.workspaces[self.team].bot_user not in place.members:
             return (), ()
         sent = [payloads.envelope(self._who, event, ext_shared=place.is_ext_shared) for event in events]
-        return tuple([await self.door.event(envelope) for envelope in sent]), tuple(sent)
+        return tuple([await self.transport.event(envelope) for envelope in sent]), tuple(sent)
 
     def _in_message(self, message: Json) -> Json:
         found = self._world.message(message["ts"])

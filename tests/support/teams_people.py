@@ -1,6 +1,6 @@
 """A person in Teams: writes, clicks, fills in dialogs, and Teams tells the bot about it as it really does.
 
-ana = TeamsPerson(teams, ANA, HttpDoor(url, teams))
+ana = TeamsPerson(teams, ANA, HttpTransport(url, teams))
 said = await ana.says(teams.channel, "delete the stand-up")
 await ana.clicks(teams.posts(said.conversation)[-1], "approve")
 """
@@ -16,8 +16,8 @@ from tests.fakes.teams.answer_rules import action_mistakes, dialog_mistakes
 from tests.fakes.teams.inputs import CARD, card_in, filled, find_action
 from tests.fakes.teams.server import FakeTeams
 from tests.fakes.teams.world import BOT_NAME, Conversation, Message
-from tests.support.teams_doors import Answer, Door, Json, Said
 from tests.support.teams_installs import arriving, departing, joining, leaving, upgrading
+from tests.support.teams_transports import Answer, Json, Said, Transport
 
 MENTION = f"<at>{BOT_NAME}</at>"
 """A mention of the bot, as it stands in a text."""
@@ -25,11 +25,11 @@ _SPAN = f'<span itemtype="http://schema.skype.com/Mention" itemscope="" itemid="
 
 
 class TeamsPerson:
-    """One person, and the door through which the bot hears of what they do."""
+    """One person, and the transport through which the bot hears of what they do."""
 
-    def __init__(self, teams: FakeTeams, user: str, door: Door) -> None:
+    def __init__(self, teams: FakeTeams, user: str, transport: Transport) -> None:
         self.user = user
-        self.door = door
+        self.transport = transport
         self._teams = teams
         self._world = teams.world
         self._who = activities.Someone(teams.world, user)
@@ -86,7 +86,7 @@ class TeamsPerson:
         )
         if not heard and not self._hears(place, message):
             return _said(Answer(status=0, activity=sent), message)
-        return _said(await self.door.activity(sent), message)
+        return _said(await self.transport.activity(sent), message)
 
     async def deletes(self, message_id: str) -> Answer:
         """Delete a message of one's own; it can be undone."""
@@ -108,11 +108,11 @@ class TeamsPerson:
         place, message = self._seen(message_id)
         assert not message.author, "Teams tells a bot of reactions to its own messages only"
         change = "reactionsRemoved" if removed else "reactionsAdded"
-        return await self.door.activity(activities.reaction(self._who, place, message, reaction, change))
+        return await self.transport.activity(activities.reaction(self._who, place, message, reaction, change))
 
     async def again(self, answer: Answer) -> Answer:
         """Teams sends the same activity once more, as it does when it got no answer in time."""
-        return await self.door.activity(answer.activity)
+        return await self.transport.activity(answer.activity)
 
     # ------------------------------------------------------------------------------------------- cards
 
@@ -161,7 +161,7 @@ class TeamsPerson:
         assert "msteams" not in action["data"], f"{name!r} opens a dialog: use opens()"
         place = self._world.conversation(message["conversation"])
         value = {**action["data"], **data}
-        return await self.door.activity(
+        return await self.transport.activity(
             activities.submitted(self._who, place, message["conversation"], value, message["id"])
         )
 
@@ -207,13 +207,13 @@ class TeamsPerson:
         """Any invoke."""
         conversation = conversation or self.chat
         place = self._world.conversation(conversation)
-        return await self.door.activity(activities.invoke(self._who, place, conversation, name, value, reply_to))
+        return await self.transport.activity(activities.invoke(self._who, place, conversation, name, value, reply_to))
 
     async def sends(self, kind: str, conversation: str = "", **facts: Any) -> Answer:
         """Any activity: `typing`, `event`, `contactRelationUpdate`, or one that Teams has yet to invent."""
         conversation = conversation or self.chat
         place = self._world.conversation(conversation)
-        return await self.door.activity(activities.activity(self._who, place, conversation, kind, **facts))
+        return await self.transport.activity(activities.activity(self._who, place, conversation, kind, **facts))
 
     async def installs(self, conversation: str = "") -> tuple[Answer, ...]:
         """Bring the bot to a conversation (default: their own chat): Teams tells it twice."""
@@ -221,7 +221,7 @@ class TeamsPerson:
 
     async def upgrades(self, conversation: str = "") -> Answer:
         """Take a newer version of the app."""
-        return await self.door.activity(upgrading(self._who, conversation or self.chat))
+        return await self.transport.activity(upgrading(self._who, conversation or self.chat))
 
     async def uninstalls(self, conversation: str = "") -> tuple[Answer, ...]:
         """Remove the bot from a conversation (default: their own chat)."""
@@ -229,11 +229,11 @@ class TeamsPerson:
 
     async def joins(self, conversation: str) -> Answer:
         """Become a member of a group chat or a team."""
-        return await self.door.activity(joining(self._who, conversation))
+        return await self.transport.activity(joining(self._who, conversation))
 
     async def leaves(self, conversation: str) -> Answer:
         """Be a member no longer."""
-        return await self.door.activity(leaving(self._who, conversation))
+        return await self.transport.activity(leaving(self._who, conversation))
 
     # ------------------------------------------------------------------------------------------- parts
 
@@ -260,12 +260,12 @@ class TeamsPerson:
         return place.kind == "personal" or self._teams.rsc or MENTION in message.content["text"]
 
     async def _tells(self, told: Sequence[Json]) -> tuple[Answer, ...]:
-        return tuple([await self.door.activity(one) for one in told])
+        return tuple([await self.transport.activity(one) for one in told])
 
     async def _told(self, place: Conversation, message: Message, sent: Json) -> Answer:
         if not self._hears(place, message):
             return Answer(status=0, activity=sent)
-        return await self.door.activity(sent)
+        return await self.transport.activity(sent)
 
     def _button(self, message: Json, name: str, subject: str) -> tuple[Json, list[Json]]:
         """In the message as it was read, else as this person sees it."""

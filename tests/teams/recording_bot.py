@@ -11,7 +11,7 @@ import jwt
 from aiohttp import web
 
 from tests.fakes.teams.server import FakeTeams
-from tests.support.teams_doors import HttpDoor, LocalDoor
+from tests.support.teams_transports import HttpTransport, LocalTransport
 
 Json = dict[str, Any]
 
@@ -28,14 +28,14 @@ class RecordingBot:
     answer: Any = None
 
     @property
-    def door(self) -> HttpDoor:
+    def transport(self) -> HttpTransport:
         """As Teams comes."""
-        return HttpDoor(self.url, self.teams)
+        return HttpTransport(self.url, self.teams)
 
     @property
-    def local_door(self) -> LocalDoor:
+    def local_door(self) -> LocalTransport:
         """As local clients come."""
-        return LocalDoor(self.url)
+        return LocalTransport(self.url)
 
     async def hear(self, request: web.Request) -> web.StreamResponse:
         """Take anything."""

@@ -18,8 +18,8 @@ from graph.interrupts import FormField
 from tests.fakes.teams.server import ANA, TENANT, FakeTeams, fake_teams
 from tests.support import views
 from tests.support.stand_in_services import StandInServices, subject_of
-from tests.support.teams_doors import HttpDoor, Json
 from tests.support.teams_people import TeamsPerson
+from tests.support.teams_transports import HttpTransport, Json
 from tests.support.views import NOW
 
 ANA_ID = person_id(TENANT, ANA)
@@ -52,12 +52,12 @@ class Served:
     services: StandInServices
     sender: TeamsSender
     receiver: TeamsReceiver
-    door: HttpDoor
+    transport: HttpTransport
     url: str
 
     def person(self, user: str = ANA) -> TeamsPerson:
         """Somebody."""
-        return TeamsPerson(self.teams, user, self.door)
+        return TeamsPerson(self.teams, user, self.transport)
 
     def place(self, conversation: str, user: str = ANA) -> ConversationReference:
         """A conversation, as a place; `user`: whose chat it is, if it is one."""
@@ -134,7 +134,7 @@ async def serving(*, patience: Patience | None = None, **changes: Any) -> AsyncI
         url = f"http://{host}:{port}{MESSAGES_PATH}"
         try:
             await receiver.start()
-            yield Served(teams, services, sender, receiver, HttpDoor(url, teams), url)
+            yield Served(teams, services, sender, receiver, HttpTransport(url, teams), url)
             assert teams.product_mistakes == []
         finally:
             await receiver.stop()

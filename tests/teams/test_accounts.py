@@ -14,7 +14,7 @@ from adapters.teams.inbound.clicks import NEEDS_A_WINDOW
 from adapters.teams.inbound.dialogs import NOT_CONNECTED, NOT_YOURS
 from adapters.teams.inbound.messages import OPEN_A_CHAT
 from tests.fakes.teams.server import ANA, BEN, GUS
-from tests.support.teams_doors import Answer, Json
+from tests.support.teams_transports import Answer, Json
 from tests.support.views import an_account
 from tests.teams.serving import ANA_ID, Served, a_question, a_sign_in, serving, text_in
 

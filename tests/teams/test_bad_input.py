@@ -17,7 +17,7 @@ from adapters.teams import actions as teams_actions
 from adapters.teams.inbound.activities import DEEPEST, decode, heard
 from tests.fakes.teams.server import ANA, OTHER_TENANT, TENANT
 from tests.support.examples import examples
-from tests.support.teams_doors import Json
+from tests.support.teams_transports import Json
 from tests.teams.serving import Served, an_approval, serving
 
 FINE = frozenset({200, 400, 401, 403, 501})
@@ -48,18 +48,18 @@ def an_activity(product: Served, **changes: Any) -> Json:
     }
 
 
-# ------------------------------------------------------------------------------------------------ the door
+# ------------------------------------------------------------------------------------------------ the transport
 
 
 async def test_a_message_is_let_in(product: Served) -> None:
-    answer = await product.door.activity(an_activity(product))
+    answer = await product.transport.activity(an_activity(product))
     assert (answer.status, answer.text) == (200, "")
     assert [message.text for message in product.services.messages] == ["hello"]
 
 
 async def test_bad_tokens_are_answered_alike(product: Served) -> None:
     answers = [
-        await product.door.activity(an_activity(product), token=token)
+        await product.transport.activity(an_activity(product), token=token)
         for token in ("", "x.y.z", product.teams.issue_token(exp=1), product.teams.issue_token(key="stranger"))
     ]
     assert {answer.status for answer in answers} == {401}
@@ -68,7 +68,7 @@ async def test_bad_tokens_are_answered_alike(product: Served) -> None:
 
 
 async def test_a_foreign_tenant_is_forbidden(product: Served) -> None:
-    answer = await product.door.activity(an_activity(product, channelData={"tenant": {"id": OTHER_TENANT}}))
+    answer = await product.transport.activity(an_activity(product, channelData={"tenant": {"id": OTHER_TENANT}}))
     assert answer.status == 403
     assert OTHER_TENANT not in answer.text
     assert product.services.asked_to_keep == 0
@@ -76,12 +76,12 @@ async def test_a_foreign_tenant_is_forbidden(product: Served) -> None:
 
 async def test_a_body_of_more_than_a_megabyte_is_refused(product: Served) -> None:
     for size in (1_000_001, 3_000_000):
-        assert (await product.door.post("x" * size)).status == 413
+        assert (await product.transport.post("x" * size)).status == 413
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/xml", "text/html"])
 async def test_only_json_is_taken(product: Served, kind: str) -> None:
-    assert (await product.door.post(json.dumps(an_activity(product)), kind)).status == 415
+    assert (await product.transport.post(json.dumps(an_activity(product)), kind)).status == 415
     assert product.services.asked_to_keep == 0
 
 
@@ -106,7 +106,7 @@ async def test_only_json_is_taken(product: Served, kind: str) -> None:
     ],
 )
 async def test_what_is_malformed_is_said_to_be(product: Served, body: str | bytes) -> None:
-    answer = await product.door.post(body)
+    answer = await product.transport.post(body)
     assert answer.status == 400
     assert answer.json["error"].startswith("The request is malformed")
     assert product.services.asked_to_keep == 0
@@ -119,8 +119,8 @@ async def test_other_methods_are_not_allowed(product: Served) -> None:
 
 @pytest.mark.parametrize("body", ["{", "x" * 3_000_000])
 async def test_what_a_stranger_sends_is_not_even_read(product: Served, body: str) -> None:
-    assert (await product.door.post(body, headers={})).status == 401
-    assert (await product.door.post(body, headers={"Authorization": "Bearer x.y.z"})).status == 401
+    assert (await product.transport.post(body, headers={})).status == 401
+    assert (await product.transport.post(body, headers={"Authorization": "Bearer x.y.z"})).status == 401
 
 
 # ------------------------------------------------------------------------------------------------ what it says
@@ -156,19 +156,21 @@ async def test_an_invoke_of_nobodys_is_a_bad_request(product: Served) -> None:
     value = {"action": {"data": {"countersign": "approve", "id": "call-1.1"}}}
     nobody = {"id": "29:x", "name": "Somebody on Skype"}
     sent = an_activity(product, **{"type": "invoke", "name": "adaptiveCard/action", "value": value, "from": nobody})
-    assert (await product.door.activity(sent)).status == 400
+    assert (await product.transport.activity(sent)).status == 400
     assert product.services.decisions == []
 
 
 async def test_a_person_without_an_entra_account_is_not_heard(product: Served) -> None:
-    answer = await product.door.activity(an_activity(product, **{"from": {"id": "29:x", "name": "Somebody on Skype"}}))
+    answer = await product.transport.activity(
+        an_activity(product, **{"from": {"id": "29:x", "name": "Somebody on Skype"}})
+    )
     assert answer.status == 200
     assert product.services.asked_to_keep == 0
 
 
 async def test_nul_and_half_characters_do_not_reach_the_services(product: Served) -> None:
     body = json.dumps(an_activity(product, text="a\0b\ud83d"))
-    assert (await product.door.post(body)).status == 200
+    assert (await product.transport.post(body)).status == 200
     assert [message.text for message in product.services.messages] == ["ab?"]
 
 
@@ -249,7 +251,7 @@ CHANGES = st.one_of(
 async def test_no_payload_makes_a_500(product: Served) -> None:
     product.services.approvals["call-1.1"] = an_approval()
     for kind, changes in made_up():
-        answer = await product.door.post(json.dumps(an_activity(product, **{**changes, "type": kind})))
+        answer = await product.transport.post(json.dumps(an_activity(product, **{**changes, "type": kind})))
         assert answer.status in FINE, (kind, changes, answer.text)
         if kind == "invoke" and answer.status == 200:
             assert "went wrong" not in answer.text, (kind, changes)
@@ -289,6 +291,6 @@ async def test_html_is_read_beside_the_event_loop(product: Served, monkeypatch: 
 
     monkeypatch.setattr("adapters.teams.inbound.messages.heard", noted)
     page = {"contentType": "text/html", "content": "<ul><li>" * 19 + "x<br>" * 700}
-    await product.door.activity(an_activity(product, attachments=[page]))
-    await product.door.activity(an_activity(product, id="1700000000001"))
+    await product.transport.activity(an_activity(product, attachments=[page]))
+    await product.transport.activity(an_activity(product, id="1700000000001"))
     assert [thread is threading.main_thread() for thread in threads] == [False, True]

@@ -14,7 +14,7 @@ from adapters.teams.inbound.clicks import NEEDS_A_WINDOW, SENT
 from adapters.teams.inbound.invokes import STILL_AT_IT
 from adapters.teams.receiver import Patience
 from tests.fakes.teams.server import ANA, BEN, CHLOE, GUS, TENANT
-from tests.support.teams_doors import Json
+from tests.support.teams_transports import Json
 from tests.support.views import an_outcome
 from tests.teams.serving import ANA_ID, Served, a_card, a_question, a_sign_in, an_approval, serving, text_in
 

@@ -9,7 +9,7 @@ import pytest
 from adapters.shared.clicks import NOT_KNOWN, NOTHING_TO_APPROVE, SETTLED_ALREADY, WENT_WRONG
 from adapters.teams.ids import person_id
 from tests.fakes.teams.server import ANA, BEN, GUS, TENANT
-from tests.support.teams_doors import Answer, Json
+from tests.support.teams_transports import Answer, Json
 from tests.teams.serving import Served, a_card, a_question, an_approval, serving
 
 FETCH, SUBMIT = "task/fetch", "task/submit"

@@ -11,7 +11,7 @@ from adapters.teams.ids import person_id
 from bot.domain import GrantView
 from tests.fakes.teams.activities import card_action
 from tests.fakes.teams.server import ANA, BEN, CHLOE, TENANT
-from tests.support.teams_doors import Answer
+from tests.support.teams_transports import Answer
 from tests.support.views import NOW
 from tests.teams.serving import Served, a_card, an_approval, serving
 from tests.teams.test_dialogs import FETCH, SUBMIT, carries, closes, fetched, says

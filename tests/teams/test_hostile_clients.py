@@ -16,7 +16,7 @@ from adapters.teams.inbound.visitors import TeamsRecipient
 from adapters.teams.receiver import Patience
 from bot.domain import Message, Notice
 from tests.fakes.teams.server import ANA, BEN, GUS, TENANT
-from tests.support.teams_doors import Answer, Json
+from tests.support.teams_transports import Answer, Json
 from tests.teams.serving import Served, a_card, a_sign_in, serving
 
 

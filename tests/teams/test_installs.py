@@ -10,7 +10,7 @@ from adapters.teams.ids import message_key, person_id
 from adapters.teams.render.posts import greeting
 from bot.domain import Post, Said
 from tests.fakes.teams.server import ANA, BEN, GUS, TENANT
-from tests.support.teams_doors import Json
+from tests.support.teams_transports import Json
 from tests.support.views import NOW
 from tests.teams.serving import Served, serving
 

@@ -20,8 +20,8 @@ from bot.domain import Arrival, Introduction, Message, Notice, Post, Unwelcome
 from bot.platform import NotConnected, Platform, PostFailed
 from tests.fakes.teams.server import ANA, BEN, GUS, TENANT, FakeTeams, fake_teams
 from tests.support.stand_in_services import StandInServices
-from tests.support.teams_doors import LocalDoor
 from tests.support.teams_people import TeamsPerson
+from tests.support.teams_transports import LocalTransport
 from tests.support.views import NOW
 from tests.teams.serving import Served, serving, stand_in_services, text_in
 
@@ -180,7 +180,7 @@ async def test_whoever_cannot_be_found_out_now_is_asked_for_again(product: Serve
 
 async def test_local_clients_need_no_token() -> None:
     async with serving(app_id="", app_password=None, tenant="", local_unauthenticated=True) as product:
-        local = TeamsPerson(product.teams, ANA, LocalDoor(product.url))
+        local = TeamsPerson(product.teams, ANA, LocalTransport(product.url))
         assert (await local.says(product.teams.personal(ANA), "hello")).status == 200
         assert [message.text for message in product.services.messages] == ["hello"]
         assert isinstance(product.services, StandInServices)
@@ -190,12 +190,12 @@ async def test_local_clients_do_not_open_the_door_to_strangers_with_a_token() ->
     async with serving(local_unauthenticated=True) as product:
         stranger = {"id": "29:skype", "name": "Somebody on Skype"}
         said = await product.person().says(product.teams.personal(ANA), "hello")
-        await product.door.activity({**said.activity, "id": "2", "from": stranger})
+        await product.transport.activity({**said.activity, "id": "2", "from": stranger})
         assert [message.author.name for message in product.services.messages] == ["Ana Alvarez"]
 
 
 async def test_without_that_setting_they_do(product: Served) -> None:
-    local = TeamsPerson(product.teams, ANA, LocalDoor(product.url))
+    local = TeamsPerson(product.teams, ANA, LocalTransport(product.url))
     assert (await local.says(product.teams.personal(ANA), "hello")).status == 401
 
 

@@ -32,12 +32,12 @@ async def bot(teams: FakeTeams) -> AsyncIterator[RecordingBot]:
 
 @pytest.fixture
 def ana(teams: FakeTeams, bot: RecordingBot) -> TeamsPerson:
-    return TeamsPerson(teams, ANA, bot.door)
+    return TeamsPerson(teams, ANA, bot.transport)
 
 
 @pytest.fixture
 def ben(teams: FakeTeams, bot: RecordingBot) -> TeamsPerson:
-    return TeamsPerson(teams, BEN, bot.door)
+    return TeamsPerson(teams, BEN, bot.transport)
 
 
 async def posted(teams: FakeTeams, activity: Json, conversation: str = "") -> Json:
@@ -320,6 +320,6 @@ async def test_strangers_say_who_they_are_and_local_clients_bring_no_token(teams
     assert bot.tokens == [{}]
     assert bot.heard[0]["from"]["aadObjectId"] == GUS
     teams.add_user("f0000000-0000-4000-8000-00000000000f", role="anonymous")
-    nobody = TeamsPerson(teams, "f0000000-0000-4000-8000-00000000000f", bot.door)
+    nobody = TeamsPerson(teams, "f0000000-0000-4000-8000-00000000000f", bot.transport)
     await nobody.says(nobody.chat, "hello")
     assert "aadObjectId" not in bot.heard[1]["from"]

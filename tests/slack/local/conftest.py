@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.slack.local.door import door
 from tests.slack.local.packages import LOCAL_SLACK, WITHOUT_LOCAL_SLACK
 from tests.slack.local.person import LocalPerson
+from tests.slack.local.transport import transport
 from tests.slack.local.workspace import APP_TOKEN, BOT_TOKEN, SIGNING_SECRET, Mode, Workspace, local_slack
 from tests.support.product import ProductFolder, product_here
 
@@ -19,7 +19,7 @@ from tests.support.product import ProductFolder, product_here
 @asynccontextmanager
 async def product_in(folder: Path, mode: Mode) -> AsyncIterator[Workspace]:
     """The product with the demo model and the bundled tool servers, connected to a workspace of its own."""
-    async with door() as opened, local_slack(folder, mode, opened.url) as workspace:
+    async with transport() as opened, local_slack(folder, mode, opened.url) as workspace:
         home = ProductFolder(folder)
         home.variables |= {"SLACK_API_URL": workspace.api_url, "SLACK_BOT_TOKEN": BOT_TOKEN}
         if mode == "events":

@@ -16,8 +16,8 @@ from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.product.talk import Talk
 from tests.support.fixtures import connect, model, shop
 from tests.support.product import ProductFolder, product_here
-from tests.support.slack_doors import Door, HttpDoor, SocketDoor
 from tests.support.slack_people import SlackPerson
+from tests.support.slack_transports import HttpTransport, SocketTransport, Transport
 from tests.support.tools import Workshop
 
 __all__ = ["model", "shop"]
@@ -53,14 +53,14 @@ def connected(slack: FakeSlack) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def opened(home: ProductFolder, slack: FakeSlack) -> AsyncIterator[Door]:
-    """The running product's door."""
+async def opened(home: ProductFolder, slack: FakeSlack) -> AsyncIterator[Transport]:
+    """The running product's transport."""
     async with product_here(home) as url:
         if "SLACK_APP_TOKEN" in home.variables:
             await slack.until(lambda: slack.sockets.connected)
-            yield SocketDoor(slack)
+            yield SocketTransport(slack)
         else:
-            yield HttpDoor(f"{url}/slack/events", SECRET)
+            yield HttpTransport(f"{url}/slack/events", SECRET)
 
 
 @pytest.fixture(params=["events", "socket"])
@@ -71,22 +71,22 @@ def both_modes(request: pytest.FixtureRequest, home: ProductFolder) -> None:
 
 
 @pytest.fixture
-async def door(home: ProductFolder, slack: FakeSlack) -> AsyncIterator[Door]:
-    """The door of a running product; change `home` before asking for it."""
-    async with opened(home, slack) as door:
-        yield door
+async def transport(home: ProductFolder, slack: FakeSlack) -> AsyncIterator[Transport]:
+    """The transport of a running product; change `home` before asking for it."""
+    async with opened(home, slack) as transport:
+        yield transport
 
 
 @pytest.fixture
-def ana(slack: FakeSlack, door: Door) -> SlackPerson:
+def ana(slack: FakeSlack, transport: Transport) -> SlackPerson:
     """Ana."""
-    return SlackPerson(slack, "T1", "U1", door)
+    return SlackPerson(slack, "T1", "U1", transport)
 
 
 @pytest.fixture
-def ben(slack: FakeSlack, door: Door) -> SlackPerson:
+def ben(slack: FakeSlack, transport: Transport) -> SlackPerson:
     """Ben."""
-    return SlackPerson(slack, "T1", "U2", door)
+    return SlackPerson(slack, "T1", "U2", transport)
 
 
 @pytest.fixture

@@ -12,19 +12,19 @@ import aiohttp
 
 from tests.fakes.slack.server import FakeSlack
 from tests.slack.product.talk import Talk, buttons, words
-from tests.support.slack_doors import Answer, HttpDoor, Json, Retry
 from tests.support.slack_people import SlackPerson
+from tests.support.slack_transports import Answer, HttpTransport, Json, Retry
 
 PATIENCE = 60.0
 """Seconds that anything may take while the product is being killed."""
 OUTCOMES = ("it_was_done", "skip")
 
 
-class InsistentDoor:
+class InsistentTransport:
     """The Events API of a product that is often away: Slack sends again, and people click again."""
 
-    def __init__(self, door: HttpDoor) -> None:
-        self._door = door
+    def __init__(self, transport: HttpTransport) -> None:
+        self._transport = transport
 
     async def event(self, envelope: Json, retry: Retry | None = None) -> Answer:
         """An event; the second time with the headers of a retry."""
@@ -33,17 +33,17 @@ class InsistentDoor:
         async def send() -> Answer:
             nonlocal number
             number += 1
-            return await self._door.event(envelope, Retry(number - 1) if number > 1 else retry)
+            return await self._transport.event(envelope, Retry(number - 1) if number > 1 else retry)
 
         return await _insisting(send)
 
     async def interaction(self, payload: Json) -> Answer:
         """The very same click or form."""
-        return await _insisting(lambda: self._door.interaction(payload))
+        return await _insisting(lambda: self._transport.interaction(payload))
 
     async def command(self, fields: Mapping[str, str]) -> Answer:
         """A slash command."""
-        return await _insisting(lambda: self._door.command(fields))
+        return await _insisting(lambda: self._transport.command(fields))
 
 
 async def _insisting(send: Callable[[], Awaitable[Answer]]) -> Answer:

@@ -19,8 +19,8 @@ from tests.slack.product.talk import Talk, buttons, words
 from tests.support.brain import obedient
 from tests.support.planted import files_of
 from tests.support.product import ProductFolder
-from tests.support.slack_doors import Door
 from tests.support.slack_people import SlackPerson
+from tests.support.slack_transports import Transport
 
 __all__ = ["scanned"]
 
@@ -264,12 +264,12 @@ async def test_the_code_of_another_is_of_no_use_and_is_told_so(
 
 
 async def test_several_people_in_one_channel_each_see_only_their_own_link(
-    slack: FakeSlack, door: Door, home: ProductFolder, model: FakeOpenAI, notes: ProtectedServer
+    slack: FakeSlack, transport: Transport, home: ProductFolder, model: FakeOpenAI, notes: ProtectedServer
 ) -> None:
     for user in EVERYBODY:
         slack.add_user(user, name=f"Person {user}")
         slack.world.channels["C1"].members.add(user)
-    talks = {user: Talk(slack, SlackPerson(slack, "T1", user, door), "C1") for user in EVERYBODY}
+    talks = {user: Talk(slack, SlackPerson(slack, "T1", user, transport), "C1") for user in EVERYBODY}
     await asyncio.gather(*(talk.mentions("use notes__sign_in") for talk in talks.values()))
     links = {user: await link_for(slack, user) for user in EVERYBODY}
     for user, talk in talks.items():  # each asks for it again, and clicks what is somebody else's

@@ -149,8 +149,8 @@ async def test_a_click_on_a_card_that_is_settled_is_told_so(talk: Talk, shop: Wo
 
 async def test_a_click_after_the_deadline_is_told_so(home: ProductFolder, slack: FakeSlack, shop: Workshop) -> None:
     home.policy(SHORT)
-    async with opened(home, slack) as door:
-        talk = Talk(slack, SlackPerson(slack, "T1", "U1", door), "C1")
+    async with opened(home, slack) as transport:
+        talk = Talk(slack, SlackPerson(slack, "T1", "U1", transport), "C1")
         await talk.mentions("use make what=lamp")
         card = await talk.card()
         await talk.settled(card, "Expired")
@@ -174,11 +174,11 @@ async def test_only_the_approver_may_reject_and_has_to_say_why(
     home: ProductFolder, slack: FakeSlack, shop: Workshop
 ) -> None:
     home.policy(BY_BEN)
-    async with opened(home, slack) as door:
-        talk = Talk(slack, SlackPerson(slack, "T1", "U1", door), "C1")
+    async with opened(home, slack) as transport:
+        talk = Talk(slack, SlackPerson(slack, "T1", "U1", transport), "C1")
         await talk.mentions("use make what=lamp")
         card = await talk.card("<@U2>")
-        ben = as_(SlackPerson(slack, "T1", "U2", door), talk)
+        ben = as_(SlackPerson(slack, "T1", "U2", transport), talk)
         view = await ben.opens(card, "reject")
         await ben.submits(view, reason="we have enough")
         await talk.settled(card, "Rejected", "Ben", "we have enough")

@@ -9,8 +9,8 @@ from tests.fakes.slack.server import FakeSlack
 from tests.slack.product.conftest import SECRET
 from tests.slack.product.talk import Talk
 from tests.support.product import ProductFolder, ProductProcess
-from tests.support.slack_doors import HttpDoor
 from tests.support.slack_people import SlackPerson
+from tests.support.slack_transports import HttpTransport
 from tests.support.tools import Workshop
 
 
@@ -49,7 +49,7 @@ async def test_who_cannot_be_looked_up_may_not_decide_now(talk: Talk, slack: Fak
     slack.fail("users.info", status=503, times=math.inf, when=lambda a: a.get("user") == "U2")
     await talk.mentions("use make what=lamp")
     card = await talk.card()
-    ben = SlackPerson(slack, "T1", "U2", talk.person.door)
+    ben = SlackPerson(slack, "T1", "U2", talk.person.transport)
     assert (await ben.clicks(card, "approve")).status == 200
     await slack.until(lambda: slack.ephemerals("U2"))
     assert shop.done == []
@@ -67,7 +67,7 @@ async def test_killed_between_posting_and_recording_it_says_nothing_twice(
         await slack.until(lambda: said(talk, "On it.") == 1)
         await process.kill()
         never.release()
-        talk.person.door = HttpDoor(f"{await process.start()}/slack/events", SECRET)
+        talk.person.transport = HttpTransport(f"{await process.start()}/slack/events", SECRET)
         card = await slack.until(talk.waiting, within=60)
         assert said(talk, "On it.") == 1
         slack.fail("chat.update", drop=True)
@@ -88,7 +88,7 @@ async def test_killed_while_a_call_waits_it_goes_on_as_if_nothing_had_been(
         first = await talk.card("lamp")
         second = await talk.card("chair")
         await process.kill()
-        talk.person.door = HttpDoor(f"{await process.start()}/slack/events", SECRET)
+        talk.person.transport = HttpTransport(f"{await process.start()}/slack/events", SECRET)
         await asyncio.gather(*(talk.clicks(card, "approve") for card in (first, second, first)))
         await talk.says("made lamp", "made chair")
         assert sorted(shop.done) == ["make chair 1", "make lamp 1"]
@@ -99,5 +99,5 @@ async def test_killed_while_a_call_waits_it_goes_on_as_if_nothing_had_been(
 
 
 async def _at(process: ProductProcess, slack: FakeSlack) -> Talk:
-    door = HttpDoor(f"{await process.start()}/slack/events", SECRET)
-    return Talk(slack, SlackPerson(slack, "T1", "U1", door), "C1")
+    transport = HttpTransport(f"{await process.start()}/slack/events", SECRET)
+    return Talk(slack, SlackPerson(slack, "T1", "U1", transport), "C1")

@@ -13,8 +13,8 @@ from tests.fakes.slack.server import FakeSlack
 from tests.slack.product.conftest import SECRET, as_, opened
 from tests.slack.product.talk import Talk, buttons, words
 from tests.support.product import ProductFolder, ProductProcess, product_here
-from tests.support.slack_doors import Door, HttpDoor, SocketDoor
 from tests.support.slack_people import SlackPerson
+from tests.support.slack_transports import HttpTransport, SocketTransport, Transport
 from tests.support.tools import Workshop
 
 BY_ANYBODY = """
@@ -42,8 +42,8 @@ async def two_workspaces(home: ProductFolder, slack: FakeSlack) -> AsyncIterator
     home.variables |= {"SLACK_CLIENT_ID": slack.world.client_id, "SLACK_CLIENT_SECRET": slack.world.client_secret}
     home.variables |= {"PUBLIC_URL": "https://bot.example.com", "SLACK_INSTALL_TEAMS": "T1,T2"}
     async with product_here(home) as url:
-        door = HttpDoor(f"{url}/slack/events", SECRET)
-        ana, zoe = SlackPerson(slack, "T1", "U1", door), SlackPerson(slack, "T2", "U8", door)
+        transport = HttpTransport(f"{url}/slack/events", SECRET)
+        ana, zoe = SlackPerson(slack, "T1", "U1", transport), SlackPerson(slack, "T2", "U8", transport)
         await ana.installs()
         await zoe.installs()
         yield Talk(slack, ana, "C1"), Talk(slack, zoe, "C8")
@@ -60,7 +60,7 @@ async def forged(slack: FakeSlack, person: SlackPerson, message: dict[str, Any],
     clicked = await person.clicks(message, "show_all")
     action = {**clicked.payload["actions"][0], "action_id": action_id, "value": value, "action_ts": "1.1"}
     trigger = slack.issue_trigger(person.user, team=person.team)
-    return (await person.door.interaction({**clicked.payload, "actions": [action], "trigger_id": trigger})).status
+    return (await person.transport.interaction({**clicked.payload, "actions": [action], "trigger_id": trigger})).status
 
 
 async def told_more(slack: FakeSlack, user: str, before: int) -> None:
@@ -82,7 +82,7 @@ async def test_nobody_decides_or_sees_what_was_asked_in_another_workspace(
         form = {"type": "modal", "id": "V99", "hash": "h", "callback_id": "approve_all_form", "blocks": []}
         form["private_metadata"] = Origin(target, "C8").dump()
         who = {"user": {"id": "U8", "team_id": "T2"}, "team": {"id": "T2"}}
-        answer = await zoe.door.interaction({"type": "view_submission", "view": form, **who})
+        answer = await zoe.transport.interaction({"type": "view_submission", "view": form, **who})
         assert "another workspace" in str(answer.json)
         for action_id in ("show_all", "approve_all", "reject", "edit", "page"):
             before = len(slack.ephemerals("U8"))
@@ -103,11 +103,11 @@ async def test_what_anybody_may_decide_is_shown_to_those_in_the_channel_only(
 ) -> None:
     home.policy(BY_ANYBODY)
     slack.add_channel("G1", kind="group", members=["U1", "U3", "UBOT"])
-    async with opened(home, slack) as door:
-        talk = Talk(slack, SlackPerson(slack, "T1", "U1", door), "G1")
+    async with opened(home, slack) as transport:
+        talk = Talk(slack, SlackPerson(slack, "T1", "U1", transport), "G1")
         await talk.mentions("use make what=secretlamp")
         await talk.card()
-        other = SlackPerson(slack, "T1", user, door)
+        other = SlackPerson(slack, "T1", user, transport)
         await other.opens_home()
         shown = words(await slack.until(lambda: slack.home(user)))
         assert ("secretlamp" in shown) is sees
@@ -121,11 +121,11 @@ async def test_whoever_the_policy_names_is_shown_it_wherever_it_was_asked(
 ) -> None:
     home.policy(BY_ANYBODY.replace("[any]", '["slack:T1:U2"]'))
     slack.add_channel("G1", kind="group", members=["U1", "U3", "UBOT"])
-    async with opened(home, slack) as door:
-        talk = Talk(slack, SlackPerson(slack, "T1", "U1", door), "G1")
+    async with opened(home, slack) as transport:
+        talk = Talk(slack, SlackPerson(slack, "T1", "U1", transport), "G1")
         await talk.mentions("use make what=lamp")
         card = await talk.card()
-        ben = SlackPerson(slack, "T1", "U2", door)
+        ben = SlackPerson(slack, "T1", "U2", transport)
         await ben.opens_home()
         await ben.clicks(await slack.until(lambda: slack.home("U2")), "approve")
         await talk.settled(card, "Approved")
@@ -136,11 +136,11 @@ async def test_what_waits_in_a_direct_chat_can_be_decided_by_somebody_else(
 ) -> None:
     """Nobody but the requester sees the card there, and the requester may not decide."""
     home.policy(BY_ANYBODY)
-    async with opened(home, slack) as door:
-        talk = Talk(slack, SlackPerson(slack, "T1", "U1", door), "D1")
+    async with opened(home, slack) as transport:
+        talk = Talk(slack, SlackPerson(slack, "T1", "U1", transport), "D1")
         await talk.mentions("use make what=lamp; make_slowly what=private")
         await talk.card(number=2)
-        ben = SlackPerson(slack, "T1", "U2", door)
+        ben = SlackPerson(slack, "T1", "U2", transport)
         await ben.opens_home()
         home_tab = await slack.until(lambda: slack.home("U2"))
         assert "private" not in words(home_tab)
@@ -168,13 +168,13 @@ async def test_a_form_that_was_opened_before_somebody_became_a_guest_decides_not
 
 
 async def test_somebody_of_another_company_in_a_shared_channel_decides_and_sees_nothing(
-    slack: FakeSlack, talk: Talk, door: Door, shop: Workshop
+    slack: FakeSlack, talk: Talk, transport: Transport, shop: Workshop
 ) -> None:
     slack.add_user("U7", name="Sam", team_id="T7")
     slack.world.channels["C1"].members.add("U7")
     await talk.mentions("use make what=lamp; make what=chair")
     card = await talk.card(number=2)
-    sam = as_(SlackPerson(slack, "T1", "U7", door), talk)
+    sam = as_(SlackPerson(slack, "T1", "U7", transport), talk)
     for number, action_id in enumerate(("approve", "reject", "edit", "show_all")):
         await sam.clicks(card, action_id)
         await told_more(slack, "U7", number)
@@ -196,11 +196,11 @@ async def test_no_level_of_the_log_has_words_links_or_tokens(
     process = ProductProcess(home)
     try:
         url = await process.start()
-        door: Door = HttpDoor(f"{url}/slack/events", SECRET)
+        transport: Transport = HttpTransport(f"{url}/slack/events", SECRET)
         if mode == "socket":
             await slack.until(lambda: slack.sockets.connected)
-            door = SocketDoor(slack)
-        talk = Talk(slack, SlackPerson(slack, "T1", "U1", door), "C1")
+            transport = SocketTransport(slack)
+        talk = Talk(slack, SlackPerson(slack, "T1", "U1", transport), "C1")
         slack.fail("chat.postMessage", status=500)
         slack.fail("users.info", status=500)
         slack.fail("chat.update", error="invalid_blocks")

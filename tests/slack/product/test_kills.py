@@ -20,11 +20,11 @@ from tests.fakes.slack.server import FakeSlack
 from tests.kills.facts import Facts, key_of, read_facts
 from tests.kills.mortal import MortalProduct, effects_server, mortal_product
 from tests.slack.product.conftest import SECRET, connected
-from tests.slack.product.insistent import Conversation, InsistentDoor
+from tests.slack.product.insistent import Conversation, InsistentTransport
 from tests.slack.product.talk import Json, Talk, buttons, words
 from tests.support.product import ProductFolder
-from tests.support.slack_doors import HttpDoor
 from tests.support.slack_people import SlackPerson
+from tests.support.slack_transports import HttpTransport
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(240)]
 
@@ -52,9 +52,10 @@ async def test_in_the_end_slack_shows_everything_once_in_order_and_finished(
 ) -> None:
     slack.fail("chat.startStream", error="no_streams_here", when=lambda a: a["channel"] == "C4", times=math.inf)
     await product.start()
-    door = InsistentDoor(HttpDoor(f"{product.url}/slack/events", SECRET))
+    transport = InsistentTransport(HttpTransport(f"{product.url}/slack/events", SECRET))
     people = [
-        _conversation(slack, door, channel, random.Random(seed + 1 + number)) for number, channel in enumerate(CHANNELS)
+        _conversation(slack, transport, channel, random.Random(seed + 1 + number))
+        for number, channel in enumerate(CHANNELS)
     ]
     over = asyncio.Event()
     async with asyncio.TaskGroup() as group:
@@ -202,8 +203,8 @@ def _unsent(home: ProductFolder) -> int:
 # ------------------------------------------------------------------------------------------------ a person's life
 
 
-def _conversation(slack: FakeSlack, door: InsistentDoor, channel: str, rng: random.Random) -> Conversation:
-    ana, ben = (SlackPerson(slack, "T1", user, door) for user in ("U1", "U2"))
+def _conversation(slack: FakeSlack, transport: InsistentTransport, channel: str, rng: random.Random) -> Conversation:
+    ana, ben = (SlackPerson(slack, "T1", user, transport) for user in ("U1", "U2"))
     return Conversation(slack, Talk(slack, ana, channel), ben, rng)
 
 

@@ -9,8 +9,8 @@ from tests.fakes.slack.server import FakeSlack
 from tests.slack.product.conftest import SECRET, as_, opened
 from tests.slack.product.talk import Talk, buttons, words
 from tests.support.product import ProductFolder, product_here
-from tests.support.slack_doors import Door, HttpDoor
 from tests.support.slack_people import SlackPerson
+from tests.support.slack_transports import HttpTransport, Transport
 from tests.support.tools import Workshop
 
 FOUR_EYES = """
@@ -154,8 +154,8 @@ async def test_without_the_agent_view_direct_messages_are_one_conversation(
     home: ProductFolder, slack: FakeSlack, model: FakeOpenAI
 ) -> None:
     home.variables["SLACK_AGENT_VIEW"] = "false"
-    async with opened(home, slack) as door:
-        ana = SlackPerson(slack, "T1", "U1", door)
+    async with opened(home, slack) as transport:
+        ana = SlackPerson(slack, "T1", "U1", transport)
         for text in ("one", "two"):
             await ana.says("D1", text)
             answer = await slack.until(lambda t=text: [m for m in slack.messages("D1") if f"said: {t}" in words(m)])
@@ -172,11 +172,11 @@ async def test_without_the_agent_view_direct_messages_are_one_conversation(
 
 @pytest.mark.parametrize("facts", [{"is_restricted": True}, {"is_ultra_restricted": True}, {"is_stranger": True}])
 async def test_guests_and_strangers_are_refused_alone(
-    slack: FakeSlack, door: Door, model: FakeOpenAI, facts: dict[str, bool]
+    slack: FakeSlack, transport: Transport, model: FakeOpenAI, facts: dict[str, bool]
 ) -> None:
     slack.add_user("U9", name="Gus", **facts)
     slack.world.channels["C1"].members.add("U9")
-    talk = Talk(slack, SlackPerson(slack, "T1", "U9", door), "C1")
+    talk = Talk(slack, SlackPerson(slack, "T1", "U9", transport), "C1")
     await talk.mentions("hello")
     await slack.until(lambda: slack.ephemerals("U9"))
     assert talk.of_the_bot() == []
@@ -184,13 +184,13 @@ async def test_guests_and_strangers_are_refused_alone(
 
 
 async def test_a_guest_may_not_approve(
-    slack: FakeSlack, talk: Talk, door: Door, shop: Workshop, home: ProductFolder
+    slack: FakeSlack, talk: Talk, transport: Transport, shop: Workshop, home: ProductFolder
 ) -> None:
     slack.add_user("U9", name="Gus", is_restricted=True)
     slack.world.channels["C1"].members.add("U9")
     await talk.mentions("use make what=lamp")
     card = await talk.card()
-    gus = as_(SlackPerson(slack, "T1", "U9", door), talk)
+    gus = as_(SlackPerson(slack, "T1", "U9", transport), talk)
     await gus.clicks(card, "approve")
     await slack.until(lambda: slack.ephemerals("U9"))
     assert shop.done == []
@@ -204,15 +204,15 @@ async def test_under_four_eyes_a_guest_does_not_count_even_where_they_are_welcom
     home.policy(FOUR_EYES)
     slack.add_user("U9", name="Gus", is_restricted=True)
     slack.world.channels["C1"].members.add("U9")
-    async with opened(home, slack) as door:
-        talk = Talk(slack, SlackPerson(slack, "T1", "U1", door), "C1")
+    async with opened(home, slack) as transport:
+        talk = Talk(slack, SlackPerson(slack, "T1", "U1", transport), "C1")
         await talk.mentions("use make what=lamp")
         card = await talk.card()
-        gus = as_(SlackPerson(slack, "T1", "U9", door), talk)
+        gus = as_(SlackPerson(slack, "T1", "U9", transport), talk)
         await gus.clicks(card, "approve")
         await gus.told("a guest's or another company's", "full member")
         assert shop.done == []
-        await as_(SlackPerson(slack, "T1", "U2", door), talk).clicks(card, "approve")
+        await as_(SlackPerson(slack, "T1", "U2", transport), talk).clicks(card, "approve")
         await talk.settled(card, "Approved", "Ben")
 
 
@@ -305,8 +305,8 @@ async def test_two_workspaces_install_it_and_stay_apart(home: ProductFolder, sla
     home.variables |= {"SLACK_CLIENT_ID": slack.world.client_id, "SLACK_CLIENT_SECRET": slack.world.client_secret}
     home.variables |= {"PUBLIC_URL": "https://bot.example.com", "SLACK_INSTALL_TEAMS": "T1,T2"}
     async with product_here(home) as url:
-        door = HttpDoor(f"{url}/slack/events", SECRET)
-        ana, zoe = SlackPerson(slack, "T1", "U1", door), SlackPerson(slack, "T2", "U8", door)
+        transport = HttpTransport(f"{url}/slack/events", SECRET)
+        ana, zoe = SlackPerson(slack, "T1", "U1", transport), SlackPerson(slack, "T2", "U8", transport)
         assert (await ana.installs()).answers[-1].status == 200
         assert (await zoe.installs(rotating=True)).answers[-1].status == 200
         here, there = Talk(slack, ana, "C1"), Talk(slack, zoe, "C8")

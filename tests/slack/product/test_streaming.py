@@ -179,7 +179,7 @@ async def presses_stop(talk: Talk, *streams: str) -> None:
     }
     envelope = {"type": "event_callback", "team_id": "T1", "api_app_id": "A1", "event_id": "Ev1", "event_time": 1}
     authorizations = [{"team_id": "T1", "user_id": "UBOT", "is_bot": True, "is_enterprise_install": False}]
-    answer = await talk.person.door.event({**envelope, "authorizations": authorizations, "event": event})
+    answer = await talk.person.transport.event({**envelope, "authorizations": authorizations, "event": event})
     assert answer.status == 200
 
 

@@ -17,8 +17,8 @@ from zoneinfo import ZoneInfo
 
 from tests.fakes.teams.server import ANA, BEN, FakeTeams, fake_teams
 from tests.support.product import ProductFolder, product_here
-from tests.support.teams_doors import HttpDoor
 from tests.support.teams_people import TeamsPerson
+from tests.support.teams_transports import HttpTransport
 from tests.teams import examples
 from tests.teams.local.drawing import SHARP, Drawing, drawing
 from tests.teams.product.conftest import connected
@@ -67,11 +67,11 @@ def everything(talk: Talk) -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def product(folder: Path, teams: FakeTeams) -> AsyncIterator[HttpDoor]:
+async def product(folder: Path, teams: FakeTeams) -> AsyncIterator[HttpTransport]:
     """The product with the demo model and the bundled tool servers."""
     home = ProductFolder(folder, connected(teams))
     async with product_here(home) as url:
-        yield HttpDoor(f"{url}/api/messages", teams)
+        yield HttpTransport(f"{url}/api/messages", teams)
 
 
 async def main() -> None:
@@ -79,8 +79,8 @@ async def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder)
-        async with drawing(where) as page, fake_teams() as teams, product(where, teams) as door:
-            ana = TeamsPerson(teams, ANA, door)
+        async with drawing(where) as page, fake_teams() as teams, product(where, teams) as transport:
+            ana = TeamsPerson(teams, ANA, transport)
             await _approving(page, Talk(teams, ana, teams.channel))
             await _rejecting(page, Talk(teams, ana, teams.channel))
             await _asking(page, Talk(teams, ana, teams.channel))

@@ -17,8 +17,8 @@ from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.teams.server import ANA, BEN, CHLOE, IDENTITY_SECRET, TENANT, FakeTeams
 from tests.support.notes import ALLOWED, SERVER, Notes, assert_kept_secret, entry, notes_server
 from tests.support.product import ProductFolder
-from tests.support.teams_doors import Answer, HttpDoor
 from tests.support.teams_people import TeamsPerson
+from tests.support.teams_transports import Answer, HttpTransport
 from tests.teams.product.conftest import opened
 from tests.teams.product.talk import Json, Talk, buttons, dicts, words
 
@@ -27,7 +27,7 @@ LEARNING = f"use {SERVER}__sign_in"
 
 
 @dataclass
-class Office:
+class AccountStage:
     """What a test of accounts needs."""
 
     home: ProductFolder
@@ -40,20 +40,20 @@ class Office:
     """By the Teams user whose browser it was: the codes on its pages."""
 
     @asynccontextmanager
-    async def open_without_learning(self) -> AsyncIterator[HttpDoor]:
+    async def open_without_learning(self) -> AsyncIterator[HttpTransport]:
         """The running product, in which nobody has signed in yet."""
-        async with opened(self.home, self.teams) as door:
-            yield door
+        async with opened(self.home, self.teams) as transport:
+            yield transport
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[HttpDoor]:
+    async def open(self) -> AsyncIterator[HttpTransport]:
         """The running product, in which Chloe has found out what tools there are."""
-        async with self.open_without_learning() as door:
-            chloe = Talk(self.teams, TeamsPerson(self.teams, CHLOE, door), self.teams.personal(CHLOE))
+        async with self.open_without_learning() as transport:
+            chloe = Talk(self.teams, TeamsPerson(self.teams, CHLOE, transport), self.teams.personal(CHLOE))
             await chloe.mentions(LEARNING)
             await self.signs_in(chloe, "chloe-at-notes")
             await chloe.says("Results:", "write")
-            yield door
+            yield transport
 
     async def link(self, talk: Talk) -> str:
         """The newest link that this person was given, as a button that only they see."""
@@ -175,9 +175,9 @@ async def entra(teams: FakeTeams) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def office(
+async def stage(
     home: ProductFolder, teams: FakeTeams, model: FakeOpenAI, capfd: pytest.CaptureFixture[str]
-) -> AsyncIterator[Office]:
+) -> AsyncIterator[AccountStage]:
     """A bot with a managed identity: it has no client of Entra's, so that codes are what proves who somebody is."""
     async with notes_server() as notes:
         home.tool_servers({SERVER: entry(notes)})
@@ -189,7 +189,7 @@ async def office(
             "IDENTITY_HEADER": IDENTITY_SECRET,
             "LOG_LEVEL": "debug",
         }
-        made = Office(home, teams, notes, model)
+        made = AccountStage(home, teams, notes, model)
         yield made
         assert notes.all_secrets()
         logged = capfd.readouterr()
@@ -197,10 +197,10 @@ async def office(
         structlog.reset_defaults()
 
 
-def with_client(office: Office, login_url: str) -> None:
+def with_client(stage: AccountStage, login_url: str) -> None:
     """The bot's app has a secret, so that Entra proves who somebody is."""
-    office.home.variables |= {
+    stage.home.variables |= {
         "MICROSOFT_APP_TYPE": "SingleTenant",
-        "MICROSOFT_APP_PASSWORD": office.teams.app_password,
+        "MICROSOFT_APP_PASSWORD": stage.teams.app_password,
         "TEAMS_LOGIN_URL": login_url,
     }

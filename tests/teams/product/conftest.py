@@ -12,8 +12,8 @@ from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.teams.server import ANA, BEN, FakeTeams, fake_teams
 from tests.support.fixtures import connect, model, shop
 from tests.support.product import ProductFolder, product_here
-from tests.support.teams_doors import HttpDoor
 from tests.support.teams_people import TeamsPerson
+from tests.support.teams_transports import HttpTransport
 from tests.support.tools import Workshop
 from tests.teams.product.talk import Talk
 
@@ -50,29 +50,29 @@ def connected(teams: FakeTeams) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def opened(home: ProductFolder, teams: FakeTeams) -> AsyncIterator[HttpDoor]:
-    """The running product's door."""
+async def opened(home: ProductFolder, teams: FakeTeams) -> AsyncIterator[HttpTransport]:
+    """The running product's transport."""
     async with product_here(home) as url:
-        yield HttpDoor(f"{url}/api/messages", teams)
+        yield HttpTransport(f"{url}/api/messages", teams)
 
 
 @pytest.fixture
-async def door(home: ProductFolder, teams: FakeTeams) -> AsyncIterator[HttpDoor]:
-    """The door of a running product; change `home` before asking for it."""
-    async with opened(home, teams) as door:
-        yield door
+async def transport(home: ProductFolder, teams: FakeTeams) -> AsyncIterator[HttpTransport]:
+    """The transport of a running product; change `home` before asking for it."""
+    async with opened(home, teams) as transport:
+        yield transport
 
 
 @pytest.fixture
-def ana(teams: FakeTeams, door: HttpDoor) -> TeamsPerson:
+def ana(teams: FakeTeams, transport: HttpTransport) -> TeamsPerson:
     """Ana."""
-    return TeamsPerson(teams, ANA, door)
+    return TeamsPerson(teams, ANA, transport)
 
 
 @pytest.fixture
-def ben(teams: FakeTeams, door: HttpDoor) -> TeamsPerson:
+def ben(teams: FakeTeams, transport: HttpTransport) -> TeamsPerson:
     """Ben."""
-    return TeamsPerson(teams, BEN, door)
+    return TeamsPerson(teams, BEN, transport)
 
 
 @pytest.fixture

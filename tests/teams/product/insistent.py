@@ -13,8 +13,8 @@ import aiohttp
 from tests.fakes.teams import activities
 from tests.fakes.teams.server import FakeTeams
 from tests.kills.facts import Facts, key_of
-from tests.support.teams_doors import Answer, HttpDoor
 from tests.support.teams_people import TeamsPerson
+from tests.support.teams_transports import Answer, HttpTransport
 from tests.teams.product.talk import Json, Talk, dicts, words
 
 PATIENCE = 60.0
@@ -22,18 +22,18 @@ PATIENCE = 60.0
 OUTCOMES = ("it_was_done", "skip")
 
 
-class InsistentDoor:
+class InsistentTransport:
     """The messaging endpoint of a product that is often away: the very same activity comes again."""
 
-    def __init__(self, door: HttpDoor) -> None:
-        self._door = door
+    def __init__(self, transport: HttpTransport) -> None:
+        self._transport = transport
 
     async def activity(self, activity: Json, *, token: str | None = None) -> Answer:
         """An activity, as often as it takes."""
         async with asyncio.timeout(PATIENCE):
             while True:
                 try:
-                    answer = await self._door.activity(activity, token=token)
+                    answer = await self._transport.activity(activity, token=token)
                 except (aiohttp.ClientError, ConnectionError, TimeoutError):
                     await asyncio.sleep(0.03)
                     continue

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.fakes.teams.server import FakeTeams
-from tests.support.teams_doors import Answer
 from tests.support.teams_people import TeamsPerson
+from tests.support.teams_transports import Answer
 
 Json = dict[str, Any]
 

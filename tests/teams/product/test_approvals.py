@@ -147,13 +147,13 @@ async def test_only_those_who_may_decide_are_shown_the_buttons(
     home: ProductFolder, teams: FakeTeams, shop: Workshop
 ) -> None:
     home.policy(BY_BEN)
-    async with opened(home, teams) as door:
-        talk = Talk(teams, TeamsPerson(teams, ANA, door), teams.channel)
+    async with opened(home, teams) as transport:
+        talk = Talk(teams, TeamsPerson(teams, ANA, transport), teams.channel)
         await talk.mentions("use make what=lamp")
         hers = await talk.card("Ben")
         assert "approve" not in buttons(hers)
         assert "<at>Ben Baker</at>" in words(hers)
-        theirs = as_(TeamsPerson(teams, BEN, door), talk)
+        theirs = as_(TeamsPerson(teams, BEN, transport), talk)
         his = await theirs.card("Ben")
         assert "approve" in buttons(his)
         assert "may decide" in (await talk.clicks(his, "approve")).message
@@ -169,14 +169,14 @@ async def test_under_four_eyes_whoever_asked_has_no_buttons_and_may_not(
     home: ProductFolder, teams: FakeTeams, shop: Workshop
 ) -> None:
     home.policy(FOUR_EYES)
-    async with opened(home, teams) as door:
-        talk = Talk(teams, TeamsPerson(teams, ANA, door), teams.channel)
+    async with opened(home, teams) as transport:
+        talk = Talk(teams, TeamsPerson(teams, ANA, transport), teams.channel)
         await talk.mentions("use make what=lamp")
         hers = await talk.card()
         base = next(m for m in teams.posts(talk.conversation) if "approve" in buttons(m))
         assert "approve" not in buttons(hers)
         assert "somebody else" in (await talk.clicks(base, "approve")).message
-        theirs = as_(TeamsPerson(teams, CHLOE, door), talk)
+        theirs = as_(TeamsPerson(teams, CHLOE, transport), talk)
         await theirs.clicks(await theirs.card(), "approve")
         await talk.says("made lamp")
     assert shop.done == ["make lamp 1"]
@@ -213,8 +213,8 @@ async def test_a_click_on_a_card_that_is_settled_is_told_so(talk: Talk, shop: Wo
 
 async def test_a_click_after_the_deadline_is_told_so(home: ProductFolder, teams: FakeTeams, shop: Workshop) -> None:
     home.policy(SHORT)
-    async with opened(home, teams) as door:
-        talk = Talk(teams, TeamsPerson(teams, ANA, door), teams.channel)
+    async with opened(home, teams) as transport:
+        talk = Talk(teams, TeamsPerson(teams, ANA, transport), teams.channel)
         await talk.mentions("use make what=lamp")
         card = await talk.card()
         await talk.settled(card, "Expired")

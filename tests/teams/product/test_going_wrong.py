@@ -14,8 +14,8 @@ from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.teams.server import ANA, BEN, FakeTeams
 from tests.support.hurried import HURRIED
 from tests.support.product import ProductFolder, ProductProcess
-from tests.support.teams_doors import HttpDoor
 from tests.support.teams_people import TeamsPerson
+from tests.support.teams_transports import HttpTransport
 from tests.support.tools import Workshop
 from tests.teams.product.conftest import opened
 from tests.teams.product.talk import Talk, words
@@ -54,8 +54,8 @@ async def test_while_it_gets_no_token_of_its_own_messages_wait(
 ) -> None:
     monkeypatch.setattr(tokens, "AGAIN_AFTER_FAILURE", 0.2)
     teams.fail("token", status=503, times=math.inf)
-    async with opened(home, teams) as door:
-        talk = Talk(teams, TeamsPerson(teams, ANA, door), teams.channel)
+    async with opened(home, teams) as transport:
+        talk = Talk(teams, TeamsPerson(teams, ANA, transport), teams.channel)
         await talk.mentions("hello")
         await teams.until(lambda: len(teams.calls_of("token")) >= 2)
         teams.faults.clear()
@@ -66,7 +66,7 @@ async def test_who_cannot_be_looked_up_may_not_decide_now(talk: Talk, teams: Fak
     await talk.mentions("use make what=lamp")
     card = await talk.card()
     teams.fail("member", status=500, times=math.inf)
-    ben = TeamsPerson(teams, BEN, talk.person.door)
+    ben = TeamsPerson(teams, BEN, talk.person.transport)
     answer = await ben.clicks(card, "approve")
     assert answer.status == 200
     assert answer.message
@@ -85,7 +85,7 @@ async def test_killed_between_posting_and_recording_the_second_card_is_removed_w
         orphan = (await teams.until(talk.waiting, within=30))[0]
         await process.kill()
         teams.faults.clear()
-        talk.person.door = HttpDoor(f"{await process.start()}/api/messages", teams)
+        talk.person.transport = HttpTransport(f"{await process.start()}/api/messages", teams)
         await teams.until(lambda: len(talk.waiting()) >= 2, within=60)
         kept = talk.waiting()[-1]
         await teams.until(lambda: _is_recorded(home, kept["id"]), within=30)
@@ -107,7 +107,7 @@ async def test_killed_while_a_call_waits_it_goes_on_as_if_nothing_had_been(
         await talk.mentions("use make what=lamp; make what=chair")
         first, second = await talk.card("lamp"), await talk.card("chair")
         await process.kill()
-        talk.person.door = HttpDoor(f"{await process.start()}/api/messages", teams)
+        talk.person.transport = HttpTransport(f"{await process.start()}/api/messages", teams)
         await asyncio.gather(*(talk.clicks(card, "approve") for card in (first, second, first)))
         await talk.says("made lamp", "made chair")
         assert sorted(shop.done) == ["make chair 1", "make lamp 1"]
@@ -122,5 +122,5 @@ def _is_recorded(home: ProductFolder, message_id: str) -> bool:
 
 
 async def _at(process: ProductProcess, teams: FakeTeams) -> Talk:
-    door = HttpDoor(f"{await process.start()}/api/messages", teams)
-    return Talk(teams, TeamsPerson(teams, ANA, door), teams.channel)
+    transport = HttpTransport(f"{await process.start()}/api/messages", teams)
+    return Talk(teams, TeamsPerson(teams, ANA, transport), teams.channel)

@@ -7,8 +7,8 @@ from typing import Any
 from adapters.teams.connector.people import GUEST, STRANGER
 from tests.fakes.teams.server import ANA, BEN, GUS, OTHER_TENANT, TENANT, FakeTeams
 from tests.support.product import ProductFolder, ProductProcess
-from tests.support.teams_doors import Answer, HttpDoor
 from tests.support.teams_people import TeamsPerson
+from tests.support.teams_transports import Answer, HttpTransport
 from tests.support.tools import Workshop
 from tests.teams.product.conftest import as_, opened
 from tests.teams.product.talk import Json, Talk, buttons, words
@@ -60,11 +60,11 @@ async def everything(person: TeamsPerson, subject: str, conversation: str, messa
 
 
 async def test_a_guest_is_refused_whatever_they_try_and_nobody_else_sees_it(
-    talk: Talk, teams: FakeTeams, door: HttpDoor, shop: Workshop
+    talk: Talk, teams: FakeTeams, transport: HttpTransport, shop: Workshop
 ) -> None:
     await talk.mentions("use make what=zebrafish")
     card = await talk.card()
-    gus = TeamsPerson(teams, GUS, door)
+    gus = TeamsPerson(teams, GUS, transport)
     for answer in await everything(gus, subject_of(card), card["conversation"], card["id"]):
         assert answer.status == 200
         assert GUEST in answer.text
@@ -97,11 +97,11 @@ async def test_somebody_of_another_company_sees_and_decides_nothing_of_ours(
     theirs, sam = "19:theirs@thread.v2", "d0000000-0000-4000-8000-00000000000d"
     teams.add_user(sam, name="Sam Stranger", tenant=OTHER_TENANT)
     teams.world.add_group(theirs, members=(sam,), tenant=OTHER_TENANT)
-    async with opened(home, teams) as door:
-        talk = Talk(teams, TeamsPerson(teams, ANA, door), teams.channel)
+    async with opened(home, teams) as transport:
+        talk = Talk(teams, TeamsPerson(teams, ANA, transport), teams.channel)
         await talk.mentions("use make what=zebrafish")
         card = await talk.card()
-        for answer in await everything(TeamsPerson(teams, sam, door), subject_of(card), theirs):
+        for answer in await everything(TeamsPerson(teams, sam, transport), subject_of(card), theirs):
             assert answer.status == 200
             assert "zebrafish" not in answer.text
             assert "Ana" not in answer.text
@@ -109,7 +109,7 @@ async def test_somebody_of_another_company_sees_and_decides_nothing_of_ours(
         assert len(talk.waiting()) == 1
         await talk.clicks(card, "approve")
         await talk.says("made zebrafish")
-        for answer in await everything(TeamsPerson(teams, sam, door), subject_of(card), theirs):
+        for answer in await everything(TeamsPerson(teams, sam, transport), subject_of(card), theirs):
             assert "zebrafish" not in answer.text
             assert "Ana" not in answer.text
 
@@ -118,11 +118,11 @@ async def test_who_was_removed_from_the_team_decides_nothing(
     home: ProductFolder, teams: FakeTeams, shop: Workshop
 ) -> None:
     home.policy("version: 1\nrules:\n  - {name: all, match: {}, decide: ask, approvers: [any]}\n")
-    async with opened(home, teams) as door:
-        talk = Talk(teams, TeamsPerson(teams, ANA, door), teams.channel)
+    async with opened(home, teams) as transport:
+        talk = Talk(teams, TeamsPerson(teams, ANA, transport), teams.channel)
         await talk.mentions("use make what=lamp")
         card = await talk.card()
-        ben = TeamsPerson(teams, BEN, door)
+        ben = TeamsPerson(teams, BEN, transport)
         await ben.opens(card, "show_all")
         await ben.leaves(teams.channel)
         assert STRANGER in (await ben.clicks(card, "approve")).message
@@ -135,8 +135,8 @@ async def test_no_level_of_the_log_has_words_links_or_tokens(
     home.variables["LOG_LEVEL"] = "debug"
     process = ProductProcess(home)
     try:
-        door = HttpDoor(f"{await process.start()}/api/messages", teams)
-        talk = Talk(teams, TeamsPerson(teams, ANA, door), teams.channel)
+        transport = HttpTransport(f"{await process.start()}/api/messages", teams)
+        talk = Talk(teams, TeamsPerson(teams, ANA, transport), teams.channel)
         teams.fail("send", status=500)
         teams.fail("member", status=500)
         teams.fail("update", status=400, code="BadSyntax")
@@ -145,10 +145,10 @@ async def test_no_level_of_the_log_has_words_links_or_tokens(
         given = await talk.told("Connect your account")
         card = await talk.says("Waiting for Ana")
         await talk.clicks(card, "get_link")
-        await door.post('{"type": "message", "text": "zebrafish"')
-        await door.activity({"type": "message", "text": "zebrafish"})
+        await transport.post('{"type": "message", "text": "zebrafish"')
+        await transport.activity({"type": "message", "text": "zebrafish"})
         await talk.person.invokes("composeExtension/query", {"zebrafish": "zebrafish"})
-        await TeamsPerson(teams, GUS, door).says(talk.conversation, "zebrafish?")
+        await TeamsPerson(teams, GUS, transport).says(talk.conversation, "zebrafish?")
         shop.signed_in = True
         await talk.clicks(given, "signed_in")
         answer = await talk.says("Results:", "zebrafish with the account")

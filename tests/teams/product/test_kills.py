@@ -21,10 +21,10 @@ from tests.fakes.teams.server import ANA, BEN, CHLOE, FakeTeams
 from tests.kills.facts import Facts, key_of, read_facts
 from tests.kills.mortal import MortalProduct, effects_server, mortal_product
 from tests.support.product import ProductFolder
-from tests.support.teams_doors import HttpDoor
 from tests.support.teams_people import TeamsPerson
+from tests.support.teams_transports import HttpTransport
 from tests.teams.product.conftest import connected
-from tests.teams.product.insistent import Conversation, InsistentDoor, subjects
+from tests.teams.product.insistent import Conversation, InsistentTransport, subjects
 from tests.teams.product.talk import Json, Talk, words
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(240)]
@@ -63,10 +63,10 @@ async def test_in_the_end_teams_shows_everything_in_order_and_true(
 ) -> None:
     kills = tries(FEW_KILLS, MANY_KILLS)
     await product.start()
-    door = InsistentDoor(HttpDoor(f"{product.url}/api/messages", teams))
+    transport = InsistentTransport(HttpTransport(f"{product.url}/api/messages", teams))
     places = ((ANA, teams.personal(ANA)), (CHLOE, teams.personal(CHLOE)), (ANA, teams.channel), (ANA, teams.group))
     people = [
-        _conversation(home, teams, door, user, place, random.Random(seed + 1 + n))
+        _conversation(home, teams, transport, user, place, random.Random(seed + 1 + n))
         for n, (user, place) in enumerate(places)
     ]
     over, dying = asyncio.Event(), OnTheWay()
@@ -234,10 +234,10 @@ def _posts(home: ProductFolder) -> list[Json]:
 
 
 def _conversation(
-    home: ProductFolder, teams: FakeTeams, door: InsistentDoor, user: str, place: str, rng: random.Random
+    home: ProductFolder, teams: FakeTeams, transport: InsistentTransport, user: str, place: str, rng: random.Random
 ) -> Conversation:
-    talk = Talk(teams, TeamsPerson(teams, user, door), place)
-    return Conversation(teams, talk, TeamsPerson(teams, BEN, door), rng, lambda: read_facts(home))
+    talk = Talk(teams, TeamsPerson(teams, user, transport), place)
+    return Conversation(teams, talk, TeamsPerson(teams, BEN, transport), rng, lambda: read_facts(home))
 
 
 async def _live(each: Conversation, over: asyncio.Event, number: int) -> None:

@@ -10,8 +10,8 @@ from bot.turns.messages import ASKED
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.teams.server import ANA, BEN, GUS, FakeTeams
 from tests.support.product import ProductFolder
-from tests.support.teams_doors import HttpDoor
 from tests.support.teams_people import TeamsPerson
+from tests.support.teams_transports import HttpTransport
 from tests.support.tools import Workshop
 from tests.teams.product.conftest import as_, opened
 from tests.teams.product.talk import Talk, buttons, words
@@ -177,8 +177,8 @@ async def test_people_s_own_time_zone_counts(home: ProductFolder, teams: FakeTea
 # --------------------------------------------------------------------------------------------------- who may
 
 
-async def test_a_guest_is_refused_alone(teams: FakeTeams, door: HttpDoor, model: FakeOpenAI) -> None:
-    gus = Talk(teams, TeamsPerson(teams, GUS, door), teams.channel)
+async def test_a_guest_is_refused_alone(teams: FakeTeams, transport: HttpTransport, model: FakeOpenAI) -> None:
+    gus = Talk(teams, TeamsPerson(teams, GUS, transport), teams.channel)
     await gus.mentions("hello")
     await gus.told("guest")
     assert [m for m in teams.posts(gus.conversation) if not m["only_for"]] == []
@@ -187,16 +187,16 @@ async def test_a_guest_is_refused_alone(teams: FakeTeams, door: HttpDoor, model:
 
 async def test_a_guest_may_talk_where_that_is_allowed(home: ProductFolder, teams: FakeTeams, model: FakeOpenAI) -> None:
     home.variables["TEAMS_ALLOW_GUESTS"] = "true"
-    async with opened(home, teams) as door:
-        gus = Talk(teams, TeamsPerson(teams, GUS, door), teams.channel)
+    async with opened(home, teams) as transport:
+        gus = Talk(teams, TeamsPerson(teams, GUS, transport), teams.channel)
         await gus.mentions("hello")
         await gus.says("You said: hello")
 
 
-async def test_a_guest_may_not_approve(talk: Talk, teams: FakeTeams, door: HttpDoor, shop: Workshop) -> None:
+async def test_a_guest_may_not_approve(talk: Talk, teams: FakeTeams, transport: HttpTransport, shop: Workshop) -> None:
     await talk.mentions("use make what=lamp")
     card = await talk.card()
-    gus = as_(TeamsPerson(teams, GUS, door), talk)
+    gus = as_(TeamsPerson(teams, GUS, transport), talk)
     assert "guest" in (await gus.clicks(card, "approve")).message.lower()
     assert shop.done == []
 
@@ -207,14 +207,14 @@ async def test_under_four_eyes_a_guest_does_not_count_even_where_they_are_welcom
     """Rule 9: whether a guest is somebody else than the requester cannot be known."""
     home.variables["TEAMS_ALLOW_GUESTS"] = "true"
     home.policy(FOUR_EYES)
-    async with opened(home, teams) as door:
-        talk = Talk(teams, TeamsPerson(teams, ANA, door), teams.group)
+    async with opened(home, teams) as transport:
+        talk = Talk(teams, TeamsPerson(teams, ANA, transport), teams.group)
         await talk.mentions("use make what=lamp")
         card = await talk.card()
-        answer = await as_(TeamsPerson(teams, GUS, door), talk).clicks(card, "approve")
+        answer = await as_(TeamsPerson(teams, GUS, transport), talk).clicks(card, "approve")
         assert "a guest's or another company's" in answer.message
         assert shop.done == []
-        await as_(TeamsPerson(teams, BEN, door), talk).clicks(card, "approve")
+        await as_(TeamsPerson(teams, BEN, transport), talk).clicks(card, "approve")
         await talk.settled(card, "Approved", "Ben")
 
 

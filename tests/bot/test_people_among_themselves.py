@@ -15,99 +15,99 @@ from bot.records.deliveries import Delivery
 from bot.records.threads import ThreadRow
 from bot.turns.messages import Introductions, in_lines
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
-from tests.bot.counter import ANA, BEN, HERE, THREAD, Counter
+from tests.bot.services_stage import ANA, BEN, HERE, THREAD, Stage
 from tests.bot.stubs import FragileAgent, NotedEngine, make_turn_handler
 
 NEW_PLACE = "chat:T2"
 
 
-async def texts(counter: Counter) -> list[str]:
+async def texts(stage: Stage) -> list[str]:
     """What waits in the thread, as it is written now."""
-    async with counter.database.reading() as tx:
+    async with stage.database.reading() as tx:
         return [m.text for m in await deliveries.messages_of(tx, THREAD, 10)]
 
 
 # --------------------------------------------------------------------------------------------------- what is kept
 
 
-async def test_people_talking_to_each_other_are_not_kept(counter: Counter) -> None:
-    assert await counter.write(ANA, "m1")
-    assert not await counter.write(BEN, "m2", "what do you think?", addressed=False)
-    assert await counter.waiting() == ["m1"]
+async def test_people_talking_to_each_other_are_not_kept(stage: Stage) -> None:
+    assert await stage.write(ANA, "m1")
+    assert not await stage.write(BEN, "m2", "what do you think?", addressed=False)
+    assert await stage.waiting() == ["m1"]
 
 
-async def test_talk_in_a_thread_that_the_bot_is_no_part_of_makes_no_thread(counter: Counter) -> None:
-    assert not await counter.services.inbox.accept(Message("m1", place(NEW_PLACE), ANA, "hi all", 0.0, addressed=False))
-    async with counter.database.reading() as tx:
+async def test_talk_in_a_thread_that_the_bot_is_no_part_of_makes_no_thread(stage: Stage) -> None:
+    assert not await stage.services.inbox.accept(Message("m1", place(NEW_PLACE), ANA, "hi all", 0.0, addressed=False))
+    async with stage.database.reading() as tx:
         assert await threads.get(tx, NEW_PLACE) is None
 
 
-async def test_whoever_the_bot_is_talking_with_needs_no_mention(counter: Counter) -> None:
-    await counter.write(BEN, "m1")
-    assert await counter.write(BEN, "m2", "and make it two", addressed=False)
-    await counter.ask("a1", ANA)
-    assert await counter.write(ANA, "m3", "what are you waiting for?", addressed=False)
-    assert await counter.waiting() == ["m1", "m2", "m3"]
+async def test_whoever_the_bot_is_talking_with_needs_no_mention(stage: Stage) -> None:
+    await stage.write(BEN, "m1")
+    assert await stage.write(BEN, "m2", "and make it two", addressed=False)
+    await stage.ask("a1", ANA)
+    assert await stage.write(ANA, "m3", "what are you waiting for?", addressed=False)
+    assert await stage.waiting() == ["m1", "m2", "m3"]
 
 
 # --------------------------------------------------------------------------------------------------- changes
 
 
-async def test_an_edit_of_a_message_that_waits_takes_its_place(counter: Counter) -> None:
-    await counter.write(ANA, "m1", "one")
-    await counter.write(ANA, "m2", "tow")
-    assert await counter.services.inbox.amend("m2", "t\0wo")
-    assert await texts(counter) == ["one", "two"]
+async def test_an_edit_of_a_message_that_waits_takes_its_place(stage: Stage) -> None:
+    await stage.write(ANA, "m1", "one")
+    await stage.write(ANA, "m2", "tow")
+    assert await stage.services.inbox.amend("m2", "t\0wo")
+    assert await texts(stage) == ["one", "two"]
 
 
-async def test_an_edit_of_a_message_that_is_being_handled_changes_nothing(counter: Counter) -> None:
-    await counter.write(ANA, "m1", "one")
-    counter.engine.begun.add("m1")
-    assert not await counter.services.inbox.amend("m1", "another")
-    assert not await counter.services.inbox.amend("unheard of", "another")
-    assert await texts(counter) == ["one"]
+async def test_an_edit_of_a_message_that_is_being_handled_changes_nothing(stage: Stage) -> None:
+    await stage.write(ANA, "m1", "one")
+    stage.engine.begun.add("m1")
+    assert not await stage.services.inbox.amend("m1", "another")
+    assert not await stage.services.inbox.amend("unheard of", "another")
+    assert await texts(stage) == ["one"]
 
 
-async def test_a_deleted_message_is_not_handled_if_it_still_waits(counter: Counter) -> None:
-    await counter.write(ANA, "m1", "one")
-    await counter.write(ANA, "m2", "two")
-    counter.engine.begun.add("m1")
-    assert not await counter.services.inbox.withdraw("m1")
-    assert await counter.services.inbox.withdraw("m2")
-    assert not await counter.services.inbox.withdraw("m2")
-    assert await counter.waiting() == ["m1"]
+async def test_a_deleted_message_is_not_handled_if_it_still_waits(stage: Stage) -> None:
+    await stage.write(ANA, "m1", "one")
+    await stage.write(ANA, "m2", "two")
+    stage.engine.begun.add("m1")
+    assert not await stage.services.inbox.withdraw("m1")
+    assert await stage.services.inbox.withdraw("m2")
+    assert not await stage.services.inbox.withdraw("m2")
+    assert await stage.waiting() == ["m1"]
 
 
-async def test_the_first_in_line_can_be_changed_and_deleted_until_it_is_begun(counter: Counter) -> None:
-    await counter.write(ANA, "m1", "oen")
-    assert await counter.services.inbox.amend("m1", "one")
-    assert await texts(counter) == ["one"]
-    await counter.write(ANA, "m2", "two")
-    assert await counter.services.inbox.withdraw("m2")
+async def test_the_first_in_line_can_be_changed_and_deleted_until_it_is_begun(stage: Stage) -> None:
+    await stage.write(ANA, "m1", "oen")
+    assert await stage.services.inbox.amend("m1", "one")
+    assert await texts(stage) == ["one"]
+    await stage.write(ANA, "m2", "two")
+    assert await stage.services.inbox.withdraw("m2")
 
 
-async def test_a_name_that_changes_and_changes_back_is_kept_each_time(counter: Counter) -> None:
+async def test_a_name_that_changes_and_changes_back_is_kept_each_time(stage: Stage) -> None:
     """Whoever hears of it: a message, a click, the platform's introduction."""
     chat = Introducing()
-    introductions = Introductions(counter.database, {"chat": chat}, counter.clock, counter.parts.codes)
-    message, approval_id = await accepted(counter, "m0"), await counter.ask("a1")
+    introductions = Introductions(stage.database, {"chat": chat}, stage.clock, stage.parts.codes)
+    message, approval_id = await accepted(stage, "m0"), await stage.ask("a1")
 
     async def click(person: Person) -> None:
-        await counter.services.approvals.decide(Decision(f"c{person.name}", person, (approval_id,), "approve"))
+        await stage.services.approvals.decide(Decision(f"c{person.name}", person, (approval_id,), "approve"))
 
     async def introduce(person: Person) -> None:
         chat.answer = Introduction(person, "hello")
         await introductions.of(message, thread())
 
     async def write(person: Person) -> None:
-        counter.clock.move(1)
-        await counter.write(person, f"m{counter.clock()}")
+        stage.clock.move(1)
+        await stage.write(person, f"m{stage.clock()}")
 
     for hears in (write, click, introduce):
         for also_hears in (write, click, introduce):
             for who, name in ((hears, "Ana"), (also_hears, "Ana Maria"), (hears, "Ana")):
                 await who(replace(ANA, name=name))
-                async with counter.database.reading() as tx:
+                async with stage.database.reading() as tx:
                     kept = await threads.person(tx, ANA.person_id)
                 assert kept is not None
                 assert kept.name == name
@@ -130,10 +130,10 @@ class Introducing(RecordingPlatform):
         return self.answer
 
 
-async def accepted(counter: Counter, key: str) -> Delivery:
-    await counter.write(Person(ANA.person_id, ""), key, "<@U2> and I")
-    async with counter.database.reading() as tx:
-        (found,) = [d for d in [await deliveries.head(tx, THREAD, counter.clock())] if d is not None]
+async def accepted(stage: Stage, key: str) -> Delivery:
+    await stage.write(Person(ANA.person_id, ""), key, "<@U2> and I")
+    async with stage.database.reading() as tx:
+        (found,) = [d for d in [await deliveries.head(tx, THREAD, stage.clock())] if d is not None]
     return found
 
 
@@ -142,12 +142,12 @@ def thread() -> ThreadRow:
 
 
 async def test_an_introduced_message_has_names_in_the_place_of_ids(
-    counter: Counter, database: Database, clock: SetClock
+    stage: Stage, database: Database, clock: SetClock
 ) -> None:
     known = Person(ANA.person_id, "Ana", "Europe/Berlin")
     chat = Introducing(answer=Introduction(known, "@Ben and I", (Quote("Ben", "shall we?", 0.0),)))
-    introductions = Introductions(database, {"chat": chat}, clock, counter.parts.codes)
-    introduced = await introductions.of(await accepted(counter, "m1"), thread())
+    introductions = Introductions(database, {"chat": chat}, clock, stage.parts.codes)
+    introduced = await introductions.of(await accepted(stage, "m1"), thread())
     assert isinstance(introduced, Delivery)
     wanted = {"name": "Ana", "time_zone": "Europe/Berlin", "text": "@Ben and I", "background": "Ben: shall we?"}
     assert wanted.items() <= introduced.body.items()
@@ -155,25 +155,23 @@ async def test_an_introduced_message_has_names_in_the_place_of_ids(
         assert await threads.person(tx, ANA.person_id) == known
 
 
-async def test_somebody_who_has_no_name_yet_is_not_remembered_under_none(counter: Counter) -> None:
-    async with counter.database.writing() as tx:
+async def test_somebody_who_has_no_name_yet_is_not_remembered_under_none(stage: Stage) -> None:
+    async with stage.database.writing() as tx:
         await threads.remember(tx, ANA, 0.0)
-    await accepted(counter, "m1")
-    async with counter.database.reading() as tx:
+    await accepted(stage, "m1")
+    async with stage.database.reading() as tx:
         assert await threads.names(tx, [ANA.person_id]) == {ANA.person_id: "Ana"}
 
 
-async def test_the_platform_is_told_what_was_heard_before(
-    counter: Counter, database: Database, clock: SetClock
-) -> None:
+async def test_the_platform_is_told_what_was_heard_before(stage: Stage, database: Database, clock: SetClock) -> None:
     chat = Introducing(answer=Introduction(ANA, "hello"))
-    introductions = Introductions(database, {"chat": chat}, clock, counter.parts.codes)
-    first = await accepted(counter, "m1")
+    introductions = Introductions(database, {"chat": chat}, clock, stage.parts.codes)
+    first = await accepted(stage, "m1")
     await introductions.of(first, thread())
     assert chat.heard is None
     async with database.writing() as tx:
         await deliveries.done(tx, "m1")
-    await introductions.of(await accepted(counter, "m2"), thread())
+    await introductions.of(await accepted(stage, "m2"), thread())
     assert chat.heard == "m1"
 
 
@@ -196,28 +194,28 @@ def platforms(chat: Introducing) -> Mapping[str, Introducing]:
 
 
 async def test_who_is_not_welcome_is_told_so_alone_and_begins_no_turn(
-    counter: Counter, chat: Introducing, database: Database, clock: SetClock
+    stage: Stage, chat: Introducing, database: Database, clock: SetClock
 ) -> None:
     agent, engine = FragileAgent(), NotedEngine()
     chat.answer = Unwelcome("Guests may not use this.")
-    handler = make_turn_handler(database, counter.outbox, clock, counter.parts, agent, engine, {"chat": chat})
-    await handler.handle(await accepted(counter, "m1"))
+    handler = make_turn_handler(database, stage.outbox, clock, stage.parts, agent, engine, {"chat": chat})
+    await handler.handle(await accepted(stage, "m1"))
     (post,) = await until(lambda: list(chat.shown.values()))
     assert (post.content.text, post.only_for) == ("Guests may not use this.", ANA.person_id)  # type: ignore[union-attr]
     assert agent.begun == []
-    assert await counter.waiting() == []
+    assert await stage.waiting() == []
 
 
 async def test_a_message_that_cannot_be_introduced_now_is_tried_again_later(
-    counter: Counter, chat: Introducing, database: Database, clock: SetClock
+    stage: Stage, chat: Introducing, database: Database, clock: SetClock
 ) -> None:
     agent = FragileAgent()
     chat.answer = PostFailed("Slack is down", retry_after=30)
-    handler = make_turn_handler(database, counter.outbox, clock, counter.parts, agent, NotedEngine(), {"chat": chat})
+    handler = make_turn_handler(database, stage.outbox, clock, stage.parts, agent, NotedEngine(), {"chat": chat})
     for _ in range(10):
         clock.move(31)
         async with database.reading() as tx:
-            head = await deliveries.head(tx, THREAD, clock()) or await accepted(counter, "m1")
+            head = await deliveries.head(tx, THREAD, clock()) or await accepted(stage, "m1")
         await handler.handle(head)
     chat.answer = Introduction(ANA, "hello again")
     clock.move(31)

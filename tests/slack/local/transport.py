@@ -11,7 +11,7 @@ from aiohttp import web
 _PASSED_ON = ("Content-Type", "X-Slack-Signature", "X-Slack-Request-Timestamp")
 
 
-class Door:
+class Transport:
     """An address that leads to the product as soon as it is known where the product is."""
 
     def __init__(self) -> None:
@@ -22,9 +22,9 @@ class Door:
 
 
 @asynccontextmanager
-async def door() -> AsyncIterator[Door]:
-    """A door on a free port."""
-    opened = Door()
+async def transport() -> AsyncIterator[Transport]:
+    """A transport on a free port."""
+    opened = Transport()
     async with aiohttp.ClientSession() as session:
 
         async def pass_on(request: web.Request) -> web.Response:

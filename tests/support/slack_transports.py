@@ -38,7 +38,7 @@ class Retry:
     reason: str = "http_timeout"
 
 
-class Door(Protocol):
+class Transport(Protocol):
     """Where an app takes what Slack sends."""
 
     async def event(self, envelope: Json, retry: Retry | None = None) -> Answer:
@@ -61,7 +61,7 @@ def signed(secret: str, body: str, timestamp: float) -> dict[str, str]:
     return {"X-Slack-Request-Timestamp": at, "X-Slack-Signature": f"v0={digest}"}
 
 
-class HttpDoor:
+class HttpTransport:
     """The Events API: everything is posted to one address of the app."""
 
     def __init__(self, url: str, signing_secret: str, now: Callable[[], float] = time.time) -> None:
@@ -104,7 +104,7 @@ class HttpDoor:
             return Answer(response.status, json.loads(text) if is_json else None, text, dict(response.headers))
 
 
-class SocketDoor:
+class SocketTransport:
     """Socket Mode: the same payloads as envelopes, to whichever connection the app has open."""
 
     def __init__(self, slack: FakeSlack, patience: float = 3.0) -> None:

@@ -63,7 +63,7 @@ class Routed(RecordingPlatform):
         return [content.text for content in contents if isinstance(content, Notice)]
 
 
-class Desks:
+class Routing:
     """The services between two platforms."""
 
     def __init__(self, database: Database, clock: SetClock, new_id: NewId) -> None:

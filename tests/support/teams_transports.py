@@ -64,7 +64,7 @@ class Said(Answer):
     """With the thread, in a channel: what is said there next is a reply."""
 
 
-class Door(Protocol):
+class Transport(Protocol):
     """Where a bot takes what Teams sends."""
 
     async def activity(self, activity: Json, *, token: str | None = None) -> Answer:
@@ -72,7 +72,7 @@ class Door(Protocol):
         ...
 
 
-class HttpDoor:
+class HttpTransport:
     """The messaging endpoint (`…/api/messages`): every activity comes with a token for its service URL."""
 
     def __init__(self, url: str, teams: FakeTeams) -> None:
@@ -98,7 +98,7 @@ class HttpDoor:
         return await posted(self.url, content, {"Content-Type": f"{content_type}; charset=utf-8", **sent})
 
 
-class LocalDoor:
+class LocalTransport:
     """As local clients (the Agents Playground) come: on loopback, without a token."""
 
     def __init__(self, url: str) -> None:

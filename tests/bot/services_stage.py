@@ -15,7 +15,7 @@ THREAD = "chat:T1"
 HERE = ConversationReference("chat", THREAD, {"room": THREAD})
 
 
-class Counter:
+class Stage:
     """The services on real records, with an engine that only notes what it is told."""
 
     def __init__(self, database: Database, outbox: Outbox, clock: Clock, new_id: NewId) -> None:
