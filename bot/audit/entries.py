@@ -220,7 +220,8 @@ def _without_secrets(judged: Mapping[str, Any], masker: Masker) -> dict[str, Any
     """A judgement without secrets: people's words and values are in the quote and in the defaults only."""
     if not judged:
         return {}
-    defaults, _ = _bounded(masker.for_audit(judged["tool"]["defaults"]).value)
+    # Once more: calls that an earlier version began have them whole.
+    defaults, _ = _bounded(masker.for_audit(_beginning_of_defaults(judged["tool"]["defaults"])).value)
     return {
         **judged,
         "quote": shortened(masker.mask(judged["quote"]), LONGEST_ARGUMENTS),
@@ -255,9 +256,16 @@ def judgement(call: Call, facts: Facts, verdict: Verdict) -> dict[str, Any]:
             "reads_only": tool.reads_only,
             "command": argument_of_command(tool.input_schema),
             # Left out by the call and filled in by the schema: rules are held against these too.
-            "defaults": {name: value for name, value in filled.items() if name not in call.arguments},
+            "defaults": _beginning_of_defaults(
+                {name: value for name, value in filled.items() if name not in call.arguments}
+            ),
         },
     }
+
+
+def _beginning_of_defaults(defaults: Mapping[str, Any]) -> Any:
+    """As much of them as may be kept. A schema of 50 kB can refer a thousand times to one default of 30 kB."""
+    return _beginning_of(defaults) if exceeds(defaults, MOST_SEARCHED) else defaults
 
 
 def judged_again(kept: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Call, Facts, Verdict]:

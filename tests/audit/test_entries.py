@@ -150,3 +150,25 @@ def test_rule_13_a_call_that_is_made_to_take_long_holds_up_nobody(unit: str) -> 
     started = time.thread_time()
     entry_of(end, Masker())
     assert time.thread_time() - started < 0.1
+
+
+def test_of_the_defaults_of_a_schema_no_more_is_kept_and_looked_through_than_of_arguments() -> None:
+    """Rule 13: a schema of 50 kB that refers 500 times to one default made 15 MB that were kept with each call, and
+    looked through for 14 seconds."""
+    unit = '"password": "'
+    large = {"properties": {f"a{number}": {"$ref": "#/$defs/x"} for number in range(500)}}
+    large["$defs"] = {"x": {"type": "string", "default": unit * 2_300}}
+    about = tool(input_schema=large)
+    kept = judged(about, {})
+    assert len(json.dumps(kept)) < 20_000
+    assert list(kept["tool"]["defaults"]) == ["a0", "a1", "a2"]
+    begun_by_an_earlier_version = {
+        **kept,
+        "tool": {**kept["tool"], "defaults": dict.fromkeys("abcdefgh", unit * 2_300)},
+    }
+    for each in (kept, begun_by_an_earlier_version):
+        started = time.thread_time()
+        entry_of(ended(1, about, {}, judged=each), Masker())
+        assert time.thread_time() - started < 0.15
+    ordinary = {"properties": {f"a{number}": {"default": number} for number in range(60)}}
+    assert len(said(ended(1, tool(input_schema=ordinary), {}))["judged"]["tool"]["defaults"]) == 60
