@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
 from graph.interrupts import Answered, Approved, Expired, FieldType, FormField, Rejected, Superseded, Withdrawn
 from graph.ports import Spoken
@@ -89,8 +89,18 @@ def next_step(messages: Sequence[AnyMessage]) -> int:
 
 def calls_before(messages: Sequence[AnyMessage], call_id: str) -> int:
     """How many tool calls the model made in these messages before this one; questions to the requester do not count."""
-    made = [c for m in messages if isinstance(m, AIMessage) for c in m.tool_calls if c["name"] != CLARIFICATION]
+    made = _made(messages)
     return next((number for number, c in enumerate(made) if c["id"] == call_id), len(made))
+
+
+def calls_made(messages: Sequence[AnyMessage]) -> int:
+    """How many tool calls the model made in these messages, those that were over the limit included; questions to the
+    requester do not count."""
+    return len(_made(messages))
+
+
+def _made(messages: Sequence[AnyMessage]) -> list[ToolCall]:
+    return [c for m in messages if isinstance(m, AIMessage) for c in m.tool_calls if c["name"] != CLARIFICATION]
 
 
 def spoken_in(messages: Sequence[AnyMessage]) -> tuple[Spoken, ...]:

@@ -10,9 +10,10 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langgraph.runtime import Runtime
 
-from graph.calls import TakingOut, next_step, own_ids, storable
+from graph.calls import TakingOut, calls_made, current_turn, next_step, own_ids, storable
 from graph.judging import taken_out
 from graph.models.streaming import stream_message, tokens_of
+from graph.models.tool_calls import MOST_CALLS
 from graph.nodes import Node
 from graph.ports import Ports, Unfinished
 from graph.prompts import conversation, tool_definitions
@@ -21,6 +22,8 @@ from policies.model import Annotations, Mode, Tool
 
 MOST_STEPS = 25
 """Messages that the model may write in one turn; a model that repeats itself is stopped."""
+
+_SMALLER = "Please ask for a smaller part of it."
 
 
 def task_executor(ports: Ports) -> Node:
@@ -34,8 +37,12 @@ def task_executor(ports: Ports) -> Node:
             is_this = unfinished is not None and unfinished.said.message_id == f"{turn['delivery']}.{step}"
             return {"messages": [_left(unfinished)]} if unfinished is not None and is_this else {}
         if step >= MOST_STEPS:
-            text = f"I stopped after {MOST_STEPS} steps without coming to an end. Please ask for a smaller part of it."
+            text = f"I stopped after {MOST_STEPS} steps without coming to an end. {_SMALLER}"
             return {"messages": [AIMessage(text, id=f"{turn['delivery']}.{step}")]}
+        made = calls_made(current_turn(state["messages"]))
+        if made >= ports.calls_a_turn + MOST_CALLS:
+            text = f"I stopped after asking for {made} tool calls, of which one turn may make {ports.calls_a_turn}."
+            return {"messages": [AIMessage(f"{text} {_SMALLER}", id=f"{turn['delivery']}.{step}")]}
         if refused := await ports.budget.refusal(turn["requester"]):
             return {"messages": [AIMessage(refused, id=f"{turn['delivery']}.{step}")]}
         tools = [t for t in ports.tools.available() if not state.get("categories") or t.category in state["categories"]]

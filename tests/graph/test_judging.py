@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from graph import judging
 from graph.calls import digest_of
 from graph.interrupts import Approved, Expired, InterruptAnswer, Rejected, SignedIn, Superseded, Withdrawn
+from graph.models.tool_calls import MOST_CALLS
 from graph.ports import Failed, NotSent, SignInNeeded, Succeeded, Unavailable
 from graph.state import Silent
 from policies.approvers import StandingApproval
@@ -288,6 +289,17 @@ async def test_the_limit_counts_the_calls_of_all_steps_of_a_turn(tmp_path: Path)
         await r.agent.begin(turn("m1"), "go", LIVE)
         assert bench.called == ["m1.0.0", "m1.1.0"]
         assert [u.call_id for u in bench.unmade] == ["m1.2.0"]
+
+
+async def test_a_model_that_goes_on_over_the_limit_is_stopped(tmp_path: Path) -> None:
+    """Rule 13: each call of each of its 25 answers stayed in the conversation, 1,600 in a turn."""
+    bench = Bench(["free"])
+    async with rig(tmp_path, lambda _: calls(*["free"] * MOST_CALLS), bench, calls_a_turn=2) as r:
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert len(r.model.seen) == 2, "it may say what is left once it was told"
+        assert len(bench.called) == 2
+        assert status.spoken[-1].text.startswith(f"I stopped after asking for {2 * MOST_CALLS} tool calls, of which ")
+        assert r.problems() == []
 
 
 async def test_who_has_used_up_their_tokens_is_told_so_without_asking_the_model(tmp_path: Path) -> None:
