@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from operator import methodcaller
 from typing import Any, Generic, TypeVar
@@ -22,10 +23,12 @@ from policies.spellings import (
 
 Likeness = Callable[[str], object]
 """Something true for a text that fits."""
-_bare = methodcaller("strip", " \t\"'<>()[]{}")
+_bare = methodcaller("strip", " \t\"'<>()[]{}#@")
 """A part of a list without what may stand around it."""
 FEW = 20
 """Texts that RE2 finds at once in one of any length; of more, a list is looked up text by text."""
+_SIGN = re.compile(r"\\?[#@](?=\w)")
+"""Before the name of a channel, a person or a ticket, which many tools take without it; perhaps escaped."""
 NOTHING = r"[^\x00-\x{10FFFF}]"
 """A regular expression that no text fits."""
 
@@ -50,7 +53,7 @@ def perhaps(patterns: Iterable[str]) -> Likeness:
     together = "|".join(f"(?:{pattern})" for pattern in dict.fromkeys(_with_others(patterns)))
     fitting = compiled(together, case_counts=False, captures=False).fullmatch
     ends = r"[ \t\"'<>()\[\]{}]*"
-    piece = compiled(f"(?m)^{ends}(?:{together}){ends}$", case_counts=False, captures=False, lines=True).search
+    piece = compiled(f"(?m)^{ends}[#@]?(?:{together}){ends}$", case_counts=False, captures=False, lines=True).search
 
     def alike(text: str) -> bool:
         variants = spellings(text)
@@ -109,9 +112,12 @@ def certainly(pattern: str) -> Likeness:
 
 
 def _with_others(patterns: Iterable[str]) -> Iterator[str]:
-    """The patterns or texts, and the same in Unicode's composed form, which other spellings of a text have."""
+    """The patterns or texts, and the same without a sign before them and in Unicode's composed form, which other
+    spellings of a text have."""
     for pattern in patterns:
         yield pattern
+        if sign := _SIGN.match(pattern):
+            yield pattern[sign.end() :]
         if not pattern.isascii():
             others = (pattern, composed(pattern), unmarked(pattern))
             yield from others[1:]

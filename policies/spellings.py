@@ -34,7 +34,7 @@ _PHRASES = {"\ufdfa": "\u0635", "\ufdfb": "\u062c"}
 letters: a text must not grow by that much."""
 _MANY_MARKS = re2.compile(rf"(\pM{{{_MARKS}}})\pM+")
 _NOT_PLAIN = re2.compile(
-    rb"[^ -~]|[%&\\<>()\[\]{}\"'`]|^ | $|  |(?:^|/)\.{0,2}/|/\.{0,2}$|^[Ff][Ii][Ll][Ee]:|^[Hh][Tt][Tt][Pp][Ss]?:"
+    rb"[^ -~]|[%&\\<>()\[\]{}\"'`]|^[ #@]| $|  |(?:^|/)\.{0,2}/|/\.{0,2}$|^[Ff][Ii][Ll][Ee]:|^[Hh][Tt][Tt][Pp][Ss]?:"
 )
 """Compiled by RE2, which takes a twentieth of the time, and does not hold the interpreter meanwhile."""
 _QUOTES = " \t\r\n\f\v\"'`´‘’‚‛“”„‟«»‹›「」『』()[]{}<>"
@@ -243,6 +243,11 @@ def _unwrapped(text: str) -> str:
     return text.strip(_QUOTES).strip("/").strip(_QUOTES)
 
 
+def _without_sign(text: str) -> str:
+    """`#general` → general, `@ben` → ben: chats and trackers take both."""
+    return text[1:] if text[:1] in ("#", "@") and text[1:2].isalnum() else text
+
+
 def _is_address_written_otherwise(text: str) -> bool:
     return "@" in text and (" " in text or "?" in text or text.endswith(".") or text[:7].lower() == "mailto:")
 
@@ -379,6 +384,7 @@ _MAKERS = (
     _as_address,
     _one_space,
     _unquoted,
+    _without_sign,
 )
 """What servers do to a text; what one of them leaves, the next may do more to."""
 _DECODERS = (unquote, unescaped, composed, _visible, _normal_path)

@@ -330,6 +330,25 @@ def test_folders_addresses_and_capitals_are_the_same_however_they_are_written(de
     assert isinstance(judge(rules, a_call(amount=written), facts()), Deny)
 
 
+@pytest.mark.parametrize("many", [False, True], ids=["one name", "many names, which are looked up"])
+@pytest.mark.parametrize(
+    ("denied", "written"),
+    [
+        (denied, written)
+        for denied in ("general", "#general")
+        for written in ("general", "#general", "@general", "a, #general")
+    ],
+)
+def test_a_name_is_the_same_with_the_sign_before_it_that_chats_and_trackers_use(
+    denied: str, written: str, *, many: bool
+) -> None:
+    """Rule 9: a model that is told to post in #general writes that, and the tool finds the channel "general"."""
+    listed = [denied, *(f"#c{number}" for number in range(30))] if many else [denied]
+    rules = a_policy(f"match: {{args: {{channel: {{in: {listed}}}}}}}, decide: deny", "match: {}, decide: allow")
+    assert isinstance(judge(rules, a_call(channel=written), facts()), Deny)
+    assert isinstance(judge(rules, a_call(channel="#random"), facts()), Allow)
+
+
 @pytest.mark.parametrize(
     "value",
     ["'/srv/data/x'", "“/srv/data/x”", "<`/srv/data/x`>", "(/srv/data/x)", "/srv%252fdata/x", "/srv/dat%2561/x"],
