@@ -38,6 +38,8 @@ _ENDINGS = tuple(
     )
 )
 """How the agent words an end in a ToolMessage, and how that is told."""
+_CHANGED = re.compile(r"Approved with changes: [^\n]*\n\n")
+"""What the agent puts before the result of a call that an approver has changed. Results name what was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,8 @@ def one_line(value: Any) -> str:
 
 def _past_call(call: ToolCall, result: ToolMessage | None) -> PastCall:
     text, data = str(result.text) if result else "No result of this call was recorded.", None
+    if changed := _CHANGED.match(text):
+        text = text[changed.end() :]
     if result and result.status == "error":
         text = text if any(pattern.match(text) for pattern, _ in _ENDINGS) else f"Failed: {text}"
     else:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 from langgraph.graph import END
 from langgraph.types import Command
 
@@ -21,10 +25,15 @@ from graph.ports import (
     Unmade,
 )
 from graph.state import ToolCallState
+from policies.model import canonical_json
 
 OUTCOME_UNKNOWN = (
     "Outcome unknown: the call was begun, and nobody knows what came of it. It may or may not have taken effect."
 )
+MOST_NAMES = 20
+"""Changed arguments that the model is told of by name."""
+LONGEST_NAME = 100
+"""Characters of such a name."""
 TRIED_BEFORE = "That is about the last try alone: an earlier try of this call may have taken effect, nobody knows."
 """What is added to a failure where somebody chose to try a call again whose outcome is unknown."""
 
@@ -85,7 +94,30 @@ def answered(state: ToolCallState, known: Existing | Succeeded | Failed) -> Comm
             message = tool_message(state["call"], _with(skipped, text), owner=owner, failed=True)
         case AttemptUnknown(text=text, owner=owner):
             message = tool_message(state["call"], _with(OUTCOME_UNKNOWN, text), owner=owner, failed=True)
+    if changes := _changes_in_words(state):
+        message = message.model_copy(update={"content": f"{changes}\n\n{message.text}"})
     return Command(goto=END, update={"messages": [message]})
+
+
+def _changes_in_words(state: ToolCallState) -> str:
+    """Which arguments an approver has changed: the model still sees those that it wrote, and would tell people of them.
+    Values are not repeated, since an approver may have put in what a model is not to read. Empty: none."""
+    wrote, made = state.get("proposed"), state["call"]["args"]
+    if wrote is None:
+        return ""
+    names = [name for name in {**wrote, **made} if _written(wrote, name) != _written(made, name)]
+    if not names:
+        return ""
+    told = ", ".join(json.dumps(name[:LONGEST_NAME], ensure_ascii=False) for name in names[:MOST_NAMES])
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return (
+        f"Approved with changes: an approver gave other values than yours for {told}{more}. Do not report yours as "
+        "what was done, and do not propose them again by yourself."
+    )
+
+
+def _written(arguments: Mapping[str, Any], name: str) -> str | None:
+    return canonical_json(arguments[name]) if name in arguments else None
 
 
 def _of_last_try(state: ToolCallState, text: str) -> str:

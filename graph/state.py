@@ -46,6 +46,8 @@ class ToolCallState(TypedDict, total=False):
     call: dict[str, Any]
     """`id` (ours), `name` (`{server}__{tool}`), `args`, `error` when the model's arguments could not be read, and
     `quote`: the requester's words that ask for it, as the model gave them."""
+    proposed: dict[str, Any]
+    """The arguments as the model wrote them, once an approver has changed them."""
     turn: Turn
     asked: dict[str, Any] | None
     """The `ApprovalAsked` that waits or was answered; `None`: none was needed when the call was last judged."""

@@ -30,7 +30,14 @@ def human_confirmation(ports: Ports) -> BranchNode:
         requesters = list(dict.fromkeys([*asked.requesters, *editors]))
         edited = {**state["call"], "args": answer.arguments}
         stale = len(state.get("answers", []))
-        update = {"call": edited, "approved": approved, "requesters": requesters, "stale": stale}
+        proposed = state.get("proposed", state["call"]["args"])
+        update = {
+            "call": edited,
+            "proposed": proposed,
+            "approved": approved,
+            "requesters": requesters,
+            "stale": stale,
+        }
         return Command(goto="policy_gate", update=update)
 
     return human_confirmation

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from datetime import datetime
 
 import pytest
@@ -192,6 +193,18 @@ def test_a_rejection_without_a_usable_correction_ends_it_with_who_and_why(reason
     chat.results(f"Rejected by Bob. Reason: {reason}")
     assert not chat.calls
     assert chat.text == f"**Standup**, Sun 22 Nov, 09:00–10:00 was not created: Bob rejected it (“{reason}”)."
+
+
+def test_what_an_approver_changed_is_told_as_it_was_made() -> None:
+    made = event("Standup", "2026-11-22T10:00:00+01:00", "2026-11-22T11:00:00+01:00")
+    told = []
+    for note in ("", 'Approved with changes: an approver gave other values than yours for "start", "end".\n\n'):
+        chat = Chat()
+        chat.says("create a meeting called Standup tomorrow at 9am")
+        chat.results(note + json.dumps(made))
+        told.append(chat.text)
+    assert told[0] == told[1]
+    assert "10:00" in told[1]
 
 
 def test_only_the_rejected_one_of_two_is_proposed_again() -> None:

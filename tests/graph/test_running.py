@@ -21,7 +21,7 @@ from graph.interrupts import (
     Withdrawn,
 )
 from graph.models import ModelProblem, Trouble
-from graph.ports import OutcomeUnknown, SignInNeeded, Succeeded
+from graph.ports import Failed, OutcomeUnknown, SignInNeeded, Succeeded, ToolOutcome
 from graph.running import ThreadStatus
 from graph.state import Silent
 from tests.graph.parts import Bench, Rig, calls, does, rig, turn
@@ -93,6 +93,33 @@ async def test_edited_arguments_go_back_to_the_gate_and_run_when_they_are_covere
         edited = Approved(by=("Ana",), arguments={"k": 2}, edited_by="web:ana")
         status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: edited}, LIVE)
         assert (status.interrupts, r.bench.called) == ((), ["m1.0.0"])
+
+
+@pytest.mark.parametrize("outcome", [Succeeded("done"), Failed("the server said no"), OutcomeUnknown("no answer")])
+async def test_the_model_hears_that_not_its_own_arguments_were_used(tmp_path: Path, outcome: ToolOutcome) -> None:
+    """Rule 12: it reads the call as it wrote it beside the result, and would tell people that this was done."""
+    bench = Bench(["ask_a"], outcomes={"ask_a": lambda _: outcome})
+    async with rig(tmp_path, does("ask_a"), bench) as r:
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        edited = Approved(by=("Ana",), arguments={"k": 2, "secret": "hunter2"}, edited_by="web:ana")
+        await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: edited}, LIVE)
+        await r.agent.settle("t", "r2", "a newer message")
+        (told,) = await tool_texts(r)
+        assert told.startswith("Approved with changes: ")
+        assert '"k", "secret"' in told
+        assert "hunter2" not in told
+        assert outcome.text in told
+
+
+async def test_an_edit_back_to_what_the_model_wrote_needs_no_word(tmp_path: Path) -> None:
+    async with rig(tmp_path, does("ask_four"), Bench(["ask_four"])) as r:
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        for round_, arguments in (("r1", {"k": 2}), ("r2", {"k": 1})):
+            edited = Approved(by=("Ben",), arguments=arguments, edited_by="web:ben")
+            status = await r.agent.resume("t", round_, {status.interrupts[0].interrupt_id: edited}, LIVE)
+        status = await r.agent.resume("t", "r3", {status.interrupts[0].interrupt_id: Approved(by=("Cem",))}, LIVE)
+        (told,) = await tool_texts(r)
+        assert (len(r.bench.called), "Approved with changes" in told) == (1, False)
 
 
 async def test_an_edit_under_four_eyes_is_asked_again_with_its_editor_among_the_requesters(tmp_path: Path) -> None:
