@@ -264,7 +264,7 @@ async def test_an_edit_into_what_is_stricter_asks_again(scene: Scene) -> None:
     assert scene.both.shop.done == []
     await ben.sees("goldring", "anyone but Ana")
     await ben.approves()
-    await ana.hears("Results: made goldring")
+    await ana.hears("Results: Approved with changes", "made goldring")
     assert scene.both.shop.done == ["make goldring 1"]
 
 
