@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain, count
 from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
@@ -26,7 +27,8 @@ JUDGED_FOR = 2.0
 """Seconds between judging a call and making it in which nothing was waited for: to look up what a rule depends on, and
 to reach a session that is open, takes less."""
 _LARGE = 2_000
-"""Characters of arguments, and 50 for each text and name, up to which judging takes a millisecond or so."""
+"""Characters of arguments, or of a schema, and 50 for each text and name, up to which judging takes about a
+millisecond."""
 
 
 def call_of(state: ToolCallState, tool: Tool) -> Call:
@@ -64,8 +66,13 @@ async def judged(ports: Ports, state: ToolCallState, tool: Tool, now: float, pol
     """
     call = call_of(state, tool)
     facts = await facts_of(ports, policy, state, tool, now)
-    # Rules that read a long argument, or many, take tens of milliseconds; so does finding a quote in a long message.
-    is_large = exceeds(call.arguments, _LARGE) or (call.quote and sum(map(len, facts.said)) > _LARGE)
+    # Rules that read a long argument, or many, take tens of milliseconds, and so do the defaults of a large schema and
+    # finding a quote in a long message.
+    is_large = (
+        exceeds(call.arguments, _LARGE)
+        or exceeds(tool.input_schema, _LARGE)
+        or (call.quote and sum(map(len, facts.said)) > _LARGE)
+    )
     found = await asyncio.to_thread(_judged, policy, call, facts) if is_large else _judged(policy, call, facts)
     if isinstance(found.verdict, Ask):
         return replace(found, verdict=await _under_grants(ports, call, facts, found.verdict, now))
@@ -122,6 +129,7 @@ async def _under_grants(ports: Ports, call: Call, facts: Facts, ask: Ask, now: f
 
 QUOTE = "requester_words"
 """What the argument is called, unless the tool's schema has that word itself."""
+_NUMBERED = re.compile(f"{QUOTE}([0-9]{{0,6}})")
 LONGEST_QUOTE = 2_000
 """Characters of a quote; a longer one is none."""
 _NOTE = re.compile(r"^\[(?:attached: |and [0-9]+ more files\]).*$|\[picture: .*\]", re.MULTILINE)
@@ -137,10 +145,9 @@ _DESCRIPTION = (
 def quote_name(schema: Mapping[str, Any]) -> str:
     """What the quote's argument is called beside the arguments of this schema. It is in no part of the schema, so that
     an argument of the tool's own keeps its name and its meaning."""
-    written, name = canonical_json(dict(schema)), QUOTE
-    while name in written:
-        name += "_"
-    return name
+    # Linear: a schema may hold the word in thousands of ways, and this is asked for every call.
+    taken = {run[:digits] for run in _NUMBERED.findall(canonical_json(dict(schema))) for digits in range(len(run) + 1)}
+    return next(f"{QUOTE}{number}" for number in chain([""], count(2)) if str(number) not in taken)
 
 
 def with_quote(tool: Tool) -> dict[str, Any]:

@@ -52,6 +52,27 @@ async def test_the_requesters_groups_are_looked_up_before_judging(
         assert bench.looked_up == [("web:ana", frozenset([ADMINS]))], "once, where nothing was waited for"
 
 
+async def test_the_defaults_of_a_large_schema_are_filled_in_beside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 13: a default of 9,000 objects, each with a default of its own, takes judging a tenth of a second."""
+    judge, threads = judging.judge, set[int]()
+
+    def noting(*given: Any) -> Verdict:
+        threads.add(threading.get_ident())
+        return judge(*given)
+
+    monkeypatch.setattr(judging, "judge", noting)
+    item = {"type": "object", "properties": {"name": {"default": "word"}}}
+    schema = {"type": "object", "properties": {"items": {"default": [{}] * 9_000, "items": item}}}
+    bench = Bench(["free"], schemas={"free": schema})
+    async with rig(tmp_path, does("free"), bench) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+    assert len(bench.called) == 1
+    assert threads
+    assert threading.get_ident() not in threads
+
+
 IN_WORKING_HOURS = """
 version: 1
 rules:

@@ -4,6 +4,7 @@ tool."""
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -238,7 +239,7 @@ async def test_a_tool_that_has_such_an_argument_itself_keeps_it(tmp_path: Path) 
     def answering(messages: Sequence[BaseMessage]) -> AIMessage:
         if messages[-1].type == "tool":
             return AIMessage("done")
-        arguments = {QUOTE: "the tool's", f"{QUOTE}_": "do it right now"}
+        arguments = {QUOTE: "the tool's", f"{QUOTE}2": "do it right now"}
         return AIMessage("", tool_calls=[{"name": "s__run", "args": arguments, "id": "call_0"}])
 
     async with rig(tmp_path, answering, bench, policy=policy, mode=SAFE) as r:
@@ -258,11 +259,11 @@ def test_the_model_is_asked_for_a_quote_by_every_tool_that_is_not_known_to_read(
 
 
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.just(QUOTE) | st.just(f"{QUOTE}_"),
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.just(QUOTE) | st.just(f"{QUOTE}2"),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["properties", "required", "type", "a", QUOTE, f"{QUOTE}_"]), inner, max_size=4
+            st.sampled_from(["properties", "required", "type", "a", QUOTE, f"{QUOTE}2"]), inner, max_size=4
         )
     ),
     max_leaves=12,
@@ -288,6 +289,16 @@ def test_a_quote_as_long_as_a_document_is_none() -> None:
     made = tool("run", input_schema=COMMAND)
     assert taken_out(made, {QUOTE: "a" * LONGEST_QUOTE}) == ({}, "a" * LONGEST_QUOTE)
     assert taken_out(made, {QUOTE: "a" * (LONGEST_QUOTE + 1)}) == ({}, "")
+
+
+@pytest.mark.parametrize("written", [f"{QUOTE}{'_' * 60_000}", f"{QUOTE}{'1' * 60_000}", QUOTE * 4_000])
+def test_a_name_for_the_quote_is_found_at_once_whatever_the_schema_says(written: str) -> None:
+    """Rule 13: a schema with the word and 65,000 underlines took 1.6 s of CPU for each call and each tool."""
+    began = time.thread_time()
+    name = quote_name({"type": "object", "description": written})
+    assert time.thread_time() - began < 0.1
+    assert name not in written
+    assert len(name) < len(QUOTE) + 8
 
 
 async def test_only_the_message_that_began_the_turn_counts() -> None:
