@@ -126,7 +126,7 @@ class InteractiveCall:
             if not isinstance(happened, Elicitation):
                 return self._noticed(happened)
             self.has_asked = True
-            put = self._read(happened)
+            put = await self._read_aside(happened)
             if isinstance(put, QuestionRefused):
                 log.warning("tool_server_question_refused", server=self.tool.server, tool=self.tool.name)
                 if put.notice not in self._notices:  # one that asks again and again is told of once
@@ -159,6 +159,14 @@ class InteractiveCall:
         # What comes of it shows in the call: a server that is gone gives it no answer.
         try:
             await question.answer(action, given.values if given and action == "accept" else None)
+        except asyncio.CancelledError:
+            self.connection.abandon(self._call)
+            raise
+
+    async def _read_aside(self, question: Elicitation) -> QuestionPut | SignInNeeded | QuestionRefused:
+        # In a thread: a form has thousands of texts to look through for secrets, which takes up to 0.4 s.
+        try:
+            return await asyncio.to_thread(self._read, question)
         except asyncio.CancelledError:
             self.connection.abandon(self._call)
             raise
