@@ -20,6 +20,9 @@ DEEPEST = 64
 no tool's schema comes near it."""
 MOST_VALUES = 10_000
 """Keys and items in all. Cards, policies and masks look at each of them."""
+MOST_VALUES_TOGETHER = 2 * MOST_VALUES
+"""Keys and items of all calls of one answer: they are kept, copied and handed on together, which takes the event loop
+up to 3 µs for each."""
 LARGEST_INTEGER = 2**53 - 1
 """The largest integer that every JSON parser reads as it stands (RFC 7493, 2.2): a server written in JavaScript takes
 9007199254740993 for 9007199254740992, and would act on another record than the one that was approved."""
@@ -99,6 +102,17 @@ _TOO_LARGE = (
     f"an integer beyond ±{LARGEST_INTEGER}, which not every tool server reads as it is written; pass it as text where "
     "the tool takes text"
 )
+
+
+def values_in(value: Any) -> int:
+    """How many keys and items a JSON value has, however deep. Raises nothing."""
+    found, waiting = 0, [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict | list | tuple):
+            found += len(each)
+            waiting.extend(each.values() if isinstance(each, dict) else each)
+    return found
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -212,9 +226,16 @@ class WrittenCalls:
         """
         calls: list[ToolCall] = []
         unreadable: list[InvalidToolCall] = []
+        values = 0
         for call in self._calls:
+            await asyncio.sleep(0)  # each takes milliseconds
             try:
                 arguments = await self._arguments(call, cut=cut)
+                values += values_in(arguments)
+                if values > MOST_VALUES_TOGETHER:
+                    raise Unreadable(  # noqa: TRY301 (as what is wrong with the arguments by themselves)
+                        f"the arguments of this answer held more than {MOST_VALUES_TOGETHER:,} values together"
+                    )
             except Unreadable as problem:
                 unreadable.append(_invalid(call.name, call.text, call.call_id, str(problem)))
             else:

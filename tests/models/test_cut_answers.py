@@ -18,7 +18,7 @@ from pydantic import Field
 
 from graph.models.problems import ModelProblem, Trouble
 from graph.models.streaming import stream_message
-from graph.models.tool_calls import LONGEST_ANSWER, MOST_BEGUN, MOST_CALLS, WrittenCalls
+from graph.models.tool_calls import LONGEST_ANSWER, MOST_BEGUN, MOST_CALLS, MOST_VALUES_TOGETHER, WrittenCalls
 from tests.fakes.openai_server import Reply, ToolUse, fake_openai
 from tests.models.conftest import ONCE, Connect
 
@@ -218,6 +218,22 @@ def test_an_answer_that_begins_one_call_after_the_other_is_given_up() -> None:
         for number in range(MOST_BEGUN + MOST_CALLS + 1):
             calls.add(number, call_id=f"c{number}", name="crm__find", text="{}")
     assert problem.value.trouble is Trouble.TOO_MUCH
+
+
+async def test_the_values_of_all_calls_of_an_answer_are_bounded_together() -> None:
+    """Rule 13: forty calls with 7,500 lists each, which are kept and copied together, held the event loop for 0.8 s."""
+    calls = WrittenCalls()
+    each = MOST_VALUES_TOGETHER // 4
+    for number in range(6):
+        calls.add(number, call_id=f"c{number}", name="crm__find", text=json.dumps({"q": [[]] * (each - 1)}))
+    reading = asyncio.create_task(calls.read(cut=False))
+    for _ in range(6):
+        await asyncio.sleep(0)
+        assert not reading.done(), "others have their turn after each call"
+    readable, unreadable = await reading
+    assert [call["id"] for call in readable] == ["c0", "c1", "c2", "c3"]
+    assert [call["id"] for call in unreadable] == ["c4", "c5"]
+    assert "20,000 values together" in (unreadable[0]["error"] or "")
 
 
 def test_an_answer_without_an_end_is_not_read_on() -> None:
