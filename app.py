@@ -216,7 +216,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         receivers = make_receivers(senders, services, settings, tools)
         application = web.Application(client_max_size=1024**2)
         application[POLICY], application[ADDRESS] = policy, address
-        details = partial(_details, settings, tools, database, engine, receivers)
+        details = partial(_health_details, settings, tools, database, engine, receivers)
         token = settings.health_token.get_secret_value() if settings.health_token else None
         application.router.add_get("/health-check", health_check(details, token))
         application.add_routes(account_routes(account_config, flow, settings, receivers.visitor))
@@ -283,7 +283,7 @@ def _model(spec: ModelSpec) -> BaseChatModel:
     return DemoChatModel()
 
 
-async def _details(
+async def _health_details(
     settings: Settings, tools: ToolServers, database: Database, engine: EmbeddedEngine, receivers: Receivers
 ) -> Mapping[str, Any]:
     """How it is, for operators."""

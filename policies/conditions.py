@@ -174,7 +174,7 @@ class Glob(Regex):
 
 @dataclass(frozen=True)
 class Between(_OfAValue):
-    """A number; both ends are included, `None` is open."""
+    """`min` and `max`: a number; both ends are included, `None` is open."""
 
     low: float | None
     high: float | None
