@@ -16,7 +16,7 @@ from bot.records import approvals, attempts
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost
-from graph.call_endings import TRIED_BEFORE
+from graph.call_endings import of_last_try
 from graph.ports import (
     AttemptUnknown,
     Beginning,
@@ -287,7 +287,7 @@ async def _outcome(tx: Transaction, row: AttemptRow) -> Succeeded | Failed:
 
 def _of_last_try(failed: Failed) -> Failed:
     """A failure with what nobody knows of an earlier try, where the call was tried again without asking anybody."""
-    return replace(failed, text=f"{failed.text} {TRIED_BEFORE}")
+    return replace(failed, text=of_last_try(failed.text))
 
 
 def _attempt_unknown(row: AttemptRow) -> AttemptUnknown:

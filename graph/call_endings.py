@@ -122,7 +122,12 @@ def _written(arguments: Mapping[str, Any], name: str) -> str | None:
 
 def _of_last_try(state: ToolCallState, text: str) -> str:
     """Why a call failed or was not made; with what nobody knows of an earlier try of it, where there was one."""
-    return _with(text, TRIED_BEFORE) if "attempt" in state else text
+    return of_last_try(text) if "attempt" in state else text
+
+
+def of_last_try(text: str) -> str:
+    """Returns what is said of a call's last try, with what nobody knows of an earlier one; said once, whoever asks."""
+    return text if text.endswith(TRIED_BEFORE) else _with(text, TRIED_BEFORE)
 
 
 def _with(sentence: str, text: str) -> str:
