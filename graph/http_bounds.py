@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from http.cookiejar import CookieJar
 from typing import Any
 
@@ -15,7 +15,7 @@ characters take 10 ms to be read, and every header may cost as much again where 
 READ = 8 * 1024
 """Bytes that are read from a connection at a time, which a head may be longer."""
 PIECE = 4_096
-"""Bytes of a body that are handed on before others have their turn."""
+"""Bytes that are handed on, or looked through, before others have their turn."""
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)', re.DOTALL)
 _EACH = 80
 """Bytes that passing on a piece counts as, however small it is."""
@@ -40,13 +40,18 @@ class NoCookies(CookieJar):
         """Leave them where they are."""
 
 
+def pieces(chunk: bytes) -> Iterator[bytes]:
+    """Yields the same bytes, at most `PIECE` at a time."""
+    for start in range(0, len(chunk), PIECE):
+        yield chunk[start : start + PIECE]
+
+
 async def in_pieces(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     """Yields the same bytes, at most `PIECE` at a time; others get their turn in between, also when each byte comes as
     a chunk of its own, thousands of which may have arrived at once."""
     weight = 0
     async for chunk in chunks:
-        for start in range(0, len(chunk), PIECE):
-            piece = chunk[start : start + PIECE]
+        for piece in pieces(chunk):
             yield piece
             weight += len(piece) + _EACH
             if weight >= PIECE:

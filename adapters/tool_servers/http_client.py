@@ -40,7 +40,6 @@ from adapters.tool_servers.incoming import (
     Weight,
     as_event,
     elicitation_in,
-    pieces,
 )
 from adapters.tool_servers.outcomes import (
     NOT_LOOKED_UP,
@@ -52,7 +51,7 @@ from adapters.tool_servers.outcomes import (
     ended_by_us,
 )
 from bot.accounts.ports import TokenSet
-from graph.http_bounds import NoCookies, in_pieces, is_encoded, take_short_heads
+from graph.http_bounds import NoCookies, in_pieces, is_encoded, pieces, take_short_heads
 
 log = structlog.get_logger(__name__)
 LONGEST_CHALLENGE = 2_000

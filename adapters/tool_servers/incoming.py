@@ -16,7 +16,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,7 +28,7 @@ from pydantic import ValidationError
 
 from adapters.tool_servers.elicitation import Elicitation
 from adapters.tool_servers.outcomes import RequestId
-from graph.http_bounds import OutsideStrings
+from graph.http_bounds import OutsideStrings, pieces
 
 log = structlog.get_logger(__name__)
 LARGEST_MESSAGE = 4 * 1024 * 1024
@@ -52,8 +52,6 @@ LONGEST_SKIPPED = 16 * LARGEST_MESSAGE
 """Bytes after which the end of a message that is too large is not waited for any longer."""
 LOOKED_AT = 256
 """Bytes at either end of a message that is too large, where its id is looked for."""
-PIECE = 4_096
-"""Bytes that are looked through before others have their turn."""
 ASKING = "elicitation/create"
 """Method of a server's question to a person (MCP 2025-11-25)."""
 LARGEST_QUESTION_MESSAGE = 256 * 1024
@@ -356,12 +354,6 @@ class SharedEvents(httpx.AsyncByteStream):
         self._reading.cancel()
         await asyncio.wait({self._reading})
         await self._stream.aclose()
-
-
-def pieces(chunk: bytes) -> Iterator[bytes]:
-    """A chunk as it is looked through."""
-    for start in range(0, len(chunk), PIECE):
-        yield chunk[start : start + PIECE]
 
 
 def as_event(message: object) -> bytes:

@@ -32,10 +32,10 @@ from adapters.tool_servers.incoming import (
     Signals,
     TooLarge,
     elicitation_in,
-    pieces,
 )
 from adapters.tool_servers.outcomes import FaultKind, Faults, RequestFault, ended_by_us
 from adapters.tool_servers.text import MaskText, clean, one_line, unchanged, without_secrets
+from graph.http_bounds import pieces
 
 log = structlog.get_logger(__name__)
 LEAVE = 2.0
