@@ -64,6 +64,14 @@ def test_what_was_not_read_for_a_list_is_not_decided_in_it() -> None:
     assert view_mistakes(view, surface="home") == []
 
 
+def test_a_call_that_was_not_read_for_a_list_is_not_tried_again_in_it() -> None:
+    """Rule 12: nothing on the App Home would tell which call is made again."""
+    view = home_view(Overview((), (shown(an_outcome(arguments={}, unread=900_000), "post:1"),), ()), link, ANA)
+    assert buttons(view["blocks"]) == [f"open_thread {LINK}"]
+    assert "Not whole here: 900,000 characters of arguments." in json.dumps(view)
+    assert view_mistakes(view, surface="home") == []
+
+
 def test_a_post_that_is_nowhere_has_no_link() -> None:
     view = home_view(Overview((), (), (RECENT,)), lambda _: "", ANA)
     assert buttons(view["blocks"]) == []

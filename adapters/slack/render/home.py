@@ -214,17 +214,34 @@ def _to_decide(shown: Shown, link: LinkOf) -> list[Block]:
 def _waiting(shown: Shown, link: LinkOf) -> list[Block]:
     match shown.post.content:
         case ApprovalView() as view:
-            detail, buttons = f"May decide: {line(view.may_decide, _QUESTION)}", [withdraw_button(view)]
+            detail = f"May decide: {line(view.may_decide, _QUESTION)}"
+            return _call_entry(shown, view, detail, [withdraw_button(view)], link)
         case ClarificationView() as view:
             detail, buttons = "It waits for your answer.", answer_buttons(view)
         case SignInView() as view:
             wanted = "for the code that your browser shows" if view.code_wanted else "for you to sign in"
             detail, buttons = f"It waits {wanted}.", sign_in_buttons(view)
-        case OutcomeView() as view:
-            detail, buttons = "Nobody knows what came of it.", outcome_buttons(view)
+        case OutcomeView(unread=0) as view:
+            return _call_entry(shown, view, "Nobody knows what came of it.", outcome_buttons(view), link)
+        case OutcomeView() as view:  # nothing of it was read, so that nobody could tell which call would be made again
+            return _call_entry(shown, view, "Nobody knows what came of it: its card asks.", [], link)
         case _:
             detail, buttons = "", []
     return _entry(shown, detail, [*buttons, *_open_thread(shown, link)])
+
+
+def _call_entry(
+    shown: Shown, view: ApprovalView | OutcomeView, detail: str, buttons: Sequence[Block], link: LinkOf
+) -> list[Block]:
+    """A call that its requester can settle here, with what tells it from other calls of the same tool."""
+    part = excerpt(view.arguments, _ARGUMENTS, _VALUE)
+    words = flow([run(detail), *summary(part.pairs)])
+    row = [*buttons, *_open_thread(shown, link)]
+    return [
+        rich_text(flow([run(title_of(shown), "bold")]), words),
+        *unseen_note(view, part, ""),
+        *([button_row(*row)] if row else []),
+    ]
 
 
 def _granted(grant: GrantView) -> list[Block]:
