@@ -6,8 +6,9 @@ is killed, before that was never sent, and is known to be so.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, replace
+from typing import Any
 
 from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
@@ -56,7 +57,8 @@ from graph.ports import (
 )
 from graph.state import RunContext, ToolCallState
 from policies.approvers import approval_suffices
-from policies.model import Allow, Ask, Tool, home_of
+from policies.model import Allow, Ask, Risk, Tool, home_of
+from policies.trust import risks_of
 
 TRIES = 2
 """Preparations of a call whose request certainly never left."""
@@ -127,19 +129,27 @@ def _record(state: ToolCallState, judgement: Judged) -> CallRecord:
     call, turn, asked = state["call"], state["turn"], state.get("asked")
     tool, verdict = judgement.call.tool, judgement.verdict
     given = Ask.model_validate(asked["ask"]) if asked else None
+    digest = digest_of(tool, call["args"])
     return CallRecord(
         thread_id=turn["thread_id"],
         call_id=call["id"],
         requester=turn["requester"],
         tool=tool,
         arguments=call["args"],
-        digest=digest_of(tool, call["args"]),
+        digest=digest,
         approval_round=asked["round"] if asked else None,
         permitted=approval_suffices(given, verdict, home_of(turn["requester"]))
-        if given
+        and not (asked["digest"] == digest and _is_worse_than_shown(asked, judgement))
+        if given and asked
         else isinstance(verdict, Allow),
         judged=judgement,
     )
+
+
+def _is_worse_than_shown(asked: Mapping[str, Any], judgement: Judged) -> bool:
+    """Whether the call may do by now what its card did not warn of: the tool's annotations are in no digest."""
+    warned = {*map(Risk, asked["risk"]), Risk.READS}
+    return not warned.issuperset(risks_of(judgement.call, judgement.verdict))
 
 
 def _caller(state: ToolCallState) -> Caller:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from mcp.types import ToolAnnotations
 
 import app
 from bot.approvals.requests import ApprovalRequests
@@ -110,6 +111,35 @@ async def test_a_call_that_was_allowed_and_waits_for_a_sign_in_is_asked_about_on
         await thread.approve(card["id"])
         await thread.says("made lamp with the account")
     assert shop.done == ["make_with_account lamp"]
+
+
+async def test_a_call_that_may_do_more_by_now_than_its_card_warned_of_is_asked_anew(
+    workshop_home: ProductFolder, shop: Workshop
+) -> None:
+    """Rule 12: a trusted server says "does not destroy" when the card is made, and "destroys" when it is clicked."""
+
+    async def send(what: str) -> str:
+        shop.done.append(f"send {what}")
+        return f"sent {what}"
+
+    shop.server.add_tool(send, annotations=ToolAnnotations(destructiveHint=False, openWorldHint=False))
+    workshop_home.tool_servers({"workshop": entry(shop, trustAnnotations=True)})
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use send what=lamp")
+        (card,) = await thread.waiting()
+        assert card["risk"] == ["writes"]
+        thread_id = thread.thread_id
+    shop.server.remove_tool("send")
+    shop.server.add_tool(send, annotations=ToolAnnotations(destructiveHint=True, openWorldHint=False))
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
+        await thread.approve(card["id"])
+        await thread.card(card["id"], "void")
+        (again,) = await thread.waiting()
+        assert again["risk"] == ["writes", "destroys"]
+        assert shop.done == []
+        await thread.approve(again["id"])
+        await thread.says("sent lamp")
+    assert shop.done == ["send lamp"]
 
 
 @pytest.mark.parametrize("mode", ["default", "safeWrite"])
