@@ -148,6 +148,7 @@ def always_dialog(view: ApprovalView) -> Dialog:
 
 def hand_over_dialog(view: ApprovalView, mistake: str = "", address: str = "") -> Dialog:
     """The form to ask somebody else with; `mistake`: what was wrong with it, with what was typed."""
+    address = storable(address)
     typed = text_line(actions.ADDRESS, "Or their e-mail address", longest=_ADDRESS)
     body = [
         rich(bold(label(_name_of(view), _NAME))),
