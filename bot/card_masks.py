@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from bot.characters import reads_one_way
-from bot.domain import ApprovalView, Content, GrantView, Hidden, OutcomeView, Post
+from bot.domain import ApprovalView, ClarificationView, Content, GrantView, Hidden, OutcomeView, Post
 from bot.settings import Settings
 from policies.masking import Masked, Masker, exceeds
 from policies.secret_shapes import EMAILS, GUIDS, TOKENS, SecretPattern
@@ -81,11 +81,14 @@ def masked(content: _Shown, masker: Masker) -> _Shown:
                 fingerprint=_fingerprint(content, masker),
                 exact=is_exact(content.server, content.tool, shown.value),
             )
+        case ClarificationView() if content.tool:
+            arguments = masker.for_card(content.arguments).value
+            return replace(content, arguments=arguments, fingerprint=_fingerprint(content, masker))
         case _:
             return content
 
 
-def _fingerprint(call: ApprovalView | OutcomeView | GrantView, masker: Masker) -> str:
+def _fingerprint(call: ApprovalView | ClarificationView | OutcomeView | GrantView, masker: Masker) -> str:
     return "" if call.unread else masker.fingerprint_of_call(call.server, call.tool, call.arguments)
 
 
@@ -123,7 +126,7 @@ def _is_large(content: Content | GrantView) -> bool:
     match content:
         case ApprovalView():
             return exceeds(_parts_of(content))
-        case OutcomeView() | GrantView():
+        case ClarificationView() | OutcomeView() | GrantView():
             return exceeds(content.arguments)
         case _:
             return False
@@ -171,7 +174,7 @@ def unseen_in_words(view: ApprovalView | OutcomeView | GrantView, left_out: str,
     return " ".join([*parts, fingerprint_in_words(view)]).strip()
 
 
-def fingerprint_in_words(view: ApprovalView | OutcomeView | GrantView | Hidden) -> str:
+def fingerprint_in_words(view: ApprovalView | ClarificationView | OutcomeView | GrantView | Hidden) -> str:
     """Returns the call's fingerprint as a sentence; empty when none was made."""
     return f"Fingerprint of this call: {view.fingerprint}." if view.fingerprint else ""
 

@@ -307,6 +307,14 @@ class ClarificationView:
     answer: str = ""
     server: str = ""
     """Name of the tool server that asks, and may be declined; empty: the model asks."""
+    tool: str = ""
+    """The tool in the middle of whose call the server asks, by the server's name for it; empty: not known."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Of that call."""
+    fingerprint: str = ""
+    """Short keyed fingerprint of that call."""
+    unread: int = 0
+    """As in `ApprovalView`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ async def content_of(tx: Transaction, row: PostRow, now: float, longest: int = A
             within = _workspace_of(row.place) if row.place else ""
             return await approval_view(tx, subject, within, now=now, longest=longest)
         case "clarification":
-            return await clarification_view(tx, subject)
+            return await clarification_view(tx, subject, longest)
         case "sign_in":
             return await sign_in_view(tx, subject, now)
         case "outcome":
@@ -245,11 +245,15 @@ def _unknown(attempt: AttemptRow) -> str:
             return "Outcome unknown."
 
 
-async def clarification_view(tx: Transaction, clarification_id: str) -> ClarificationView | None:
-    """Returns a question's card; `None` when there is no such question."""
+async def clarification_view(
+    tx: Transaction, clarification_id: str, longest: int = ANY_LENGTH
+) -> ClarificationView | None:
+    """Returns a question's card; `None` when there is no such question. `longest` as for `post_of`."""
     row = await clarifications.get(tx, clarification_id)
     if row is None:
         return None
+    found = await attempts.latest_short(tx, row.call_id, longest) if row.server else None
+    attempt, unread = found or (None, 0)
     names = await threads.names(tx, [row.requester])
     return ClarificationView(
         clarification_id=clarification_id,
@@ -261,6 +265,9 @@ async def clarification_view(tx: Transaction, clarification_id: str) -> Clarific
         requester_id=row.requester,
         answer=apart_from_marks(answer_text(row)),
         server=row.server or "",
+        tool=attempt.tool if attempt else "",
+        arguments=attempt.arguments if attempt else {},
+        unread=unread,
     )
 
 

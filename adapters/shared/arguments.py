@@ -8,8 +8,9 @@ from itertools import chain, islice
 from operator import countOf
 from typing import Any
 
-from adapters.shared.wording import WHOLE, Space
-from bot.domain import ApprovalView
+from adapters.shared.wording import WHOLE, Space, call_name
+from bot.card_masks import fingerprint_in_words
+from bot.domain import ApprovalView, ClarificationView
 from bot.safe_text import MOST_NAMED, labels, visible_excerpt, written_value
 
 CARD_ARGUMENTS = 10
@@ -19,6 +20,12 @@ CARD_VALUE = 500
 CARD_LINES = 12
 """Lines of each, since a card's buttons should stay in sight."""
 LONGEST_ARGUMENT_NAME = 80
+_ASKED_IN_ARGUMENTS = 5
+"""Arguments of the call in whose course a tool asks, on one line beside the question."""
+_ASKED_IN_VALUE = 120
+"""Characters of each."""
+_ASKED_IN = 500
+"""Characters of all."""
 LARGE = 20_000
 """Characters of a value that is broken between lines; a longer one is broken as it comes."""
 _NOT_GIVEN = "(not given)"
@@ -77,6 +84,25 @@ def excerpts_of_approval(view: ApprovalView) -> Excerpts:
             pairs.append((space.line(label[name], LONGEST_ARGUMENT_NAME), new if before == after else f"{old} → {new}"))
             cut += old_is_cut or new_is_cut
         return Excerpt(tuple(pairs), _unseen(cut, count - len(pairs)))
+
+    return within
+
+
+def call_asked_in(view: ClarificationView) -> Callable[[Space], str]:
+    """Returns what says, within a space, in the middle of which call a tool server asks, with what tells that call from
+    every other; empty where the model asks, or that is not known."""
+    shown = excerpts(view.arguments, _ASKED_IN_ARGUMENTS, _ASKED_IN_VALUE)
+
+    def within(space: Space) -> str:
+        if not view.tool:
+            return ""
+        part = shown(space)
+        pairs = ", ".join(f"{name} {value}" for name, value in part.pairs)
+        call = call_name(view.server, view.tool) + (f" ({pairs})" if pairs else "")
+        unseen = f"{view.unread:,} characters of arguments" if view.unread else part.unseen
+        told = [space.line(f"It asks in the middle of this call: {call}", _ASKED_IN) + "."]
+        told += [f"Not whole here: {unseen}."] if unseen else []
+        return " ".join([*told, fingerprint_in_words(view)]).strip()
 
     return within
 

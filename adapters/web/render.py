@@ -11,7 +11,8 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, assert_never
 
-from adapters.shared.arguments import page_of
+from adapters.shared.arguments import call_asked_in, page_of
+from adapters.shared.wording import WHOLE
 from adapters.web.config import PageFacts
 from bot.card_masks import unseen_in_words
 from bot.characters import before_suspicious
@@ -169,7 +170,8 @@ def _approval(view: ApprovalView) -> Json:
 def _clarification(view: ClarificationView) -> Json:
     texts = _json(view, passages="question context requester answer server", as_is="status requester_id")
     fields = [field_json(field) for field in view.fields]
-    return {"kind": "clarification", "id": view.clarification_id, "fields": fields, **texts}
+    about = call_asked_in(view)(WHOLE)
+    return {"kind": "clarification", "id": view.clarification_id, "fields": fields, "about": about, **texts}
 
 
 def _sign_in(view: SignInView) -> Json:

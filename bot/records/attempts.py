@@ -48,6 +48,12 @@ _LATEST = (
     sa.select(attempts).where(attempts.c.call_id == sa.bindparam("call")).order_by(attempts.c.number.desc()).limit(1)
 )
 _SHORT = unless_longer(attempts, attempts.c.arguments).where(attempts.c.attempt_id == sa.bindparam("attempt"))
+_LATEST_SHORT = (
+    unless_longer(attempts, attempts.c.arguments)
+    .where(attempts.c.call_id == sa.bindparam("call"))
+    .order_by(attempts.c.number.desc())
+    .limit(1)
+)
 _END = (
     sa.update(attempts)
     .where(attempts.c.call_id == sa.bindparam("call"), attempts.c.number == sa.bindparam("nth"))
@@ -133,7 +139,15 @@ async def get(tx: Transaction, attempt_id: str) -> AttemptRow | None:
 async def get_short(tx: Transaction, attempt_id: str, longest: int) -> tuple[AttemptRow, int] | None:
     """The attempt, or none, and 0. Arguments with more than `longest` characters as JSON are not read but counted: they
     are empty then."""
-    row = await tx.one(_SHORT, {"attempt": attempt_id, "longest": longest})
+    return _read_short(await tx.one(_SHORT, {"attempt": attempt_id, "longest": longest}), longest)
+
+
+async def latest_short(tx: Transaction, call_id: str, longest: int) -> tuple[AttemptRow, int] | None:
+    """The latest attempt at a call; `longest` and what is returned as for `get_short`."""
+    return _read_short(await tx.one(_LATEST_SHORT, {"call": call_id, "longest": longest}), longest)
+
+
+def _read_short(row: sa.Row[Any] | None, longest: int) -> tuple[AttemptRow, int] | None:
     if row is None:
         return None
     return (_row(row), 0) if row.characters <= longest else (replace(_row(row), arguments={}), row.characters)

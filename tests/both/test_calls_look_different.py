@@ -29,7 +29,7 @@ from adapters.teams.render.overview import overview_card
 from adapters.web.render import content_json, grants_json
 from bot.card_masks import is_exact, masked
 from bot.characters import reads_one_way
-from bot.domain import ApprovalView, GrantView, OutcomeView, Overview, Person, Shown, Together
+from bot.domain import ApprovalView, ClarificationView, GrantView, OutcomeView, Overview, Person, Shown, Together
 from policies.masking import Masker
 from policies.secret_shapes import EMAILS, TOKENS
 from tests.slack.shown import an_approval, in_c1
@@ -100,11 +100,17 @@ def shown(arguments: dict[str, Any], tool: str = "make") -> Iterator[tuple[str, 
     view = approval(arguments, tool)
     settled = approval(arguments, tool, status="approved", asked_arguments={"a": 0})
     outcome = masked(OutcomeView("o", "open", "shop", tool, "", arguments, "Ana", "slack:T1:U1"), MASKER)
+    asks = ClarificationView("q", "open", "Are you sure?", "", (), "Ana", "slack:T1:U1", server="shop", tool=tool)
+    question = masked(replace(asks, arguments=arguments), MASKER)
     grant = masked(GrantView("g", "shop", tool, arguments, 0.0), MASKER)
     origin = Origin("call-1.1")
     yield "a card in Slack", slack_cards.approval_card(view, "T1").blocks
     yield "a settled card in Slack", slack_cards.approval_card(settled, "T1").blocks
     yield "an outcome in Slack", slack_outcome(outcome).blocks
+    yield "a tool's question in Slack", slack_cards.clarification_card(question, "T1").blocks
+    yield "an answered question in Slack", slack_cards.clarification_card(replace(question, status="answered"), "T1")
+    questions = Overview((), (in_c1("p", question),), ())
+    yield "a tool's question in the Home tab", home_view(questions, lambda _: "", ANA)
     yield "show all in Slack", [slack_forms.arguments_modal(view, page, origin) for page in range(3)]
     yield "approve all in Slack", slack_forms.approve_all_modal(Together((view,), 0), origin)
     yield "always allow in Slack", slack_forms.always_modal(view, origin)
@@ -118,6 +124,8 @@ def shown(arguments: dict[str, Any], tool: str = "make") -> Iterator[tuple[str, 
     yield "a card in Teams", teams_cards.approval_card(view, decides=True)
     yield "a settled card in Teams", teams_cards.approval_card(settled, decides=False)
     yield "an outcome in Teams", teams_questions.outcome_card(outcome)
+    yield "a tool's question in Teams", teams_questions.clarification_card(question)
+    yield "a tool's question in the list in Teams", overview_card(Overview((), (Shown(a_post(question), None),), ()))
     yield "show all in Teams", [teams_dialogs.show_all_dialog(view, page, decides=True) for page in range(3)]
     yield "approve all in Teams", teams_dialogs.approve_all_dialog(Together((view,), 0))
     yield "always allow in Teams", teams_dialogs.always_dialog(view)
@@ -126,6 +134,7 @@ def shown(arguments: dict[str, Any], tool: str = "make") -> Iterator[tuple[str, 
     yield "a card on the page", at_first(content_json(view))
     yield "a settled card on the page", at_first(content_json(settled))
     yield "an outcome on the page", at_first(content_json(outcome))
+    yield "a tool's question on the page", content_json(question)
     yield "what is allowed on the page", at_first(grants_json((grant,))["grants"][0])
 
 

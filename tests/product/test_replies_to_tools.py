@@ -31,9 +31,30 @@ def home(home: ProductFolder, shop: Workshop) -> ProductFolder:
             await shop.may_end.wait()
         return "asked all"
 
+    async def wipe(what: str, ctx: Context) -> str:  # type: ignore[type-arg]
+        """Wipe something, without saying what when it asks."""
+        answer = await ctx.elicit("Are you sure?", Sure)
+        if answer.action == "accept" and answer.data.sure:
+            shop.done.append(f"wipe {what}")
+        return f"asked about {what}"
+
     shop.server.tool()(pay)
+    shop.server.tool()(wipe)
     home.policy("version: 1\nrules:\n  - {name: all, match: {}, decide: allow}\n")
     return home
+
+
+async def test_questions_in_the_same_words_say_in_which_call_they_are_asked(at_work: Thread, shop: Workshop) -> None:
+    """Rule 12: two calls of a tool ask "Are you sure?", and a person means yes to one of them."""
+    await at_work.send("use wipe what=lamp; wipe what=chair")
+    questions = await at_work.until(lambda: len(found := at_work.contents("clarification")) == 2 and found)
+    [lamp] = [question for question in questions if "workshop: wipe (What lamp)" in question["about"]]
+    [chair] = [question for question in questions if "workshop: wipe (What chair)" in question["about"]]
+    assert lamp["question"] == chair["question"] == "Are you sure?"
+    await at_work.answer_form(lamp["id"], {"sure": True})
+    await at_work.answer_form(chair["id"], {"sure": False})
+    await at_work.says("asked about lamp", "asked about chair")
+    assert shop.done == ["wipe lamp"]
 
 
 async def test_a_second_yes_in_a_row_does_not_answer_the_next_question(at_work: Thread, shop: Workshop) -> None:

@@ -124,6 +124,10 @@ class HostileViews:
             requester_id=person,
             answer=texts,
             server=st.just("") | texts,
+            tool=st.just("") | texts,
+            arguments=self.arguments,
+            fingerprint=st.just("") | st.just("#0123456789ab"),
+            unread=st.just(0) | st.integers(1, 10**6),
         )
         self.sign_ins = st.builds(
             SignInView,

@@ -7,7 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from adapters.shared import actions, wording
-from adapters.shared.arguments import LARGE, LONGEST_ARGUMENT_NAME, Excerpt, excerpt, excerpts_of_approval, page_of
+from adapters.shared.arguments import (
+    LARGE,
+    LONGEST_ARGUMENT_NAME,
+    Excerpt,
+    call_asked_in,
+    excerpt,
+    excerpts_of_approval,
+    page_of,
+)
 from adapters.shared.wording import call_name, line, passage
 from adapters.slack.actions import OPEN_LINK
 from adapters.slack.render.blocks import (
@@ -204,7 +212,9 @@ def clarification_card(view: ClarificationView, team: str) -> SlackMessage:
         else [run(f"\n{name}: ", "bold"), run(passage(view.answer, wording.LONGEST_ANSWER))]
     )
     asker = (
-        [context(plain(f"Asked by the tool server {line(view.server, wording.LONGEST_NAME)}"))] if view.server else []
+        [context(plain(f"Asked by the tool server {line(view.server, wording.LONGEST_NAME)}")), *asked_in(view)]
+        if view.server
+        else []
     )
     end = run(wording.QUESTION_ENDS[view.status].format(asker="the tool server"))
     return piece([_question(view), *asker, rich_text(flow([end, *said]))], text)
@@ -229,10 +239,17 @@ def _asked(view: ClarificationView, team: str) -> Iterator[Block]:
     yield section(mrkdwn(f"*A question for* {person}") if person else plain(f"A question for {name}"))
     if view.server:
         yield context(plain(f"From the tool server {line(view.server, wording.LONGEST_NAME)}, which gets the answer"))
+        yield from asked_in(view)
     yield _question(view)
     if choices := list(wording.choices(view)):
         yield rich_text(flow(one for label, texts in choices for one in (run(label, "bold"), run(f"{texts}\n"))))
     yield context(plain(_how_to_answer(view)))
+
+
+def asked_in(view: ClarificationView) -> list[Block]:
+    """In which call a tool asks, if any: two calls may ask the same."""
+    told = call_asked_in(view)(wording.WHOLE)
+    return [context(plain(told))] if told else []
 
 
 def _how_to_answer(view: ClarificationView) -> str:

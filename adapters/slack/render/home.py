@@ -36,6 +36,7 @@ from adapters.slack.render.blocks import link as link_element
 from adapters.slack.render.cards import (
     SIGNS,
     answer_buttons,
+    asked_in,
     decision_buttons,
     in_their_words,
     outcome_buttons,
@@ -217,7 +218,9 @@ def _waiting(shown: Shown, link: LinkOf) -> list[Block]:
             detail = f"May decide: {line(view.may_decide, _QUESTION)}"
             return _call_entry(shown, view, detail, [withdraw_button(view)], link)
         case ClarificationView() as view:
-            detail, buttons = "It waits for your answer.", answer_buttons(view)
+            entry = _entry(shown, "It waits for your answer.", [])
+            row = [*answer_buttons(view), *_open_thread(shown, link)]
+            return [*entry, *asked_in(view), *([button_row(*row)] if row else [])]
         case SignInView() as view:
             wanted = "for the code that your browser shows" if view.code_wanted else "for you to sign in"
             detail, buttons = f"It waits {wanted}.", sign_in_buttons(view)

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from adapters.shared import wording
 from adapters.shared.actions import GET_LINK, REVOKE, SHOW_ALL
-from adapters.shared.arguments import Excerpt, excerpts
+from adapters.shared.arguments import Excerpt, call_asked_in, excerpts
 from adapters.shared.wording import Space, call_name
 from adapters.teams.actions import DialogButton
 from adapters.teams.ids import channel_of, location_of
@@ -138,7 +138,8 @@ def _said(shown: Shown, arguments: Excerpt, space: Space) -> tuple[str, str, lis
         case ClarificationView() as view:
             asker = f"From the tool server {view.server}" if view.server else "A question"
             title = space.line(f"{asker}: {view.question}", _QUESTION)
-            return title, "It waits for your answer.", answer_button(view)
+            detail = f"It waits for your answer. {call_asked_in(view)(space)}".strip()
+            return title, detail, answer_button(view)
         case SignInView() as view:
             link = execute("Get my link", GET_LINK, view.sign_in_id)
             title = space.line(sign_in_title(view), _QUESTION)

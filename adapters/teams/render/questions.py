@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from adapters.shared import actions, wording
-from adapters.shared.arguments import Excerpt, excerpts
+from adapters.shared.arguments import Excerpt, call_asked_in, excerpts
 from adapters.shared.wording import WHOLE, Space, call_name
 from adapters.teams.actions import DialogButton
 from adapters.teams.render.cards import unseen_note
@@ -14,6 +14,7 @@ from adapters.teams.render.elements import (
     bold,
     card,
     container,
+    escape,
     execute,
     fact_set,
     fitted,
@@ -40,7 +41,12 @@ _INPUT_BYTES = 8 * 1024
 # ------------------------------------------------------------------------------------------------ questions
 def clarification_card(view: ClarificationView) -> Element:
     """A question, with the inputs to answer it while it is open."""
-    return fitted(lambda space: _open_question(view, space) if view.status == "open" else _answered(view, space))
+    about = call_asked_in(view)
+    return fitted(
+        lambda space: (
+            _open_question(view, about(space), space) if view.status == "open" else _answered(view, about(space), space)
+        )
+    )
 
 
 def question_summary(view: ClarificationView) -> str:
@@ -53,9 +59,9 @@ def answer_button(view: ClarificationView) -> list[Element]:
     return [opens_dialog("Answer…", DialogButton.ANSWER, view.clarification_id)] if view.fields else []
 
 
-def _open_question(view: ClarificationView, space: Space) -> Element:
+def _open_question(view: ClarificationView, about: str, space: Space) -> Element:
     here = _inputs_here(view)
-    body = [*_asked(view, space), *here, *([] if here else _choices(view, space)), small(_advice(view))]
+    body = [*_asked(view, about, space), *here, *([] if here else _choices(view, space)), small(_advice(view))]
     buttons = [*_answering(view, inputs_here=bool(here)), *_dismissing(view)]
     return card(body, buttons, summary=question_summary(view))
 
@@ -89,18 +95,20 @@ def _advice(view: ClarificationView) -> str:
     return "Use the button, or simply reply here." if view.fields else "Please reply here."
 
 
-def _answered(view: ClarificationView, space: Space) -> Element:
+def _answered(view: ClarificationView, about: str, space: Space) -> Element:
     said = [
         bold(f" {space.line(view.requester, wording.LONGEST_NAME)}: "),
         words(space.passage(view.answer, wording.LONGEST_ANSWER)),
     ]
     end = words(wording.QUESTION_ENDS[view.status].format(asker="the tool"))
     ended = container("emphasis", rich(end, *(said if view.answer.strip() else ())))
-    return card([*_asked(view, space), ended], summary=question_summary(view))
+    return card([*_asked(view, about, space), ended], summary=question_summary(view))
 
 
-def _asked(view: ClarificationView, space: Space) -> Iterator[Element]:
+def _asked(view: ClarificationView, about: str, space: Space) -> Iterator[Element]:
     yield heading(_title(view, space))
+    if about:
+        yield small(escape(about))
     yield rich(bold(space.passage(view.question, wording.LONGEST_QUESTION)))
     if view.context.strip():
         yield rich(words(space.passage(view.context, wording.LONGEST_CONTEXT)))

@@ -32,7 +32,7 @@ export function clarificationCard(view, { me, can, memory }) {
     label: view.server ? `From the tool server ${view.server}` : open ? "A question" : "Question",
     heading: h("div", { className: "question" }, view.server ? h("p", { className: "plain", dir: "auto" }, view.question) : markdown(view.question)),
     side: open ? null : chip(...QUESTION_ENDS[view.status]),
-    body: [view.context ? h("div", { className: "context" }, markdown(view.context)) : null, foot, open ? null : lateAnswer(memory)],
+    body: [view.about ? h("p", { className: "muted", dir: "auto" }, view.about) : null, view.context ? h("div", { className: "context" }, markdown(view.context)) : null, foot, open ? null : lateAnswer(memory)],
   });
 }
 
