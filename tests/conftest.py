@@ -6,6 +6,7 @@ under test. To find new failures is for `make test-long`, which tries many, with
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -38,6 +39,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip(reason="only in make test-long"))
+
+
+def pytest_collection_finish() -> None:
+    # Ten thousand tests and what they import are seven hundred thousand objects that stay: looking through them takes
+    # 0.4 s of each full collection.
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
