@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -19,11 +18,12 @@ from tests.kills.people import PATIENCE, Ana, next_outcome
 from tests.support.hurried import HURRIED
 from tests.support.product import ProductFolder
 from tests.support.visitor import visiting
+from tests.support.waiting import at_most_waiting
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(240)]
 
-LIMIT = 6.0
-"""Seconds that a shutdown may take where running turns have one of them."""
+LIMIT = 20.0
+"""Seconds that a shutdown may take where running turns have one of them. Here they would never end."""
 
 
 class Held:
@@ -82,9 +82,8 @@ async def test_a_turn_that_does_not_end_in_time_is_taken_up_again_at_the_next_st
     async with _ana(product) as ana:
         await ana.say("hey hold-2")
         await model.asked(1, within=PATIENCE)
-        began = time.monotonic()
-        assert await product.terminate() == 0
-        assert time.monotonic() - began < LIMIT
+        async with at_most_waiting(LIMIT):
+            assert await product.terminate() == 0
         held.go_on.set()
         await product.start(*HURRIED)
         await ana.hears("hello hold-2")
@@ -101,9 +100,8 @@ async def test_a_call_in_flight_at_the_deadline_is_reported_as_unknown_afterward
         await ana.click(ana.other, [second], "reject")
         await ana.click(ana.other, [first], "approve")
         await _took_effect(home, 1)
-        began = time.monotonic()
-        assert await product.terminate() == 0
-        assert time.monotonic() - began < LIMIT
+        async with at_most_waiting(LIMIT):
+            assert await product.terminate() == 0
 
         await product.start(*HURRIED)
         outcome = await asyncio.wait_for(next_outcome(ana.thread, set()), PATIENCE)

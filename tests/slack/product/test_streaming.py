@@ -119,9 +119,9 @@ async def test_a_stream_that_dies_in_the_middle_goes_on_in_the_same_message(talk
 
 async def test_without_streams_one_message_is_updated_at_most_once_a_second(talk: Talk, slack: FakeSlack) -> None:
     slack.fail("chat.startStream", error="unknown_method", times=math.inf)
+    began = time.monotonic()
     await talk.mentions("tell me a saga")
     await slack.until(talk.of_the_bot)
-    began = time.monotonic()
     await finished(talk, "Line 0", "Line 7")
     updates = len(slack.calls_of("chat.update"))
     assert 2 <= updates <= time.monotonic() - began + 1
