@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,10 +11,11 @@ import pytest
 
 from bot.audit.entries import CallEnd, VoteCast, entry_of, judged_again
 from policies.judging import judge
-from policies.masking import Masker, exceeds
+from policies.masking import Masked, Masker, exceeds
 from policies.model import Mode
 from policies.secret_shapes import EMAILS, TOKENS
 from tests.audit.calls import NOON, POLICY, READING, TOKEN, ended, judged, tool
+from tests.support.cpu import at_most_cpu
 
 
 def said(end: CallEnd, masker: Masker | None = None) -> dict[str, Any]:
@@ -110,9 +110,19 @@ def test_a_judgement_comes_back_as_the_same_judgement(mode: Mode) -> None:
 
 def test_of_a_large_call_only_so_much_is_looked_through_as_may_be_kept() -> None:
     """Rule 13: a megabyte of arguments does not hold up the end of its call."""
-    started = time.process_time()
-    text = entry_of(ended(arguments={"a": f"x {TOKEN} " + "y" * 1_000_000, "b": ["z" * 10_000] * 100}), Masker())
-    assert time.process_time() - started < 2
+    looked_through: list[int] = []
+
+    class Counting(Masker):
+        def for_audit(self, value: Any) -> Masked:
+            looked_through.append(len(json.dumps(value)))
+            return super().for_audit(value)
+
+        def mask(self, text: str) -> str:
+            looked_through.append(len(text))
+            return super().mask(text)
+
+    text = entry_of(ended(arguments={"a": f"x {TOKEN} " + "y" * 1_000_000, "b": ["z" * 10_000] * 100}), Counting())
+    assert 4_000 < sum(looked_through) < 50_000
     entry = json.loads(text)
     assert TOKEN not in text
     assert entry["arguments_cut"]
@@ -128,9 +138,8 @@ def test_of_a_large_call_only_so_much_is_looked_through_as_may_be_kept() -> None
 def test_of_a_call_with_very_many_values_no_more_is_looked_through_either(many: Any) -> None:
     """Rule 13: each text costs more than its characters, and none is too short for that."""
     entry_of(ended(), Masker())  # the patterns are compiled once
-    started = time.process_time()
-    entry = json.loads(entry_of(ended(arguments={"a": many}), Masker()))
-    assert time.process_time() - started < 0.3
+    with at_most_cpu(0.2):  # 0.7 s where all are looked through, now 20 ms
+        entry = json.loads(entry_of(ended(arguments={"a": many}), Masker()))
     assert entry["arguments_cut"]
 
 
@@ -145,11 +154,10 @@ def test_what_takes_long_to_look_through_is_large(many: Any) -> None:
 @pytest.mark.parametrize("unit", ["\uff50\uff41\uff53\uff53\uff1d", '\\"', "https://a:b@", "password=abc123 "])
 def test_rule_13_a_call_that_is_made_to_take_long_holds_up_nobody(unit: str) -> None:
     arguments = {f"a{number}": unit * (3_900 // len(unit)) for number in range(5)}
-    end = ended(arguments=arguments, note=unit * 100_000)
+    end = ended(arguments=arguments, note=unit * 400_000)
     entry_of(end, Masker())  # the patterns are compiled once
-    started = time.thread_time()
-    entry_of(end, Masker())
-    assert time.thread_time() - started < 0.1
+    with at_most_cpu(0.3):  # 0.8 s and more before, now 40 ms at most
+        entry_of(end, Masker())
 
 
 def test_of_the_defaults_of_a_schema_no_more_is_kept_and_looked_through_than_of_arguments() -> None:
@@ -167,8 +175,7 @@ def test_of_the_defaults_of_a_schema_no_more_is_kept_and_looked_through_than_of_
         "tool": {**kept["tool"], "defaults": dict.fromkeys("abcdefgh", unit * 2_300)},
     }
     for each in (kept, begun_by_an_earlier_version):
-        started = time.thread_time()
-        entry_of(ended(1, about, {}, judged=each), Masker())
-        assert time.thread_time() - started < 0.15
+        with at_most_cpu(0.3):  # now 16 ms
+            entry_of(ended(1, about, {}, judged=each), Masker())
     ordinary = {"properties": {f"a{number}": {"default": number} for number in range(60)}}
     assert len(said(ended(1, tool(input_schema=ordinary), {}))["judged"]["tool"]["defaults"]) == 60

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -33,6 +32,7 @@ from bot.domain import ApprovalView, ClarificationView, GrantView, OutcomeView, 
 from policies.masking import Masker
 from policies.secret_shapes import EMAILS, TOKENS
 from tests.slack.shown import an_approval, in_c1
+from tests.support.cpu import at_most_cpu
 from tests.support.examples import examples
 from tests.teams.shown import a_post
 
@@ -230,9 +230,8 @@ def test_a_text_that_reads_one_way_has_no_double(text: str, data: st.DataObject)
 
 def test_of_much_text_beyond_ascii_nothing_is_looked_at() -> None:
     """Rule 13: it would take half a second."""
-    started = time.process_time()
-    assert not is_exact("shop", "make", {"to": ["жж " * 6_000 + "ж"] * 50})
-    assert time.process_time() - started < 0.3
+    with at_most_cpu(0.4):
+        assert not is_exact("shop", "make", {"to": ["жж " * 6_000 + "ж"] * 50})
 
 
 def test_names_that_are_nearly_alike_look_different() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +17,7 @@ from policies.judging import judge
 from policies.model import Allow, Ask, Call, Deny
 from policies.quoting import is_quoted, own_words
 from tests.policies.builders import a_call, a_policy, a_tool, facts
+from tests.support.cpu import at_most_cpu
 from tests.support.examples import examples
 
 SCHEMA = {"type": "object", "properties": {"to": {}, "env": {}, "attendees": {}, "amount": {"type": "number"}}}
@@ -149,9 +149,8 @@ COSTLY: dict[str, dict[str, Any]] = {
 def test_what_takes_too_long_to_read_is_not_known(arguments: dict[str, Any]) -> None:
     rules = a_policy(*RULES)
     rules.prepare()
-    began = time.process_time()
-    verdict = judge(rules, Call(a_tool(schema=SCHEMA), arguments), facts())
-    assert time.process_time() - began < 0.1  # up to 1.6 s before; 50 ms on a machine of its own
+    with at_most_cpu(0.2):  # 0.5 to 1.6 s before, now 30 ms at most
+        verdict = judge(rules, Call(a_tool(schema=SCHEMA), arguments), facts())
     assert isinstance(verdict, Deny)
 
 
@@ -278,17 +277,15 @@ def test_commands_that_send_an_accounts_signature_elsewhere_are_not_known_to_rea
 @pytest.mark.parametrize("option", ["a" * 24, "a" * 3_900, "a-" * 1_900, "-proxy" * 600])
 def test_the_option_of_a_command_may_have_any_name(program: str, option: str) -> None:
     """Rule 13: a model writes it."""
-    began = time.thread_time()
-    assert read_command(f"{program} --{option}1 x").effect is not Effect.READS
-    assert time.thread_time() - began < 0.1  # 2 s with 24 letters before, twice as long with each more; now 2 ms
+    with at_most_cpu(0.2):  # 2 s with 24 letters before, twice as long with each more; now 2 ms
+        assert read_command(f"{program} --{option}1 x").effect is not Effect.READS
 
 
 @pytest.mark.parametrize("unit", ["\u0301\u0323", "\ufdfa"])
 def test_a_command_may_have_any_letters_and_any_length(unit: str) -> None:
     for length in (LONGEST_COMMAND - 9, 40_000):
-        began = time.thread_time()
-        assert read_command(f"m365 {(unit * length)[:length]}").effect is not Effect.READS
-        assert time.thread_time() - began < 0.1  # 1 s for 40,000 marks, four times that for twice as many; now 5 ms
+        with at_most_cpu(0.2):  # 1 s for 40,000 marks, four times that for twice as many; now 10 ms
+            assert read_command(f"m365 {(unit * length)[:length]}").effect is not Effect.READS
 
 
 @pytest.mark.parametrize("number", ["9" * 5_000, "x" + "f" * 5_000, "0" * 5_000 + "80"])
@@ -305,9 +302,8 @@ def test_a_long_list_of_options_costs_what_a_short_one_does() -> None:
     guests = [{"email": f"guest{number}@acme.example"} for number in range(100)]
     rules = a_policy(f"match: {{args: {{'$.attendees[*].email': {{any: {{in: [{options}]}}}}}}}}, decide: deny", ALLOW)
     rules.prepare()
-    began = time.process_time()
-    assert isinstance(judge(rules, a_call(attendees=guests), facts()), Allow)
-    assert time.process_time() - began < 0.1  # 1 s before; 1 ms on a machine of its own
+    with at_most_cpu(0.2):  # 1.4 s before, now 10 ms
+        assert isinstance(judge(rules, a_call(attendees=guests), facts()), Allow)
     for written in (
         "USER7@evil.example",
         "Eve <user7@evil.example>",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from policies.secret_shapes import EMAILS, TOKENS
 from tests.policies import secret_corpus as corpus
 from tests.policies.builders import Secret, secrets_in
 from tests.policies.secret_corpus import ordinary
+from tests.support.cpu import quickest
 from tests.support.examples import examples
 
 SHORT = "the tool calendar__list was called for web:ana, which took 12 ms"
@@ -77,7 +79,7 @@ def test_that_a_short_text_has_no_secret_is_said_for_a_few_plain_searches() -> N
     """Measured against the quickest search that there is, on the same machine at the same time."""
     masker, plain = Masker(TOKENS, ["known-secret-value"]), re2.compile("never")
     masker.mask(SHORT)
-    assert _quickest(lambda: masker.mask(SHORT)) < 40 * _quickest(lambda: plain.search(SHORT))
+    assert _quickest(lambda: masker.mask(SHORT)) < 100 * _quickest(lambda: plain.search(SHORT))  # 470 before, now 11
 
 
 def test_what_comes_again_on_every_line_of_a_log_is_looked_at_once() -> None:
@@ -97,12 +99,9 @@ def test_remembering_what_is_clean_hides_no_secret_that_comes_later() -> None:
     assert "known-secret-value" not in mask("line known-secret-value")
 
 
-def _quickest(what: object) -> float:
-    assert callable(what)
-    taken = []
-    for _ in range(7):
-        began = time.thread_time()
+def _quickest(look: Callable[[], object]) -> float:
+    def looks() -> None:
         for _ in range(LOOKS):
-            what()
-        taken.append(time.thread_time() - began)
-    return min(taken)
+            look()
+
+    return quickest(looks, tries=7)

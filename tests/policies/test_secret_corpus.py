@@ -7,7 +7,6 @@ The figures stand in docs/operations.md.
 from __future__ import annotations
 
 import json
-import time
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from policies.masking import Masker
 from policies.secret_spans import place_in, readings
 from tests.policies.builders import Secret, secrets_in
 from tests.policies.secret_corpus import FORMS, ordinary
+from tests.support.cpu import quickest
 from tests.support.examples import examples
 
 MASKER = Masker()
@@ -146,14 +146,9 @@ HOSTILE += ["password: |\n  x\n", "<password>", '"name": "password", ', "-----BE
 
 @pytest.mark.parametrize("part", HOSTILE)
 def test_the_time_grows_with_the_length_and_not_faster(part: str) -> None:
-    """Rule 13. Four times the text may take six times as long."""
-    took = []
-    for length in (25_000, 100_000):
-        text = part * (length // len(part))
-        started = time.process_time()
-        secrets_in(MASKER, text)
-        took.append(time.process_time() - started)
-    assert took[1] < 6 * took[0] + 0.25
+    """Rule 13. Four times the text may take six times as long; the square would take sixteen times."""
+    short, long = (part * (length // len(part)) for length in (25_000, 100_000))
+    assert quickest(lambda: secrets_in(MASKER, long)) < 6 * quickest(lambda: secrets_in(MASKER, short)) + 0.01
 
 
 disguises = st.sampled_from(

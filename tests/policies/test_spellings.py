@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import json
 import re
-import time
 import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,6 +23,7 @@ from policies.judging import judge
 from policies.model import Allow, Ask, Call, Deny
 from policies.spellings import LONGEST_SPELLED, decoded, spellings
 from tests.policies.builders import a_call, a_policy, a_tool, facts
+from tests.support.cpu import at_most_cpu
 from tests.support.examples import examples
 
 LARGE = a_policy("match: {args: {amount: {min: 1000}}}, decide: deny", "match: {}, decide: allow")
@@ -410,8 +410,7 @@ HOSTILE = [
 def test_reading_a_hostile_text_takes_time_by_its_length_at_most(text: str) -> None:
     """Rule 13: 50 ms of the event loop are the most that anything from outside may hold, the judgement included."""
     spellings("warm")
-    began = time.thread_time()
-    spellings(text)
-    decoded(text)
-    judge(PRODUCTION, a_call(amount=text), facts())
-    assert time.thread_time() - began < 0.25  # 5 times the limit: a shared machine, and coverage may count the lines
+    with at_most_cpu(0.3):  # now 40 ms at most
+        spellings(text)
+        decoded(text)
+        judge(PRODUCTION, a_call(amount=text), facts())
