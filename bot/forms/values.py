@@ -17,6 +17,8 @@ from graph.models.tool_calls import LARGEST_INTEGER, Unreadable, parse_strictly,
 LONGEST_TEXT = 10_000
 """Characters in one input."""
 _LONGEST_NUMBER = 40
+_THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}\.[0-9]{3}")
+"""A thousand to many people, and 1 to JSON: nobody types a whole number so that means the latter."""
 _YES = frozenset({"yes", "true", "on", "1"})
 _NO = frozenset({"no", "false", "off", "0"})
 _NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
@@ -99,6 +101,8 @@ def _number(entry: Any, kind: FieldType) -> int | float:
     if len(text) <= _LONGEST_NUMBER and re.fullmatch(r"[-+]?[0-9]+", text):
         return _exact(int(text))
     if len(text) > _LONGEST_NUMBER or not re.fullmatch(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?", text):
+        _refuse_number(kind)
+    if kind is FieldType.INTEGER and _THOUSANDS.fullmatch(text):
         _refuse_number(kind)
     return _finite(float(text), kind)
 
