@@ -29,7 +29,7 @@ from bot.sessions import QUIET_SECONDS, ThreadForMessage, current_thread, thread
 from bot.turns.engine import Engine
 from bot.turns.messages import is_stop, message_of
 from bot.turns.open_requests import OpenRequests
-from graph.calls import storable
+from graph.json_values import storable
 
 BATCH = 64
 """Messages kept in one commit when many arrive at once: a commit costs the same for one as for all of them."""

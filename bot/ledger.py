@@ -16,7 +16,6 @@ from bot.records import approvals, attempts
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost
-from graph.call_endings import of_last_try
 from graph.ports import (
     AttemptUnknown,
     Beginning,
@@ -29,6 +28,7 @@ from graph.ports import (
     Recorded,
     SettledByPerson,
     Succeeded,
+    of_last_try,
 )
 
 _NOTHING_KNOWN = OutcomeUnknown("")

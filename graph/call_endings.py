@@ -11,7 +11,7 @@ from langgraph.types import Command
 
 from graph.calls import as_returned, tool_message
 from graph.interrupts import Expired, Rejected, Superseded, Withdrawn
-from graph.models.tool_calls import trouble_with
+from graph.json_values import trouble_with
 from graph.ports import (
     AttemptUnknown,
     Existing,
@@ -23,6 +23,7 @@ from graph.ports import (
     SettledByPerson,
     Succeeded,
     Unmade,
+    of_last_try,
 )
 from graph.state import ToolCallState
 from policies.model import canonical_json
@@ -34,8 +35,6 @@ MOST_NAMES = 20
 """Changed arguments that the model is told of by name."""
 LONGEST_NAME = 100
 """Characters of such a name."""
-TRIED_BEFORE = "That is about the last try alone: an earlier try of this call may have taken effect, nobody knows."
-"""What is added to a failure where somebody chose to try a call again whose outcome is unknown."""
 
 
 async def not_made(
@@ -123,11 +122,6 @@ def _written(arguments: Mapping[str, Any], name: str) -> str | None:
 def _of_last_try(state: ToolCallState, text: str) -> str:
     """Why a call failed or was not made; with what nobody knows of an earlier try of it, where there was one."""
     return of_last_try(text) if "attempt" in state else text
-
-
-def of_last_try(text: str) -> str:
-    """Returns what is said of a call's last try, with what nobody knows of an earlier one; said once, whoever asks."""
-    return text if text.endswith(TRIED_BEFORE) else _with(text, TRIED_BEFORE)
 
 
 def _with(sentence: str, text: str) -> str:

@@ -10,20 +10,14 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
 from graph.interrupts import Answered, Approved, Expired, FieldType, FormField, Rejected, Superseded, Withdrawn
+from graph.json_values import storable
 from graph.ports import Spoken
-from policies import approvers
-from policies.model import Call, Tool
 
 CLARIFICATION = "request_clarification"
 """The one tool that is ours: it asks the requester."""
 
 FOREIGN_RESULT = "[result for that person only]"
 """What the model sees, in another person's turn, of a result fetched through a personal connection."""
-
-
-def digest_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """SHA-256 over what is approved: server and its configuration, tool, schema and canonical arguments."""
-    return approvers.digest_of(Call(tool, arguments))
 
 
 TakingOut = Callable[[str, dict[str, Any]], tuple[dict[str, Any], str]]
@@ -59,19 +53,6 @@ def _own(name: str, arguments: dict[str, Any], take_out: TakingOut | None) -> di
         return {"name": name, "args": arguments}
     rest, quote = take_out(name, arguments)
     return {"name": name, "args": rest, "quote": quote}
-
-
-def storable(value: Any) -> Any:
-    """A JSON value without what no database keeps: NUL characters, and halves of surrogate pairs."""
-    match value:
-        case str():
-            return value.replace("\0", "").encode("utf-8", "replace").decode()
-        case list():
-            return [storable(item) for item in value]
-        case dict():
-            return {storable(key): storable(item) for key, item in value.items()}
-        case _:
-            return value
 
 
 def current_turn(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:

@@ -6,16 +6,18 @@ import hashlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
-
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AnyMessage
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from graph.interrupts import ApprovalAsked, FormField
-from graph.models.streaming import Retry
 from policies.approvers import StandingApproval
 from policies.judging import Policy
 from policies.model import Call, Facts, Mode, Tool, Verdict, canonical_json
+
+if TYPE_CHECKING:  # what takes messages in starts before the libraries of models are imported
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AnyMessage
+
+    from graph.models.streaming import Retry
 
 # --------------------------------------------------------------------------------- all ports together
 
@@ -29,7 +31,7 @@ class Picked:
     """What choosing cost."""
 
 
-Router = Callable[[Sequence[AnyMessage], Sequence[str]], Awaitable[Picked]]
+Router = Callable[[Sequence["AnyMessage"], Sequence[str]], Awaitable[Picked]]
 """Picks the tool types (categories) that a request may use; gets the conversation and the categories there are."""
 
 
@@ -394,6 +396,15 @@ class Failed:
     """A sentence safe to show to the model and to people."""
     owner: str | None = None
     """Person id, when a server said it to that person's own account."""
+
+
+TRIED_BEFORE = "That is about the last try alone: an earlier try of this call may have taken effect, nobody knows."
+"""What is added to a failure where somebody chose to try a call again whose outcome is unknown."""
+
+
+def of_last_try(text: str) -> str:
+    """Returns what is said of a call's last try, with what nobody knows of an earlier one; said once, whoever asks."""
+    return text if text.endswith(TRIED_BEFORE) else f"{text} {TRIED_BEFORE}".strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
-from policies.model import Allow, Ask, Call, Deny, Risk, Verdict, canonical_json, home_of, is_group
+from policies.model import Allow, Ask, Call, Deny, Risk, Tool, Verdict, canonical_json, home_of, is_group
 from policies.trust import risks_of
 
 ANYBODY = "any"
@@ -362,11 +362,10 @@ class StandingApproval:
     """Seconds since the epoch."""
 
 
-def digest_of(call: Call) -> str:
+def digest_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
     """SHA-256, hexadecimal, over what an approval or a grant is about: server and its configuration, tool, schema and
     canonical arguments. Raises `TypeError`, `ValueError` or `RecursionError` on arguments that are no JSON."""
-    tool = call.tool
-    parts = [tool.server, tool.fingerprint, tool.name, tool.schema_hash, dict(call.arguments)]
+    parts = [tool.server, tool.fingerprint, tool.name, tool.schema_hash, dict(arguments)]
     return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
 
 
@@ -391,7 +390,7 @@ def covered(grants: Iterable[StandingApproval], call: Call, requester: str, now:
     if not about:
         return None
     try:
-        digest = digest_of(call)
+        digest = digest_of(call.tool, call.arguments)
     except (TypeError, ValueError, RecursionError):
         return None  # what has no digest was granted by nobody
     return max((grant for grant in about if grant.digest == digest), key=lambda grant: grant.until, default=None)

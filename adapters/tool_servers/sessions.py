@@ -23,7 +23,7 @@ from adapters.tool_servers.elicitation import WaitingCalls
 from adapters.tool_servers.listing import ToolListing, read_listing
 from adapters.tool_servers.outcomes import FaultError, Faults, SessionLost
 from adapters.tool_servers.text import MaskText, one_line, unchanged
-from graph.models.tool_calls import trouble_with
+from graph.json_values import trouble_with
 from graph.ports import AccountNeeded, Caller, Failed, NotSent, Progress, Ready, ToolOutcome
 from policies.model import Tool
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from adapters.shared.requests import BodyNotReadError, read_whole_body
 from adapters.shared.untrusted_json import MalformedBodyError, json_in, refuse_unsound
-from graph.calls import storable
+from graph.json_values import storable
 
 
 class RefusalError(Exception):

@@ -39,7 +39,7 @@ from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database, Transaction
 from bot.turns.engine import Engine, resume_thread
 from bot.views import approval_view
-from graph.calls import digest_of, storable
+from graph.json_values import storable
 from policies.approvers import (
     CouldNotFindOut,
     CountedVote,
@@ -47,6 +47,7 @@ from policies.approvers import (
     Permitted,
     Tally,
     as_of,
+    digest_of,
     edit_needs_no_new_asking,
     several_may_decide,
     tally,

@@ -11,8 +11,8 @@ from bot.records import approvals, audit
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
-from graph.calls import digest_of
 from graph.ports import CallRecord, Unmade
+from policies.approvers import digest_of
 from policies.masking import Masker
 
 

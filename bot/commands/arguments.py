@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from graph.models.tool_calls import parse_strictly
+from graph.json_values import parse_strictly
 from policies.model import Mode
 
 _AGO = re.compile(r"([0-9]{1,5})([smhdw])")

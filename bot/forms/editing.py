@@ -17,7 +17,7 @@ from bot.forms.values import (
     typed_value,
 )
 from graph.interrupts import FieldType, FormField
-from graph.models.tool_calls import trouble_with
+from graph.json_values import trouble_with
 from policies.masking import NOT_SHOWN, Masked, masks_in, unmasked
 
 MASKED = (

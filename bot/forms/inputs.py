@@ -19,8 +19,8 @@ from bot.forms.values import (
 )
 from bot.safe_text import labels, one_line
 from bot.schemas.measuring import referred_to
-from graph.calls import storable
 from graph.interrupts import FieldType, FormField
+from graph.json_values import storable
 
 _FORMATS = {
     "date": FieldType.DATE,

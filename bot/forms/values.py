@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from typing import Any, NoReturn
 
-from graph.calls import storable
 from graph.interrupts import FieldType
-from graph.models.tool_calls import LARGEST_INTEGER, Unreadable, parse_strictly, trouble_with
+from graph.json_values import LARGEST_INTEGER, Unreadable, parse_strictly, storable, trouble_with
 
 LONGEST_TEXT = 10_000
 """Characters in one input."""

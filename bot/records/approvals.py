@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from bot.records.database import Transaction, insert_new, reader, unless_longer, upsert
 from bot.records.tables import APPROVED, PENDING, approvals, attempts, grants, votes
-from graph.calls import storable
 from graph.interrupts import ApprovalAsked
+from graph.json_values import storable
 from policies.model import Ask, Risk
 
 MOST_UNUSED = 1_000

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from bot.domain import ConversationReference
 from bot.records.database import Transaction, insert_new, reader
 from bot.records.tables import post_messages, posts, threads
-from graph.calls import storable
+from graph.json_values import storable
 
 NEWEST_THREADS = 10
 """Threads of a place in which an answer is looked for: a new one begins after hours of quiet."""

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from bot.domain import Notice, Unwelcome
 from bot.limits import TooMany
@@ -44,7 +44,9 @@ from bot.turns.messages import (
 )
 from graph.interrupts import InterruptAnswer
 from graph.ports import Spoken, Unfinished
-from graph.running import RunVerb
+
+if TYPE_CHECKING:
+    from graph.running import RunVerb
 
 MOST_DEATHS = 12
 """Tries of a delivery in which the process died, before it is parked."""

@@ -16,7 +16,7 @@ from bot.records.deliveries import Delivery
 from bot.records.posts import NewPost
 from bot.records.threads import ThreadRow
 from bot.records.waiting import Waiting
-from graph.calls import storable
+from graph.json_values import storable
 from policies.approvers import Decider, Permitted, judge_decider
 
 STOP = frozenset({"stop", "cancel"})

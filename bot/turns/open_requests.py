@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bot import questions as clarification_book
 from bot.accounts import sign_ins as sign_in_book
@@ -28,7 +29,9 @@ from graph.interrupts import (
     SignInAsked,
     Superseded,
 )
-from graph.running import PendingInterrupt
+
+if TYPE_CHECKING:  # runs are for turns; what takes messages in starts before the graph is imported
+    from graph.running import PendingInterrupt
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import InvalidToolCall, ToolCall
-
+from graph.json_values import DEEPEST, MOST_VALUES, Unreadable, parse_strictly, values_in
 from graph.models.problems import ModelProblem, Trouble
+
+if TYPE_CHECKING:  # the services that take messages in start without the libraries of models
+    from langchain_core.messages import InvalidToolCall, ToolCall
 
 LONGEST_ARGUMENTS = 1_000_000
 """Characters of the arguments of one answer's calls together. Five hundred pages; a tool that wants more wants a
 file."""
-DEEPEST = 64
-"""Levels of nesting. LangGraph's checkpoints take some 250 (`ormsgpack`), and what is kept wraps arguments a few times;
-no tool's schema comes near it."""
-MOST_VALUES = 10_000
-"""Keys and items in all. Cards, policies and masks look at each of them."""
 MOST_VALUES_TOGETHER = 2 * MOST_VALUES
 """Keys and items of all calls of one answer: they are kept, copied and handed on together, which takes the event loop
 up to 3 µs for each."""
-LARGEST_INTEGER = 2**53 - 1
-"""The largest integer that every JSON parser reads as it stands (RFC 7493, 2.2): a server written in JavaScript takes
-9007199254740993 for 9007199254740992, and would act on another record than the one that was approved."""
-
-
-class Unreadable(ValueError):  # noqa: N818 (what the arguments are)
-    """Arguments that cannot be taken; its text says why, for the model and for people."""
 
 
 def read_arguments(text: str) -> dict[str, Any]:
@@ -52,86 +41,6 @@ def read_arguments(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Unreadable("the arguments were not a JSON object")
     return value
-
-
-def parse_strictly(text: str, *, line_breaks: bool = False) -> Any:
-    """The value of a JSON text that every tool server reads alike. `line_breaks`: also as they are within strings.
-
-    Raises `Unreadable`, whose text names what it holds, for a key that stands twice in an object and for what
-    `trouble_with` finds; `ValueError` or `RecursionError` for what is not JSON.
-    """
-    value = json.loads(
-        text, strict=not line_breaks, object_pairs_hook=_object, parse_int=_integer, parse_constant=_constant
-    )
-    if trouble := trouble_with(value):
-        raise Unreadable(trouble)
-    return value
-
-
-def trouble_with(value: Any) -> str | None:
-    """What in a JSON value not every tool server would receive as it is shown, to follow "it held"; `None`: nothing.
-
-    A number that JSON cannot carry or that not every parser reads alike, nesting deeper than `DEEPEST`, or more than
-    `MOST_VALUES` values.
-    """
-    seen = 0
-    level: list[Any] = [value]
-    for _ in range(DEEPEST + 1):
-        inner: list[Any] = []
-        for item in level:
-            match item:
-                case dict():
-                    inner.extend(item.values())
-                case list() | tuple():
-                    inner.extend(item)
-                case float() if not math.isfinite(item):
-                    return _NO_NUMBER
-                case int() if abs(item) > LARGEST_INTEGER:
-                    return _TOO_LARGE
-        seen += len(inner)
-        if seen > MOST_VALUES:
-            return f"more than {MOST_VALUES:,} values"
-        if not inner:
-            return None
-        level = inner
-    return f"values nested deeper than {DEEPEST} levels"
-
-
-_NO_NUMBER = "a number that JSON cannot carry (infinite, or not a number)"
-_TOO_LARGE = (
-    f"an integer beyond ±{LARGEST_INTEGER}, which not every tool server reads as it is written; pass it as text where "
-    "the tool takes text"
-)
-
-
-def values_in(value: Any) -> int:
-    """How many keys and items a JSON value has, however deep. Raises nothing."""
-    found, waiting = 0, [value]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict | list | tuple):
-            found += len(each)
-            waiting.extend(each.values() if isinstance(each, dict) else each)
-    return found
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    # Keys that differ in NUL characters or halves of characters alone become one when they are kept.
-    if len({key.replace("\0", "").encode("utf-8", "replace") for key in value}) != len(pairs):
-        # Parsers take the first or the last of them; the server may take the other one.
-        raise Unreadable("the same name twice in one object")
-    return value
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > len(str(LARGEST_INTEGER)) + 1:  # a sign; Python itself reads no more than 4,300 digits
-        raise Unreadable(_TOO_LARGE)
-    return int(digits)
-
-
-def _constant(_name: str) -> Any:
-    raise Unreadable(_NO_NUMBER)
 
 
 # ----------------------------------------------------------------------- tool calls while they stream
@@ -239,7 +148,7 @@ class WrittenCalls:
             except Unreadable as problem:
                 unreadable.append(_invalid(call.name, call.text, call.call_id, str(problem)))
             else:
-                calls.append(ToolCall(name=call.name, args=arguments, id=call.call_id, type="tool_call"))
+                calls.append({"name": call.name, "args": arguments, "id": call.call_id, "type": "tool_call"})
         if self._left_out:
             said = (
                 f"the answer held {MOST_CALLS + self._left_out} calls, of which only the first {MOST_CALLS} were taken"
@@ -300,4 +209,4 @@ class WrittenCalls:
 
 
 def _invalid(name: str, text: str, call_id: str | None, error: str) -> InvalidToolCall:
-    return InvalidToolCall(name=name, args=text, id=call_id, error=error, type="invalid_tool_call")
+    return {"name": name, "args": text, "id": call_id, "error": error, "type": "invalid_tool_call"}

@@ -6,14 +6,14 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from graph.call_endings import not_found, not_made
-from graph.calls import digest_of, superseded
+from graph.calls import superseded
 from graph.interrupts import ApprovalAsked
+from graph.json_values import trouble_with
 from graph.judging import judged, keep
-from graph.models.tool_calls import trouble_with
 from graph.nodes import BranchNode
 from graph.ports import Judged, Ports, Spoken
 from graph.state import RunContext, ToolCallState
-from policies.approvers import edit_needs_no_new_asking
+from policies.approvers import digest_of, edit_needs_no_new_asking
 from policies.model import Allow, Ask, Deny, home_of
 from policies.trust import risks_of
 

@@ -10,7 +10,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langgraph.runtime import Runtime
 
-from graph.calls import TakingOut, calls_made, current_turn, next_step, own_ids, storable
+from graph.calls import TakingOut, calls_made, current_turn, next_step, own_ids
+from graph.json_values import storable
 from graph.judging import taken_out
 from graph.models.streaming import stream_message, tokens_of
 from graph.models.tool_calls import MOST_CALLS

@@ -14,7 +14,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 
 from graph.call_endings import answered, not_found, not_made
-from graph.calls import digest_of, superseded
+from graph.calls import superseded
 from graph.interrupts import (
     Answered,
     Dismissed,
@@ -25,8 +25,8 @@ from graph.interrupts import (
     elicitation_answer,
     outcome_answer,
 )
+from graph.json_values import trouble_with
 from graph.judging import judged_for_making
-from graph.models.tool_calls import trouble_with
 from graph.nodes import BranchNode
 from graph.nodes.oauth_needed import server_of
 from graph.ports import (
@@ -56,7 +56,7 @@ from graph.ports import (
     ToolOutcome,
 )
 from graph.state import RunContext, ToolCallState
-from policies.approvers import approval_suffices
+from policies.approvers import approval_suffices, digest_of
 from policies.model import Allow, Ask, Risk, Tool, home_of
 from policies.trust import risks_of
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from bot.records import attempts
 from bot.views import outcome_view
-from graph.call_endings import TRIED_BEFORE
 from graph.ports import (
+    TRIED_BEFORE,
     AttemptUnknown,
     Beginning,
     Begun,

@@ -13,7 +13,7 @@ from bot.platform import PostFailed
 from bot.records import approvals, threads
 from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database
-from graph.calls import digest_of
+from policies.approvers import digest_of
 from policies.model import Tool
 from tests.bot.conftest import RecordingPlatform, SetClock
 from tests.bot.rows import asked

@@ -15,9 +15,8 @@ from bot.approvals.decisions import BEGUN, TOOL_CHANGED
 from bot.domain import AlreadySettled, ApprovalView, Decision, Invalid, Person, Refused, Settled, Unknown
 from bot.records import attempts, deliveries
 from bot.records.deliveries import Delivery
-from graph.calls import digest_of
 from graph.ports import CallRecord
-from policies.approvers import DURATIONS
+from policies.approvers import DURATIONS, digest_of
 from tests.bot.conftest import until
 from tests.bot.routing import ANA, BEN, CARA, CHLOE, LAMP, MAKE, THREAD, Routing
 

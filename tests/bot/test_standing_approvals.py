@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from bot.domain import AlreadySettled, GrantView, Refused, Settled, Unknown
-from graph.calls import digest_of
-from policies.approvers import DURATIONS, StandingApproval
+from policies.approvers import DURATIONS, StandingApproval, digest_of
 from policies.model import Call
 from tests.bot.routing import ANA, BEN, LAMP, MAKE, Routing
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from graph.call_endings import TRIED_BEFORE
 from graph.interrupts import Answered, Approved, Declined, OutcomeSettled, SignedIn
 from graph.nodes.use_tools import MOST_SIGN_INS
-from graph.ports import AccountNeeded, Failed, Given, OutcomeUnknown, SignInNeeded, Succeeded
+from graph.ports import TRIED_BEFORE, AccountNeeded, Failed, Given, OutcomeUnknown, SignInNeeded, Succeeded
 from tests.graph.parts import Bench, does, rig, turn
 from tests.graph.test_elicitation import one_after_the_other, question
 from tests.graph.test_running import LIVE, kinds

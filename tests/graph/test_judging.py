@@ -12,12 +12,11 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
 from graph import judging
-from graph.calls import digest_of
 from graph.interrupts import Approved, Expired, InterruptAnswer, Rejected, SignedIn, Superseded, Withdrawn
 from graph.models.tool_calls import MOST_CALLS
 from graph.ports import Failed, NotSent, SignInNeeded, Succeeded, Unavailable
 from graph.state import Silent
-from policies.approvers import StandingApproval
+from policies.approvers import StandingApproval, digest_of
 from policies.model import Annotations, Deny, Verdict
 from policies.policy_file import parse_policy
 from tests.graph.parts import Bench, calls, does, rig, tool, turn

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from graph import judging
-from graph.calls import CLARIFICATION, digest_of
+from graph.calls import CLARIFICATION
 from graph.interrupts import Answered, Approved
 from graph.judging import LONGEST_QUOTE, QUOTE, quote_name, said_by_requester, taken_out, with_quote
 from graph.state import Silent
-from policies.approvers import StandingApproval
+from policies.approvers import StandingApproval, digest_of
 from policies.model import Annotations, Mode, Tool
 from tests.graph.parts import Answering, Bench, rig, tool, turn
 from tests.support.cpu import at_most_cpu

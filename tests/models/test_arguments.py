@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.models.tool_calls import DEEPEST, LARGEST_INTEGER, LONGEST_ARGUMENTS, MOST_VALUES, Unreadable, read_arguments
+from graph.json_values import DEEPEST, LARGEST_INTEGER, MOST_VALUES, Unreadable
+from graph.models.tool_calls import LONGEST_ARGUMENTS, read_arguments
 
 INTEGERS = st.integers(-LARGEST_INTEGER, LARGEST_INTEGER)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))

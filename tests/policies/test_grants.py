@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from graph.calls import digest_of as digest_of_approval
 from policies.approvers import DURATIONS, Decider, StandingApproval, covered, digest_of, grant_offered, under_grants
 from policies.judging import judge
 from policies.model import Allow, Annotations, Ask, Call, Deny, Mode, Risk
@@ -13,7 +12,7 @@ from tests.policies.builders import WRITES, a_call, a_policy, a_tool, facts
 
 TOOL = replace(a_tool(says=WRITES), fingerprint="f1", input_schema={"type": "object"})
 CALL = Call(TOOL, {"title": "Board", "count": 1})
-GRANT = StandingApproval("web:ana", "calendar", "create_event", digest_of(CALL), until=1000.0)
+GRANT = StandingApproval("web:ana", "calendar", "create_event", digest_of(CALL.tool, CALL.arguments), until=1000.0)
 ANA = Decider("web:ana", ("web:ana",))
 ASKED = Ask(rule="r1", source="p:3", version="abc")
 
@@ -77,10 +76,6 @@ def test_of_several_the_longest_counts() -> None:
     assert covered([GRANT, longer, replace(GRANT, until=1500.0)], CALL, "web:ana", now=0.0) == longer
 
 
-def test_the_digest_is_the_one_that_approvals_have() -> None:
-    assert digest_of(CALL) == digest_of_approval(CALL.tool, CALL.arguments)
-
-
 def test_a_covered_call_is_allowed_and_says_by_whom() -> None:
     assert under_grants(ASKED, CALL, [GRANT], ANA, now=0.0) == Allow(
         rule="always allow by web:ana until 1970-01-01 00:16 UTC", source="p:3", version="abc"
@@ -103,14 +98,16 @@ STAYS: list[tuple[str, Ask | Deny, Call, Decider]] = [
 
 @pytest.mark.parametrize(("verdict", "call", "requester"), [s[1:] for s in STAYS], ids=[s[0] for s in STAYS])
 def test_what_a_grant_does_not_change(verdict: Ask | Deny, call: Call, requester: Decider) -> None:
-    grant = replace(GRANT, digest=digest_of(call)) if call.tool is DESTROYS else GRANT
+    grant = replace(GRANT, digest=digest_of(call.tool, call.arguments)) if call.tool is DESTROYS else GRANT
     assert under_grants(verdict, call, [grant], requester, now=0.0) is verdict
 
 
 def test_a_destroying_call_is_covered_where_the_policy_says_so() -> None:
     call = replace(CALL, tool=DESTROYS)
     verdict = judge(a_policy("match: {}, decide: ask, alwaysAllow: true"), call, facts())
-    assert isinstance(under_grants(verdict, call, [replace(GRANT, digest=digest_of(call))], ANA, now=0.0), Allow)
+    assert isinstance(
+        under_grants(verdict, call, [replace(GRANT, digest=digest_of(call.tool, call.arguments))], ANA, now=0.0), Allow
+    )
 
 
 def test_a_group_that_is_known_suffices() -> None:
@@ -126,4 +123,4 @@ def test_a_grant_does_not_lift_the_ceiling() -> None:
 
 def test_a_call_without_arguments_can_be_granted_too() -> None:
     call = a_call(TOOL)
-    assert covered([replace(GRANT, digest=digest_of(call))], call, "web:ana", now=0.0) is not None
+    assert covered([replace(GRANT, digest=digest_of(call.tool, call.arguments))], call, "web:ana", now=0.0) is not None

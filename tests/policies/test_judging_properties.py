@@ -128,7 +128,9 @@ def test_what_requires_approval_is_never_allowed(policy: Policy, call: Call, aro
 @given(any_policy, calls, any_facts)
 def test_a_grant_turns_an_ask_into_an_allow_and_nothing_else(policy: Policy, call: Call, around: Facts) -> None:
     verdict = judge(policy, call, around)
-    grant = StandingApproval(around.requester, call.tool.server, call.tool.name, digest_of(call), until=100.0)
+    grant = StandingApproval(
+        around.requester, call.tool.server, call.tool.name, digest_of(call.tool, call.arguments), until=100.0
+    )
     granted = under_grants(verdict, call, [grant], Decider(around.requester, (around.requester,)), now=99.0)
     assert granted == verdict or (isinstance(verdict, Ask) and isinstance(granted, Allow))
     somebody = Decider("somebody", ("somebody",))

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from graph.calls import digest_of
 from graph.models.tool_calls import read_arguments
 from graph.ports import Failed, Succeeded
+from policies.approvers import digest_of
 from tests.models.test_arguments import TEXTS, VALUES
 from tests.support.examples import examples
 

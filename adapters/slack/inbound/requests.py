@@ -38,7 +38,7 @@ from adapters.slack.render.posts import note
 from adapters.slack.web_api.client import QUIET
 from adapters.slack.web_api.workspaces import Authorize
 from bot.domain import Clock
-from graph.calls import storable
+from graph.json_values import storable
 
 log = structlog.get_logger(__name__)
 LARGEST_BODY = 1_000_000

@@ -26,7 +26,7 @@ from adapters.teams.inbound.visitors import (
 from bot.accounts.codes import code_in
 from bot.domain import ConversationReference, Message
 from bot.safe_text import shorten
-from graph.calls import storable
+from graph.json_values import storable
 
 Activity = Mapping[str, Any]
 LONGEST_COMMENT = 2_000

@@ -41,7 +41,7 @@ from bot.card_masks import fingerprint_in_words, unseen_in_words
 from bot.characters import CleanParts
 from bot.domain import ApprovalView, ConnectionView, Form, Hidden, SignInView, Together
 from bot.safe_text import cut_by_size, cut_lines, visible, written_arguments
-from graph.calls import storable
+from graph.json_values import storable
 from policies.approvers import DURATIONS
 
 _TITLE = 60
