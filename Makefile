@@ -52,8 +52,8 @@ lint: .venv/.for-working ## Check style, types and the arrows between the packag
 	$(IN_VENV) -m mypy app.py
 	.venv/bin/lint-imports --no-logo
 
-bench: .venv/.for-working ## Measure speed, beside a bare baseline
-	$(IN_VENV) -m bench
+bench: .venv/.for-working ## Measure speed, beside a bare agent (WRITE=docs/performance.md puts it there)
+	$(IN_VENV) -m bench $(if $(WRITE),--write $(WRITE))
 
 teams-package: .venv/.for-running ## Write the app for Teams to dist/ (RSC=1: replies in threads need no mention)
 	@$(IN_VENV) -m adapters.teams.app_package $(if $(RSC),--with-rsc) $(if $(VERSION),--version $(VERSION))

@@ -57,11 +57,16 @@ class Thread:
 
     async def until(self, wanted: Callable[[Json], bool]) -> Seen:
         """Wait for a post, and forget it and all before it."""
+        seen = await self.first(wanted)
+        del self.posts[: self.posts.index(seen) + 1]
+        return seen
+
+    async def first(self, wanted: Callable[[Json], bool]) -> Seen:
+        """Wait for a post, and forget none: what comes in no particular order can be waited for one by one."""
         async with asyncio.timeout(WITHIN):
             while True:
-                for number, seen in enumerate(self.posts):
+                for seen in self.posts:
                     if wanted(seen.content):
-                        del self.posts[: number + 1]
                         return seen
                 self._arrived.clear()
                 await self._arrived.wait()

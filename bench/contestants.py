@@ -86,12 +86,8 @@ class Contestants(Protocol):
         """The bot exactly as `make run` starts it."""
         ...
 
-    def baseline(self, *, pinned: bool = True) -> Opening:
-        """The bare agent, on a core of its own or (not `pinned`) wherever the system puts it."""
-        ...
-
-    def bare_bolt(self) -> Opening:
-        """A Bolt app that only acknowledges."""
+    def bare_agent(self) -> Opening:
+        """The agent of an afternoon, in Slack."""
         ...
 
     def bare_handler(self) -> Opening:
@@ -113,17 +109,13 @@ class Fresh:
         """With the model that is built in."""
         return _product(None)
 
-    def baseline(self, *, pinned: bool = True) -> Opening:
-        """The bare agent."""
-        return _baseline(self.around.model_url, pinned=pinned)
-
-    def bare_bolt(self) -> Opening:
-        """Bolt alone."""
-        return _bare("bench.bare_bolt", self.around.slack.variables())
+    def bare_agent(self) -> Opening:
+        """With its file and its tool server."""
+        return _bare_agent(self.around)
 
     def bare_handler(self) -> Opening:
         """aiohttp alone."""
-        return _bare("bench.bare_handler", {})
+        return _bare_handler()
 
 
 class Shared:
@@ -148,14 +140,9 @@ class Shared:
         return self.product()
 
     @asynccontextmanager
-    async def baseline(self, *, pinned: bool = True) -> AsyncIterator[Contestant]:
+    async def bare_agent(self) -> AsyncIterator[Contestant]:
         """The bare agent."""
-        yield self._running["baseline"]
-
-    @asynccontextmanager
-    async def bare_bolt(self) -> AsyncIterator[Contestant]:
-        """Bolt alone."""
-        yield self._running["bolt"]
+        yield self._running["agent"]
 
     @asynccontextmanager
     async def bare_handler(self) -> AsyncIterator[Contestant]:
@@ -170,9 +157,8 @@ async def shared() -> AsyncIterator[Shared]:
         everywhere = {**around.slack.variables(), **around.teams.variables(), "WEB_ENABLED": "true"}
         openings = {
             "product": _product(around.model_url, chat=everywhere, pinned=False),
-            "baseline": _baseline(around.model_url, pinned=False),
-            "bolt": _bare("bench.bare_bolt", around.slack.variables(), pinned=False),
-            "handler": _bare("bench.bare_handler", {}, pinned=False),
+            "agent": _bare_agent(around, pinned=False),
+            "handler": _bare_handler(pinned=False),
         }
         running = await asyncio.gather(*(stack.enter_async_context(opening) for opening in openings.values()))
         yield Shared(around, dict(zip(openings, running, strict=True)))
@@ -201,7 +187,7 @@ async def _product(
         variables |= {"CALENDAR_DB": f"{folder}/calendar.sqlite", "TASKS_DB": f"{folder}/tasks.sqlite"}
         if model_url is not None:
             config = folder / "mcp.json"
-            config.write_text(json.dumps({"mcpServers": {"bench": _tool_server()}}))
+            config.write_text(json.dumps({"mcpServers": {"bench": {**_tool_server(), "trustAnnotations": True}}}))
             variables |= {"MCP_CONFIG": str(config), **_model(model_url)}
         variables |= chat or {}
         if prepare is not None:
@@ -211,17 +197,21 @@ async def _product(
 
 
 @asynccontextmanager
-async def _baseline(model_url: str, *, pinned: bool) -> AsyncIterator[Contestant]:
+async def _bare_agent(around: Surroundings, *, pinned: bool = True) -> AsyncIterator[Contestant]:
     with tempfile.TemporaryDirectory(prefix="countersign-bench-") as name:
-        variables = {"BASELINE_DB": f"{name}/baseline.db", **_model(model_url)}
-        async with _running(["-m", "bench.baseline"], variables, Path(name), pinned=pinned) as contestant:
+        folder = Path(name)
+        tools = folder / "tools.json"
+        tools.write_text(json.dumps({"transport": "stdio", **_tool_server()}))
+        variables = {"BARE_AGENT_DB": f"{folder}/agent.db", "BARE_AGENT_TOOLS": str(tools)}
+        variables |= {**_model(around.model_url), **around.slack.variables()}
+        async with _running(["-m", "bench.bare_agent"], variables, folder, pinned=pinned) as contestant:
             yield contestant
 
 
 @asynccontextmanager
-async def _bare(module: str, variables: Mapping[str, str], *, pinned: bool = True) -> AsyncIterator[Contestant]:
+async def _bare_handler(*, pinned: bool = True) -> AsyncIterator[Contestant]:
     with tempfile.TemporaryDirectory(prefix="countersign-bench-") as name:
-        async with _running(["-m", module], variables, Path(name), pinned=pinned) as contestant:
+        async with _running(["-m", "bench.bare_handler"], {}, Path(name), pinned=pinned) as contestant:
             yield contestant
 
 
@@ -246,7 +236,7 @@ def _model(url: str) -> Mapping[str, str]:
 def _tool_server() -> Mapping[str, object]:
     arguments = ["-m", "bench.tool_server", str(AROUND)]
     variables = {"PYTHONPATH": str(ROOT)}
-    return {"command": sys.executable, "args": arguments, "env": variables, "trustAnnotations": True}
+    return {"command": sys.executable, "args": arguments, "env": variables}
 
 
 @asynccontextmanager

@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+NOISE = 0.1
+"""By how much of itself a ratio may be missed before the bench fails: two runs of one machine differ by less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What a figure must not exceed."""
+    """What a figure must not exceed, in its own unit. Missed, it is marked: another machine has other figures."""
 
     most: float
-    times_baseline: bool = False
-    """Whether `most` is a ratio to the baseline rather than in the figure's own unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """What product by baseline must keep to. It holds on any machine, so that the bench fails where it is missed."""
+
+    most: float = math.inf
+    least: float = 0.0
+
+    def met(self, ratio: float) -> bool:
+        """Whether it is kept."""
+        return self.least <= ratio <= self.most
+
+    def with_noise(self) -> Ratio:
+        """What must be kept by a run that is a little unlucky."""
+        return Ratio(self.most * (1 + NOISE), self.least * (1 - NOISE))
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the table."""
+    """One line of a table."""
 
     what: str
     product: float
     unit: str
     baseline: float | None = None
-    limit: Limit | None = None
+    limit: Limit | Ratio | None = None
+    wanted: float | None = None
+    """What it is to be in its own unit on the machine of docs/performance.md. Only shown."""
 
     @property
     def ratio(self) -> float | None:
@@ -34,26 +54,58 @@ class Figure:
     @property
     def met(self) -> bool | None:
         """Whether the limit is kept; `None`: there is none."""
-        if self.limit is None:
-            return None
-        value = self.ratio if self.limit.times_baseline else self.product
-        return value is not None and value <= self.limit.most
+        match self.limit:
+            case None:
+                return None
+            case Limit(most):
+                return self.product <= most
+            case Ratio() as limit:
+                return self.ratio is not None and limit.met(self.ratio)
+
+    @property
+    def fails(self) -> bool:
+        """Whether a ratio is missed by more than noise explains."""
+        return isinstance(self.limit, Ratio) and not replace(self, limit=self.limit.with_noise()).met
 
 
-def table(figures: Sequence[Figure]) -> str:
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Figures that are read together."""
+
+    title: str
+    figures: Sequence[Figure]
+    baseline: str = "baseline"
+    """What the figures are beside, as the head of its column."""
+
+
+def table(figures: Sequence[Figure], baseline: str = "baseline") -> str:
     """The figures in Markdown."""
-    lines = ["| measure | product | baseline | ratio | at most | met |", "|---|--:|--:|--:|--:|---|"]
+    lines = [f"| measure | product | {baseline} | ratio | limit | wanted | met |", "|---|--:|--:|--:|--:|--:|---|"]
     return "\n".join([*lines, *(_line(f) for f in figures)])
 
 
 def _line(f: Figure) -> str:
     baseline = _amount(f.baseline, f.unit) if f.baseline is not None else "–"
     ratio = f"{f.ratio:.2f} ×" if f.ratio is not None else "–"
-    limit, met = "–", "–"
-    if f.limit is not None:
-        limit = f"{f.limit.most:g} ×" if f.limit.times_baseline else _amount(f.limit.most, f.unit)
-        met = "yes" if f.met else "**no**"
-    return f"| {f.what} | {_amount(f.product, f.unit)} | {baseline} | {ratio} | {limit} | {met} |"
+    wanted = "–"
+    if f.wanted is not None:
+        wanted = f"{'≥' if _more_is_better(f) else '≤'} {f.wanted:g} {f.unit}"
+    met = "–" if f.met is None else "yes" if f.met else "**no**"
+    return f"| {f.what} | {_amount(f.product, f.unit)} | {baseline} | {ratio} | {_limit(f)} | {wanted} | {met} |"
+
+
+def _limit(f: Figure) -> str:
+    match f.limit:
+        case None:
+            return "–"
+        case Limit(most):
+            return f"≤ {_amount(most, f.unit)}"
+        case Ratio(most, least):
+            return f"≥ {least:g} ×" if _more_is_better(f) else f"≤ {most:g} ×"
+
+
+def _more_is_better(f: Figure) -> bool:
+    return isinstance(f.limit, Ratio) and f.limit.least > 0
 
 
 def _amount(value: float, unit: str) -> str:

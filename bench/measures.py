@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+import psutil
+
 from bench.client import Client, Thread, Turn
-from bench.marks import READ, WRITE
+from bench.marks import READ, WRITE, ran_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +28,13 @@ class Sizes:
     load_rate: int = 200
     """Messages a second."""
     load_threads: int = 100
-    throughput_seconds: float = 5.0
+    throughput_seconds: float = 3.0
     throughput_threads: int = 32
-    starts: int = 5
+    rounds: int = 3
+    """Of many conversations at once, taken in turns."""
+    starts: int = 3
     settle_seconds: float = 2.0
-    """After the start, until the memory of an idle process is read."""
+    """After the start and after a load, until the memory of a process is read."""
     invokes: int = 200
     """Of one card, one after the other."""
     pending: int = 10_000
@@ -40,6 +44,9 @@ class Sizes:
     rows: int = 1_000_000
     """In each table of the records."""
     idle_seconds: float = 9.0
+    pause_seconds: float = 0.05
+    """Nobody writes within the blink of an eye after the answer: what is measured does not meet the end of what was
+    before it."""
     reading_seconds: float = 0.2
     """Nobody presses Approve on a card before having seen it; the turn that asked comes to rest meanwhile."""
 
@@ -54,6 +61,7 @@ SMOKE = Sizes(
     load_threads=2,
     throughput_seconds=0.1,
     throughput_threads=2,
+    rounds=1,
     starts=1,
     settle_seconds=0.0,
     invokes=5,
@@ -61,9 +69,23 @@ SMOKE = Sizes(
     rows=1_000,
     post=50,
     idle_seconds=0.03,
+    pause_seconds=0.0,
     reading_seconds=0.0,
 )
 """Shows that everything runs; its figures mean nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Click:
+    """An approval. Seconds: `card` from the message, the others from the press on Approve."""
+
+    card: float
+    acknowledged: float
+    changed: float
+    """The card says that it is decided."""
+    ran: float
+    """The tool has been called."""
+    answered: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +94,7 @@ class Fifth:
 
     plain: Turn
     with_tool: Turn
-    click_to_tool: float
+    click: Click
 
 
 async def fifth_turn(client: Client, sizes: Sizes) -> Fifth:
@@ -80,43 +102,63 @@ async def fifth_turn(client: Client, sizes: Sizes) -> Fifth:
     async with client.thread() as thread:
         for _ in range(4):
             await thread.turn()
+        await asyncio.sleep(sizes.pause_seconds)
         plain = await thread.turn()
+        await asyncio.sleep(sizes.pause_seconds)
         with_tool = await thread.turn(READ)
-        return Fifth(plain, with_tool, await _click(thread, sizes.reading_seconds))
+        await asyncio.sleep(sizes.pause_seconds)
+        return Fifth(plain, with_tool, await click(thread, sizes.reading_seconds))
 
 
-async def _click(thread: Thread, reading_seconds: float) -> float:
-    await thread.client.send(thread.thread_id, f"{WRITE} something")
+async def click(thread: Thread, reading_seconds: float) -> Click:
+    """A message that asks for a tool which needs an approval, and the approval."""
+    mark = uuid.uuid4().hex[:12]
+    sent = time.monotonic()
+    await thread.client.send(thread.thread_id, f"{WRITE} {mark}")
     card = await thread.until(lambda c: c["kind"] == "approval" and c["status"] == "pending")
     await asyncio.sleep(reading_seconds)
     clicked = time.monotonic()
     await thread.client.approve(card.content["id"])
-    card = await thread.until(lambda c: c["kind"] == "approval" and c["result"].startswith("Done: "))
-    await thread.until(lambda c: c["kind"] == "said")
-    # The tool's result is the moment at which it was called; the clock is the machine's, the same in every process.
-    return float(card.content["result"].split()[1]) - clicked
+    acknowledged = time.monotonic()
+    changed = await thread.first(lambda c: c["kind"] == "approval" and c["status"] != "pending")
+    answer = await thread.until(lambda c: c["kind"] == "said" and mark in c["text"])
+    ran = ran_at(answer.content["text"])
+    return Click(card.at - sent, acknowledged - clicked, changed.at - clicked, ran - clicked, answer.at - clicked)
 
 
-async def throughput(client: Client, sizes: Sizes) -> float:
-    """Turns a second with many conversations at once, each going on as soon as it is answered."""
-    answered = 0
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one round of many conversations at once came to."""
 
-    async def talk(thread: Thread) -> None:
-        nonlocal answered
-        while True:
-            await thread.turn()
-            answered += 1
+    rate: float
+    """A second."""
+    cpu: float
+    """Seconds of the contestant's own process, user and system, for a thousand."""
 
-    async with AsyncExitStack() as stack:
-        threads = [await stack.enter_async_context(client.thread()) for _ in range(sizes.throughput_threads)]
-        talking = [asyncio.create_task(talk(thread)) for thread in threads]
-        began = time.monotonic()
-        await asyncio.sleep(sizes.throughput_seconds)
-        count, seconds = answered, time.monotonic() - began
-        for task in talking:
-            task.cancel()
-        await asyncio.gather(*talking, return_exceptions=True)
-    return count / seconds
+
+async def work(client: Client, process: int, act: Callable[[Thread], Awaitable[object]], sizes: Sizes) -> Work:
+    """Many conversations of five turns at once, each going on as soon as it is answered. `act`: one turn."""
+    before, began = _cpu(process), time.monotonic()
+    ends = began + sizes.throughput_seconds
+    in_time = all_of_them = 0
+
+    async def talk() -> None:
+        nonlocal in_time, all_of_them
+        while time.monotonic() < ends:
+            async with client.thread() as thread:
+                for _ in range(5):
+                    await act(thread)
+                    all_of_them += 1
+                    in_time += time.monotonic() < ends
+
+    await asyncio.gather(*(talk() for _ in range(sizes.throughput_threads)))
+    await asyncio.sleep(sizes.pause_seconds)  # what is done after the answer is work, too
+    return Work(in_time / sizes.throughput_seconds, (_cpu(process) - before) / all_of_them * 1000)
+
+
+def _cpu(process: int) -> float:
+    times = psutil.Process(process).cpu_times()
+    return float(times.user + times.system)
 
 
 async def load(client: Client, sizes: Sizes) -> Sequence[float]:

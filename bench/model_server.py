@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
+from collections.abc import Mapping
+from typing import Any
 
-from bench.marks import READ, WRITE, mark_of
+from bench.marks import RAN_AT, READ, WRITE, mark_of
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, fake_openai
 
 FORGET_SECONDS = 1.0
@@ -13,14 +16,21 @@ FORGET_SECONDS = 1.0
 
 
 def answer(request: Request) -> Reply:
-    """A tool call where the message asks for one, else one sentence with the message's mark in it."""
+    """A tool call where the message asks for one, else one sentence with the message's mark in it, and with the moment
+    at which the tool was called, if one was."""
     messages = request["messages"]
     asked = str(next((m["content"] for m in reversed(messages) if m["role"] == "user"), ""))
     if messages[-1]["role"] == "user":
         for word in (READ, WRITE):
             if asked.startswith(word):
                 return Reply(calls=[ToolUse(_full_name(request, word), {"text": mark_of(asked)})])
-    return Reply(text=f"This is what I have to say about it, in short: {mark_of(asked)}")
+    return Reply(text=f"This is what I have to say about it, in short: {mark_of(asked)}{_called_at(messages[-1])}")
+
+
+def _called_at(message: Mapping[str, Any]) -> str:
+    """The tools of the bench answer with the time."""
+    found = re.search(r"\d+\.\d{6}", str(message["content"])) if message["role"] == "tool" else None
+    return f", {RAN_AT} {found[0]}" if found else ""
 
 
 def _full_name(request: Request, tool: str) -> str:

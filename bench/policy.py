@@ -19,7 +19,7 @@ import psutil
 from bench import measures
 from bench.client import visiting
 from bench.contestants import Contestant, Contestants
-from bench.figures import Figure, Limit, median_ms
+from bench.figures import Figure, Limit, Ratio, median_ms
 from bench.measures import Fifth, Sizes
 from bot.records.startup import upgrade_sqlite
 from policies.judging import judge
@@ -89,7 +89,7 @@ async def many_pending(contestants: Contestants, sizes: Sizes) -> list[Figure]:
     ]
 
 
-_TENTH_MORE = Limit(1.1, times_baseline=True)
+_TENTH_MORE = Ratio(1.1)
 
 
 async def _idling(contestant: Contestant, seconds: float) -> float:

@@ -1,62 +1,155 @@
-"""The same conversations in Slack: beside the web page, and beside a Bolt app that only acknowledges."""
+"""The product in Slack beside the bare agent, as Slack sees both."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+import asyncio
+import statistics
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 
 from bench import measures
-from bench.client import visiting
-from bench.contestants import Contestant, Contestants
-from bench.figures import Figure, Limit, median_ms, p99_ms
-from bench.measures import Fifth, Sizes
-from bench.slack_client import SlackApi, SlackClient, in_slack
+from bench.client import Thread
+from bench.contestants import Contestant, Contestants, Opening
+from bench.figures import Figure, Limit, Ratio, median_ms, p99_ms
+from bench.marks import READ
+from bench.measures import Fifth, Sizes, Work
+from bench.slack_client import SlackClient, in_slack
+
+MB = 1_000_000
+Open = Callable[[], Opening]
 
 
-async def in_slack_and_at_the_page(contestants: Contestants, sizes: Sizes) -> list[Figure]:
-    """Turns and clicks, taken in turns from two products."""
+@dataclass(frozen=True, slots=True)
+class Both:
+    """How the product and the bare agent are opened, both in the same Slack."""
+
+    contestants: Contestants
+
+    def product(self) -> Opening:
+        """The product in Slack alone."""
+        return self.contestants.product(chat=self.contestants.around.slack.variables())
+
+    def bare_agent(self) -> Opening:
+        """The agent of an afternoon."""
+        return self.contestants.bare_agent()
+
+    def openings(self) -> tuple[Open, Open]:
+        """The product first, as in all figures."""
+        return self.product, self.bare_agent
+
+    @asynccontextmanager
+    async def client(self, opening: Open) -> AsyncIterator[tuple[SlackClient, Contestant]]:
+        """A contestant that has loaded what it needs, and a person there."""
+        async with opening() as contestant, in_slack(contestant.url, self.contestants.around.slack) as client:
+            async with client.thread() as thread:
+                await thread.turn()
+            yield client, contestant
+
+
+async def beside_the_bare_agent(contestants: Contestants, sizes: Sizes, say: Callable[[str], None]) -> list[Figure]:
+    """The first table of docs/performance.md."""
+    both = Both(contestants)
+    say("in Slack: more than can be handled")
+    acknowledged, memory = await _load(both, sizes)
+    say("in Slack: conversations")
+    conversations = await _conversations(both, sizes, say)
+    say("in Slack: starting")
+    return [acknowledged, *conversations, *await _starting(both, sizes), memory]
+
+
+async def _conversations(both: Both, sizes: Sizes, say: Callable[[str], None]) -> list[Figure]:
+    """One by one and many at once, taken in turns from two processes."""
     pairs: list[tuple[Fifth, Fifth]] = []
     async with AsyncExitStack() as stack:
-        api = contestants.around.slack
-        page = await stack.enter_async_context(contestants.product())
-        there = await stack.enter_async_context(contestants.product(chat=api.variables()))
-        at_page = await stack.enter_async_context(visiting(page.url))
-        by_mention = await stack.enter_async_context(in_slack(there.url, api))
+        ours, theirs = [await stack.enter_async_context(both.client(opening)) for opening in both.openings()]
         for number in range(sizes.warm_ups + sizes.conversations):
-            pair = (await measures.fifth_turn(by_mention, sizes), await measures.fifth_turn(at_page, sizes))
+            pair = (await measures.fifth_turn(ours[0], sizes), await measures.fifth_turn(theirs[0], sizes))
             if number >= sizes.warm_ups:
                 pairs.append(pair)
+        say("in Slack: many conversations at once")
+        plain = await _works(ours, theirs, Thread.turn, sizes, sizes.rounds)
+        with_tool = await _works(ours, theirs, lambda thread: thread.turn(READ), sizes, 1)
+        clicks = await _works(ours, theirs, lambda thread: measures.click(thread, sizes.pause_seconds), sizes, 1)
 
-    def figure(what: str, seconds: Callable[[Fifth], float]) -> Figure:
-        ours, theirs = (median_ms([seconds(pair[side]) for pair in pairs]) for side in (0, 1))
-        return Figure(f"{what} (baseline: the web page)", ours, "ms", theirs)
+    def figure(what: str, wanted: float | None, limit: Limit | Ratio, seconds: Callable[[Fifth], float]) -> Figure:
+        we, they = (median_ms([seconds(pair[side]) for pair in pairs]) for side in (0, 1))
+        return Figure(what, we, "ms", they, limit, wanted)
+
+    def cpu(of: str, works: tuple[Work, Work], limit: Ratio | None = None, wanted: float | None = None) -> Figure:
+        return Figure(f"CPU seconds per 1,000 {of}", works[0].cpu, "s", works[1].cpu, limit, wanted)
 
     return [
-        figure("Slack: accept a mention, idle: median", lambda f: f.plain.acknowledged),
-        figure("Slack: mention → answer, turn 5: median", lambda f: f.plain.answered),
-        figure("Slack: … with one tool call: median", lambda f: f.with_tool.answered),
-        figure("Slack: click → the tool starts: median", lambda f: f.click_to_tool),
+        figure("acknowledged, idle", None, Limit(5), lambda f: f.plain.acknowledged),
+        figure("mention → answer, turn 5", 12, Ratio(0.8), lambda f: f.plain.answered),
+        figure("… with one tool call over stdio", 25, Ratio(0.7), lambda f: f.with_tool.answered),
+        figure("mention → card shown", 14, Ratio(0.96), lambda f: f.click.card),
+        figure("click → acknowledged", 5, Ratio(0.37), lambda f: f.click.acknowledged),
+        figure("click → card changed", 8, Ratio(2.05), lambda f: f.click.changed),
+        figure("click → the tool has run", 8, Ratio(0.7), lambda f: f.click.ran),
+        figure("click → answer", 22, Ratio(0.72), lambda f: f.click.answered),
+        Figure(
+            f"turns a second, {sizes.throughput_threads} threads",
+            plain[0].rate,
+            "/s",
+            plain[1].rate,
+            Ratio(least=1.4),
+            wanted=120,
+        ),
+        cpu("turns", plain, Ratio(0.65), wanted=9),
+        cpu("turns with a tool call", with_tool),
+        cpu("approvals, from the message to the answer", clicks),
     ]
 
 
-async def beside_bolt(contestants: Contestants, sizes: Sizes) -> list[Figure]:
-    """Acknowledgements under load."""
+async def _works(
+    ours: tuple[SlackClient, Contestant],
+    theirs: tuple[SlackClient, Contestant],
+    act: Callable[[Thread], Awaitable[object]],
+    sizes: Sizes,
+    rounds: int,
+) -> tuple[Work, Work]:
+    """Medians of some rounds, taken in turns."""
+    taken: tuple[list[Work], list[Work]] = ([], [])
+    for _ in range(rounds):
+        for works, (client, contestant) in zip(taken, (ours, theirs), strict=True):
+            works.append(await measures.work(client, contestant.process.pid, act, sizes))
+    we, they = (
+        Work(statistics.median(w.rate for w in works), statistics.median(w.cpu for w in works)) for works in taken
+    )
+    return we, they
+
+
+async def _load(both: Both, sizes: Sizes) -> tuple[Figure, Figure]:
+    """Acknowledgements of more than can be handled, and the memory after it."""
     acks: list[Sequence[float]] = []
-    api = contestants.around.slack
-    for opening in (contestants.product(chat=api.variables()), contestants.bare_bolt()):
-        async with opening as contestant, _warm(contestant, api) as client:
+    memory: list[float] = []
+    for opening in both.openings():
+        async with opening() as contestant, in_slack(contestant.url, both.contestants.around.slack) as client:
+            for number in range(5):  # the first ones load what is needed
+                await client.send(f"slack:warm{number}", "tell me about warming up")
             acks.append(await measures.load(client, sizes))
-    what = f"Slack: accept a mention, {sizes.load_rate} a second for {sizes.load_seconds:g} s (baseline: bare Bolt)"
+            await asyncio.sleep(sizes.settle_seconds)
+            memory.append(contestant.memory() / MB)
+    what = f"{sizes.load_rate} mentions a second for {sizes.load_seconds:g} s"
+    return (
+        Figure(f"acknowledged, {what}: p99", p99_ms(acks[0]), "ms", p99_ms(acks[1]), Ratio(0.04), wanted=15),
+        Figure(f"memory after {what}", memory[0], "MB", memory[1], Ratio(0.7), wanted=180),
+    )
+
+
+async def _starting(both: Both, sizes: Sizes) -> list[Figure]:
+    """From an empty folder to the first healthy answer, on one core, and the memory a while after."""
+    seconds: tuple[list[float], list[float]] = ([], [])
+    memory: tuple[list[float], list[float]] = ([], [])
+    for _ in range(sizes.starts):
+        for side, opening in enumerate(both.openings()):
+            async with opening() as contestant:
+                seconds[side].append(contestant.started_in)
+                await asyncio.sleep(sizes.settle_seconds)
+                memory[side].append(contestant.memory() / MB)
+    started, idle = ([statistics.median(side) for side in sides] for sides in (seconds, memory))
     return [
-        Figure(f"{what}: median", median_ms(acks[0]), "ms", median_ms(acks[1])),
-        Figure(f"{what}: p99", p99_ms(acks[0]), "ms", p99_ms(acks[1]), Limit(100)),
+        Figure("start to healthy", started[0], "s", started[1], Ratio(0.43), wanted=1.5),
+        Figure("memory when idle", idle[0], "MB", idle[1], Ratio(1.07), wanted=140),
     ]
-
-
-@asynccontextmanager
-async def _warm(contestant: Contestant, api: SlackApi) -> AsyncIterator[SlackClient]:
-    """A client whose first events, which load what is needed, are over."""
-    async with in_slack(contestant.url, api) as client:
-        for number in range(5):
-            await client.send(f"slack:warm{number}", "tell me about warming up")
-        yield client

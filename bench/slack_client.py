@@ -33,7 +33,10 @@ class SlackApi:
         self.base_url = ""
         self.numbers = itertools.count(1)
         """Of everything that needs a name of its own, whoever the client is."""
-        self._cards: dict[str, str] = {}
+        self._approvals: dict[str, str] = {}
+        """By the `ts` of its card."""
+        self._cards: dict[str, Json] = {}
+        """By the approval: the message, and its channel."""
 
     def variables(self) -> Mapping[str, str]:
         """What the product, or a Bolt app, has to be told to find it."""
@@ -45,6 +48,26 @@ class SlackApi:
         is_json = request.content_type == "application/json"
         arguments: Json = await request.json() if is_json else {**request.query, **await request.post()}
         return web.json_response({"ok": True, **self._answer(method, arguments)})
+
+    async def respond(self, request: web.Request) -> web.Response:
+        """What an app sends to the `response_url` of a click."""
+        arguments = await request.json()
+        if arguments.get("replace_original"):
+            ts = request.match_info["ts"]
+            self._show(self._cards[self._approvals[ts]]["channel"], ts, arguments)
+        return web.json_response({"ok": True})
+
+    def card(self, approval_id: str) -> Json:
+        """What Slack tells of a card when somebody clicks on it."""
+        card = self._cards[approval_id]
+        place = {"message_ts": card["ts"], "channel_id": card["channel"], "thread_ts": card["thread_ts"]}
+        message = {"type": "message", "user": BOT, "bot_id": "B0BOT", "team": TEAM}
+        return {
+            "channel": {"id": card["channel"], "name": "bench"},
+            "container": {"type": "message", "is_ephemeral": False, **place},
+            "message": {**message, **{key: card[key] for key in ("ts", "thread_ts", "text", "blocks")}},
+            "response_url": f"{self.base_url.removesuffix('api/')}actions/{card['ts']}",
+        }
 
     def _answer(self, method: str, arguments: Json) -> Json:
         match method:
@@ -71,11 +94,13 @@ class SlackApi:
         approve = next((e["value"] for e in _elements(blocks) if e.get("action_id") == "approve"), None)
         text = " ".join([*_texts(blocks), str(arguments.get("text", ""))])
         if approve is not None:
-            self._cards[ts] = approve
-        if ts in self._cards:
+            self._approvals[ts] = approve
+            card = {"thread_ts": arguments.get("thread_ts"), **self._cards.get(approve, {})}
+            self._cards[approve] = card | {"ts": ts, "channel": channel, "text": text, "blocks": blocks}
+        if ts in self._approvals:
             status = "pending" if approve is not None else "settled"
             done = _DONE.search(text)
-            content = {"kind": "approval", "id": approve or self._cards[ts], "status": status}
+            content = {"kind": "approval", "id": self._approvals[ts], "status": status}
             content["result"] = done[0] if done else ""
         else:
             content = {"kind": "said", "text": text}
@@ -125,8 +150,7 @@ class SlackClient:
         number = next(self._api.numbers)
         action = {"type": "button", "action_id": "approve", "block_id": "b", "value": approval_id}
         payload = {"type": "block_actions", "team": {"id": TEAM}, "user": {"id": PERSON, "team_id": TEAM}}
-        payload |= {"channel": {"id": "C0"}, "message": {"ts": "1.1"}, "trigger_id": f"t{number}", "api_app_id": "A0"}
-        payload |= {"container": {"type": "message", "message_ts": "1.1", "channel_id": "C0"}, "response_url": ""}
+        payload |= {"trigger_id": f"t{number}", "api_app_id": "A0", **self._api.card(approval_id)}
         payload["actions"] = [{**action, "action_ts": f"{time.time():.6f}"}]
         await self._post(urlencode({"payload": json.dumps(payload)}), "application/x-www-form-urlencoded")
 
@@ -159,6 +183,7 @@ async def slack_api() -> AsyncIterator[SlackApi]:
     api = SlackApi()
     application = web.Application()
     application.router.add_route("*", "/api/{method}", api.handle)
+    application.router.add_post("/actions/{ts}", api.respond)
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     try:

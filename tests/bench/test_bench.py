@@ -9,24 +9,77 @@ from pathlib import Path
 
 import pytest
 
-from bench.figures import Figure, Limit, p99_ms, table
+from bench.__main__ import BEGIN, END, write
+from bench.figures import Figure, Limit, Ratio, p99_ms, table
+from bench.marks import RAN_AT, ran_at
+from bench.model_server import answer
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_a_figure_that_is_too_large_is_marked() -> None:
     shown = table([Figure("accept", 6.0, "ms", 2.0, Limit(5))])
-    assert "| accept | 6.00 ms | 2.00 ms | 3.00 × | 5.00 ms | **no** |" in shown
+    assert "| accept | 6.00 ms | 2.00 ms | 3.00 × | ≤ 5.00 ms | – | **no** |" in shown
+
+
+def test_a_figure_of_which_more_is_better_is_shown_so() -> None:
+    shown = table([Figure("turns", 130.0, "/s", 100.0, Ratio(least=1.4), wanted=120)], "bare agent")
+    assert "| turns | 130 /s | 100 /s | 1.30 × | ≥ 1.4 × | ≥ 120 /s | **no** |" in shown
+    assert shown.startswith("| measure | product | bare agent |")
 
 
 def test_a_limit_can_be_relative_to_the_baseline() -> None:
-    relative = Limit(1.2, times_baseline=True)
-    assert Figure("turn", 12.0, "ms", 10.0, relative).met
-    assert not Figure("turn", 12.1, "ms", 10.0, relative).met
+    assert Figure("turn", 12.0, "ms", 10.0, Ratio(1.2)).met
+    assert not Figure("turn", 12.1, "ms", 10.0, Ratio(1.2)).met
+    assert not Figure("turn", 12.0, "ms", None, Ratio(1.2)).met
+
+
+def test_the_bench_fails_where_a_ratio_is_missed_by_more_than_a_tenth() -> None:
+    assert not Figure("turn", 10.9, "ms", 10.0, Ratio(1.0)).fails
+    assert Figure("turn", 11.1, "ms", 10.0, Ratio(1.0)).fails
+    assert not Figure("turns", 9.1, "/s", 10.0, Ratio(least=1.0)).fails
+    assert Figure("turns", 8.9, "/s", 10.0, Ratio(least=1.0)).fails
+
+
+def test_a_limit_that_depends_on_the_machine_fails_nothing() -> None:
+    assert not Figure("accept", 50.0, "ms", 10.0, Limit(5)).fails
+    assert not Figure("accept", 50.0, "ms", 10.0, wanted=5).fails
 
 
 def test_what_has_no_limit_is_neither_met_nor_missed() -> None:
     assert Figure("throughput", 78.0, "/s").met is None
+
+
+def test_the_tables_are_written_between_the_marks_of_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "performance.md"
+    page.write_text(f"Before.\n{BEGIN}\nold\n{END}\nAfter.\n")
+    write(page, "new")
+    assert page.read_text() == f"Before.\n{BEGIN}\nnew\n{END}\nAfter.\n"
+
+
+def test_a_page_without_marks_is_left_alone(tmp_path: Path) -> None:
+    page = tmp_path / "performance.md"
+    page.write_text("Before.")
+    with pytest.raises(ValueError, match="has no lines"):
+        write(page, "new")
+    assert page.read_text() == "Before."
+
+
+def test_there_are_marks_in_the_page_that_is_written() -> None:
+    page = (ROOT / "docs/performance.md").read_text()
+    assert page.count(BEGIN) == page.count(END) == 1
+
+
+def test_the_answer_says_when_the_tool_ran() -> None:
+    asked = [{"role": "user", "content": "write abc"}, {"role": "tool", "content": "Done: 12.345678 abc"}]
+    text = answer({"messages": asked}).text
+    assert text.endswith(f"abc, {RAN_AT} 12.345678")
+    assert ran_at(text) == 12.345678
+
+
+def test_an_answer_without_a_tool_says_no_time() -> None:
+    with pytest.raises(ValueError, match="it ran no tool"):
+        ran_at(answer({"messages": [{"role": "user", "content": "tell me about 12.345678"}]}).text)
 
 
 def test_of_a_hundred_times_the_longest_is_the_99th() -> None:
@@ -46,10 +99,11 @@ async def test_each_measure_of_the_bench_runs() -> None:
     output, _ = await bench.communicate()
     assert bench.returncode == 0
     lines = [line for line in output.decode().splitlines() if line.startswith("| ")]
-    assert lines[0] == "| measure | product | baseline | ratio | at most | met |"
-    assert [line.split("|")[1].strip().split(":")[0] for line in lines[1:4]] == [
-        "accept a message, idle",
-        "message → answer, turn 5",
-        "… with one tool call",
+    heads = [line.split("|")[3].strip() for line in lines if line.startswith("| measure ")]
+    assert heads == ["bare agent", "bare agent", "baseline", "baseline", "baseline"]
+    assert [line.split("|")[1].strip().split(",")[0] for line in lines[2:5]] == [
+        "acknowledged",
+        "mention → answer",
+        "… with one tool call over stdio",
     ]
-    assert len(lines) == 89
+    assert len(lines) == 100
