@@ -130,6 +130,7 @@ def test_of_a_large_call_only_so_much_is_looked_through_as_may_be_kept() -> None
     assert len(text) < 8_000
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "many",
     [["x"] * 9_900, {f"{number}": number for number in range(9_900)}, {f"{'k' * 90}{n}": 1 for n in range(9_900)}],

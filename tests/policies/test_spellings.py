@@ -406,6 +406,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:8]))
 def test_reading_a_hostile_text_takes_time_by_its_length_at_most(text: str) -> None:
     """Rule 13: 50 ms of the event loop are the most that anything from outside may hold, the judgement included."""
