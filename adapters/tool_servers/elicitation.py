@@ -23,7 +23,7 @@ from adapters.tool_servers.outcomes import LONGEST_MESSAGE, RequestId, SessionLo
 from adapters.tool_servers.text import MaskText, clean, one_line, shorten, without_links
 from bot.forms.editing import edit_fields
 from bot.schemas.measuring import problem_of
-from graph.interrupts import FieldType, FormField
+from graph.interrupts import FieldType, FormField, as_far_as_offered
 from graph.ports import (
     Caller,
     Failed,
@@ -463,7 +463,7 @@ def _problem(schema: Mapping[str, Any]) -> str | None:
 def _fields(schema: Mapping[str, Any]) -> tuple[FormField, ...]:
     properties: Mapping[str, Any] = schema["properties"]
     fields, _ = edit_fields(schema, {}, None)
-    return tuple(_titled(field, properties.get(field.name)) for field in fields)
+    return as_far_as_offered(_titled(field, properties.get(field.name)) for field in fields)
 
 
 def _titled(field: FormField, written: Any) -> FormField:

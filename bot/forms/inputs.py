@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -19,7 +19,7 @@ from bot.forms.values import (
 )
 from bot.safe_text import labels, one_line
 from bot.schemas.measuring import referred_to
-from graph.interrupts import FieldType, FormField
+from graph.interrupts import FieldType, FormField, as_far_as_offered
 from graph.json_values import storable
 
 _FORMATS = {
@@ -242,7 +242,10 @@ def inputs(
         _input(name, label[name], shape_of(properties.get(name), root), arguments, is_required=name in needed)
         for name in names
     )
-    return tuple(one for one in made if one is not None)
+    drawn = [one for one in made if one is not None]
+    # What may be chosen stays known where it is not offered: it is typed then.
+    fields = as_far_as_offered(one.form_field for one in drawn)
+    return tuple(replace(one, form_field=form_field) for one, form_field in zip(drawn, fields, strict=True))
 
 
 def _input(name: str, label: str, shape: Shape, arguments: Mapping[str, Any], *, is_required: bool) -> Input | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -9,7 +10,7 @@ from langgraph.types import interrupt
 from pydantic import ValidationError
 
 from graph.calls import CLARIFICATION, answered, open_calls, superseded, tool_message
-from graph.interrupts import Answered, ClarificationAsked, FormField, clarification_answer
+from graph.interrupts import Answered, ClarificationAsked, FormField, as_far_as_offered, clarification_answer
 from graph.state import RunContext, State, turn_of
 
 MOST_FIELDS = 20
@@ -56,4 +57,4 @@ def _fields(raw: Any) -> tuple[FormField, ...]:
         except ValidationError:
             continue
         fields.setdefault(field.name, field)
-    return tuple(fields.values())[:MOST_FIELDS]
+    return as_far_as_offered(islice(fields.values(), MOST_FIELDS))

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from adapters.tool_servers.elicitation import QuestionRefused, form_question, link_question
 from adapters.tool_servers.incoming import BoundedEvents, Intake, Substitutes, elicitation_in
 from adapters.tool_servers.text import unchanged
-from graph.interrupts import FieldType
+from bot.forms.editing import read_elicited
+from bot.forms.values import FormErrors
+from graph.interrupts import MOST_OFFERED, FieldType
 from graph.ports import QuestionPut, SignInNeeded
 from tests.support.examples import examples
 
@@ -41,6 +43,21 @@ def test_fields_have_the_servers_titles_and_types() -> None:
     assert (pet.options, pet.required, pet.help) == (("c", "d"), False, "c: Cat; d: Dog")
     assert (many.type, many.options, many.help) == (FieldType.JSON, ("a", "b"), "Any number of these.")
     assert sure.type == FieldType.YES_NO
+
+
+def test_no_more_options_are_offered_than_can_be_drawn_and_the_others_are_typed() -> None:
+    """Rule 13: forty lists of a hundred long options held the event loop for 0.3 s whenever the question was shown."""
+    options = [f"{'x' * 90}{number:02}" for number in range(100)]
+    menu, ticks = {"enum": options}, {"type": "array", "items": {"enum": [f"{'y' * 90}{n}" for n in range(100)]}}
+    properties = {f"a{number}": {"$ref": "#/$defs/menu"} for number in range(36)} | dict.fromkeys("bcde", ticks)
+    schema = {"type": "object", "properties": properties, "$defs": {"menu": menu}}
+    put = form_question("shop", "Which?", schema, 1, unchanged)
+    assert isinstance(put, QuestionPut)
+    assert len(put.fields) == 40
+    assert 0 < sum(len(option) for field in put.fields for option in field.options) <= MOST_OFFERED
+    assert not put.fields[30].options
+    assert read_elicited(put.fields, put.schema, {"a30": options[3]}) == {"a30": options[3]}
+    assert isinstance(read_elicited(put.fields, put.schema, {"a30": "anything"}), FormErrors)
 
 
 def test_a_list_of_anything_else_is_typed_as_json() -> None:

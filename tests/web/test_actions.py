@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from adapters.web import inbound
 from bot.domain import (
     ClarificationView,
+    Form,
     GrantView,
     OutcomeView,
     SignInView,
@@ -151,6 +155,23 @@ async def test_a_form_opens_with_the_calls_arguments(product: Product, ana: Brow
     assert form["values"] == {"name": "safe\u202egnp.exe"}, "values come back, so they are not changed"
     assert "⟨U+202E⟩" in form["notes"]["name"]
     assert [field["type"] for field in form["fields"]] == [field.type.value for field in EVENT_FIELDS]
+
+
+async def test_a_form_is_written_beside_the_event_loop(
+    product: Product, ana: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 13: a hundred values full of invisible characters, which its notes show, took a fifth of a second."""
+    write, threads = inbound.form_json, set[int]()
+
+    def noting(form: Form) -> Any:
+        threads.add(threading.get_ident())
+        return write(form)
+
+    monkeypatch.setattr(inbound, "form_json", noting)
+    await product.services.post(THREAD, an_approval("call/1.1"))
+    assert (await ana.get(f"/api/approvals/{quote('call/1.1', safe='')}/form"))[0] == 200
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 async def test_a_clarification_is_answered(product: Product, ana: Browser) -> None:
