@@ -52,6 +52,10 @@ LONGEST_JSON = 65_536
 """Characters of a text that is read as JSON, only to find that it says what the structured content says."""
 LONGEST_NAME = 4_096
 """Characters of a name or address that are looked at."""
+LONGEST_LINK = 4_096
+"""Characters of a link that a browser may be sent to; longer ones are not looked at."""
+MOST_LINKS = 100
+"""Links of one error that are looked at for one that can be used."""
 LONGEST_SPLIT = 512
 """Characters on either side of the border between two content blocks in which a secret is looked for that was cut in
 two there."""
@@ -151,12 +155,14 @@ def outcome_unknown(server: str, reason: str, said: str = "", owner: str | None 
 
 def is_web_link(url: str) -> bool:
     """Whether a browser may be sent there: http or https, a host, no blanks, at most 4,096 characters."""
+    if len(url) > LONGEST_LINK:
+        return False
     try:
         parts = urlsplit(url)
     except ValueError:
         return False
     printable = url.isprintable() and not any(c.isspace() for c in url)
-    return printable and parts.scheme in {"http", "https"} and bool(parts.hostname) and len(url) <= 4_096
+    return printable and parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 
 LARGEST_RESULT = 16_000
@@ -238,7 +244,7 @@ def outcome_of_fault(fault: RequestFault, context: AnswerContext) -> ToolOutcome
 
 def _sign_in(message: str, data: Any, context: AnswerContext) -> SignInNeeded | Failed:
     elicitations = data.get("elicitations") if isinstance(data, Mapping) else None
-    for each in elicitations if isinstance(elicitations, Sequence) else ():
+    for each in elicitations[:MOST_LINKS] if isinstance(elicitations, list) else ():
         url = each.get("url") if isinstance(each, Mapping) else None
         if not isinstance(url, str) or not is_web_link(url):
             continue
