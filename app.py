@@ -13,6 +13,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from subprocess import SubprocessError
 from typing import TYPE_CHECKING, Any
@@ -52,17 +53,12 @@ from bot.records.database import Database
 from bot.records.startup import DamagedFileError, NewerSchemaError, Records, open_records
 from bot.services import Services
 from bot.settings import DEMO, Settings, SettingsError, load_settings
-from bot.turns.engine import EmbeddedEngine
-from bot.turns.handler import TurnHandler
+from bot.turns.engine import DeliveryHandler, EmbeddedEngine
 from bot.turns.messages import Introductions
 from bot.turns.open_requests import OpenRequests
-from graph.models import ModelProblem, ModelSpec, close_model, create_model
-from graph.models.streaming import Retry
-from graph.nodes.policy_router import create_router
+from graph.models import ModelProblem, ModelSpec, check_configured, close_model, create_model
 from graph.ports import Ports
-from graph.running import Agent
 from graph.tracing import switch_off_logs_of_prompts, switch_off_tracing
-from graph.workflow import build_workflow
 from policies.judging import PolicyError
 from policies.masking import fingerprint_key
 from policies.model import Tool
@@ -77,6 +73,8 @@ log = structlog.get_logger(__name__)
 POLICY = web.AppKey("policy", PolicyInForce)
 ADDRESS = web.AppKey("address", Address)
 """Receives the address on which the server listens."""
+STARTING = web.AppKey("starting", asyncio.Task[None])
+"""Ends when turns are handled; raises what keeps them from it."""
 SHUTDOWN_SECONDS = 5.0
 """Time for running turns to finish; what does not is continued at the next start. All of the shutdown stays under 10
 s."""
@@ -141,7 +139,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         )
         stack.push_async_callback(connections.close)
 
-        # The graph, and the turns that run it.
+        # What turns and people's decisions share.
         audit = AuditLog(database, clock, masker)
         requests = ApprovalRequests(
             database,
@@ -153,38 +151,54 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             timer_set=engine.timer_was_set,
         )
         standing_approvals = StandingApprovals(database, clock, new_id)
-        retry = Retry(times=settings.model_retries)
-        model = _model(settings.model_spec)
-        stack.push_async_callback(close_model, model)
-        same_model = settings.router_spec == settings.model_spec
-        router_model = model if same_model else _model(settings.router_spec)
-        stack.push_async_callback(close_model, router_model)
         ledger = AttemptLedger(database, outbox, clock, new_id, audit)
-        ports = Ports(
-            model=model,
-            router=create_router(router_model, retry),
-            tools=tools,
-            ledger=ledger,
-            approvals=requests,
-            sign_ins=sign_ins,
-            policy=policy,
-            directory=directory,
-            grants=standing_approvals,
-            budget=TokenBudget(database, clock, settings.limit_tokens_per_day),
-            audit=audit,
-            mode=settings.mode,
-            retry=retry,
-            calls_a_turn=settings.limit_calls_per_turn,
-        )
-        agent = Agent(build_workflow(ports, records.checkpoints), records.checkpoints, clock)
         open_requests = OpenRequests(requests, questions, sign_ins, ledger, outbox)
         introductions = Introductions(database, platforms, clock, codes)
         turn_limit = TurnLimit(
             clock, per_person=settings.limit_turns_per_minute, per_thread=settings.limit_thread_turns_per_minute
         )
-        turns = TurnHandler(
-            database, agent, outbox, open_requests, questions, introductions, platforms, engine, clock, turn_limit
-        )
+
+        # The graph, and the turns that run it: made while messages are kept and acknowledged already, since importing
+        # its libraries takes longer than starting all the rest.
+        models = await stack.enter_async_context(AsyncExitStack())
+
+        async def turn_handler() -> DeliveryHandler:
+            for module in ("graph.workflow", "bot.turns.handler"):
+                await asyncio.to_thread(import_module, module)
+            from bot.turns.handler import TurnHandler  # noqa: PLC0415
+            from graph.models.streaming import Retry  # noqa: PLC0415
+            from graph.nodes.policy_router import create_router  # noqa: PLC0415
+            from graph.running import Agent  # noqa: PLC0415
+            from graph.workflow import build_workflow  # noqa: PLC0415
+
+            retry = Retry(times=settings.model_retries)
+            model = await asyncio.to_thread(_model, settings.model_spec)
+            models.push_async_callback(close_model, model)
+            same_model = settings.router_spec == settings.model_spec
+            router_model = model if same_model else await asyncio.to_thread(_model, settings.router_spec)
+            models.push_async_callback(close_model, router_model)
+            ports = Ports(
+                model=model,
+                router=create_router(router_model, retry),
+                tools=tools,
+                ledger=ledger,
+                approvals=requests,
+                sign_ins=sign_ins,
+                policy=policy,
+                directory=directory,
+                grants=standing_approvals,
+                budget=TokenBudget(database, clock, settings.limit_tokens_per_day),
+                audit=audit,
+                mode=settings.mode,
+                retry=retry,
+                calls_a_turn=settings.limit_calls_per_turn,
+            )
+            agent = Agent(build_workflow(ports, records.checkpoints), records.checkpoints, clock)
+            turns = TurnHandler(
+                database, agent, outbox, open_requests, questions, introductions, platforms, engine, clock, turn_limit
+            )
+            await tools.settled(FIRST_CONNECTION)
+            return turns.handle
 
         # Services: what people may ask for, from now on.
         acceptance = Acceptance(database, clock, quiet_seconds=settings.session_quiet_hours * 3600)
@@ -208,14 +222,13 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         await outbox.start()
         stack.push_async_callback(outbox.stop, 1.0)
         await connections.start()
-        ready = partial(tools.settled, FIRST_CONNECTION)
-        handling = engine.running(turns.handle, ready=ready, shutdown_seconds=SHUTDOWN_SECONDS)
-        await stack.enter_async_context(handling)
+        handling = engine.running(turn_handler, shutdown_seconds=SHUTDOWN_SECONDS)
+        starting = await stack.enter_async_context(handling)
 
         # Receivers, in one application.
         receivers = make_receivers(senders, services, settings, tools)
         application = web.Application(client_max_size=1024**2)
-        application[POLICY], application[ADDRESS] = policy, address
+        application[POLICY], application[ADDRESS], application[STARTING] = policy, address, starting
         details = partial(_health_details, settings, tools, database, engine, receivers)
         token = settings.health_token.get_secret_value() if settings.health_token else None
         application.router.add_get("/health-check", health_check(details, token))
@@ -232,7 +245,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
 
 
 def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfig, PolicyInForce]:
-    """What the files say, checked before anything is opened."""
+    """What the settings and the files say, checked before anything is opened. Raises `ModelProblem`, too."""
     try:
         tool_config = load_config(settings.mcp_config, _variables())
         accounts = accounts_config(tool_config, settings, _variables())
@@ -243,6 +256,9 @@ def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfi
         raise ConfigurationError(
             "No platform is on: set the variables of Slack or of Teams, or take out WEB_ENABLED=false for the web page."
         )
+    for spec in {settings.model_spec, settings.router_spec}:
+        if spec.name != DEMO:
+            check_configured(spec)
     if settings.langfuse_public_key:
         log.warning("tracing_not_supported", note="this version does not send traces to Langfuse yet")
     return tool_config, accounts, policy
@@ -323,13 +339,23 @@ async def serve(settings: Settings) -> None:
                 f"HOST, PORT: cannot listen on {settings.host}:{settings.port}: {error.strerror}"
             ) from error
         application[ADDRESS].listens_on(port)
-        # What was imported stays: searching it for garbage again and again would hold up everybody for 0.1 s each
-        # time.
-        gc.collect()
-        gc.freeze()
         log.info("listening", url=settings.public_url or f"http://{host}:{port}", model=settings.model_name)
+        starting = application[STARTING]
+        starting.add_done_callback(lambda done: stopping.set() if _has_failed(done) else _keep_what_is_there())
         await stopping.wait()
+        if _has_failed(starting):
+            starting.result()
         log.info("stopping")
+
+
+def _has_failed(task: asyncio.Task[None]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is not None
+
+
+def _keep_what_is_there() -> None:
+    """What was imported stays: searching it for garbage again and again would hold up everybody for 0.1 s each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def command(arguments: Sequence[str]) -> int:

@@ -90,19 +90,22 @@ class EmbeddedEngine:
 
     @asynccontextmanager
     async def running(
-        self, handler: DeliveryHandler, *, ready: Callable[[], Awaitable[object]], shutdown_seconds: float
-    ) -> AsyncIterator[None]:
-        """Within it, deliveries are handled, the first when `ready` has returned."""
-        starting = asyncio.create_task(self._start_when(handler, ready), name="engine start")
+        self, make: Callable[[], Awaitable[DeliveryHandler]], *, shutdown_seconds: float
+    ) -> AsyncIterator[asyncio.Task[None]]:
+        """Within it, deliveries are handled, the first when `make` has returned their handler.
+
+        Gives the task that ends then, and that fails as `make` does.
+        """
+        starting = asyncio.create_task(self._start_with(make), name="engine start")
         try:
-            yield
+            yield starting
         finally:
             starting.cancel()
             await asyncio.gather(starting, return_exceptions=True)
             await self.stop(shutdown_seconds)
 
-    async def _start_when(self, handler: DeliveryHandler, ready: Callable[[], Awaitable[object]]) -> None:
-        await ready()
+    async def _start_with(self, make: Callable[[], Awaitable[DeliveryHandler]]) -> None:
+        handler = await make()
         while True:
             try:
                 await self.start(handler)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ __all__ = [
     "ModelProblem",
     "ModelSpec",
     "Trouble",
+    "check_configured",
     "close_model",
     "create_model",
     "explain_model_error",
@@ -47,30 +49,43 @@ def create_model(spec: ModelSpec) -> BaseChatModel:
     """
     if spec.name.startswith(GOOGLE):
         return _google(spec)
+    check_configured(spec)
     from graph.models.openai import create_openai_model  # noqa: PLC0415 (1.5 s, imported only when chosen)
 
-    if spec.api_key is None and spec.base_url is None:
+    return create_openai_model(spec.name, base_url=spec.base_url, api_key=spec.api_key, timeout=spec.timeout)
+
+
+def check_configured(spec: ModelSpec) -> None:
+    """Imports nothing. Raises `ModelProblem` (`Trouble.NOT_CONFIGURED`) when something is missing that an operator has
+    to add."""
+    if spec.name.startswith(GOOGLE):
+        if importlib.util.find_spec("langchain_google_genai") is None:
+            raise _without_google(spec)
+    elif spec.api_key is None and spec.base_url is None:
         raise ModelProblem(
             Trouble.NOT_CONFIGURED,
             sentence=f"LLM_MODEL is {spec.name}, but there is no OPENAI_API_KEY. Set it, point OPENAI_BASE_URL at a "
             "service that needs none, or set LLM_MODEL=demo.",
         )
-    return create_openai_model(spec.name, base_url=spec.base_url, api_key=spec.api_key, timeout=spec.timeout)
 
 
 def _google(spec: ModelSpec) -> BaseChatModel:
     try:
         google = importlib.import_module("langchain_google_genai")
     except ImportError as missing:
-        raise ModelProblem(
-            Trouble.NOT_CONFIGURED,
-            sentence=f"LLM_MODEL is {spec.name}, but the support for Google's models is not installed. "
-            "Install it with `uv sync --extra google`, or choose another LLM_MODEL.",
-        ) from missing
+        raise _without_google(spec) from missing
     model: BaseChatModel = google.ChatGoogleGenerativeAI(
         model=spec.name.removeprefix(GOOGLE), google_api_key=spec.api_key, timeout=spec.timeout, max_retries=1
     )
     return model
+
+
+def _without_google(spec: ModelSpec) -> ModelProblem:
+    return ModelProblem(
+        Trouble.NOT_CONFIGURED,
+        sentence=f"LLM_MODEL is {spec.name}, but the support for Google's models is not installed. "
+        "Install it with `uv sync --extra google`, or choose another LLM_MODEL.",
+    )
 
 
 async def close_model(model: BaseChatModel) -> None:

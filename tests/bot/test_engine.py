@@ -180,3 +180,35 @@ async def test_an_interrupted_delivery_is_handled_again_only_while_it_still_wait
     engine.interrupt(THREAD)
     await until(lambda: len(begun) == 2)
     assert begun == ["m1", "m2"]
+
+
+async def test_what_is_kept_before_the_handler_is_made_is_handled_then(
+    database: Database, engine: EmbeddedEngine
+) -> None:
+    handled: list[str] = []
+    may_begin = asyncio.Event()
+
+    async def handle(delivery: Delivery) -> None:
+        handled.append(delivery.key)
+        await done(database, delivery)
+
+    async def make() -> engine_module.DeliveryHandler:
+        await may_begin.wait()
+        return handle
+
+    async with engine.running(make, shutdown_seconds=1.0) as starting:
+        await keep(database, "m1")
+        engine.wake(THREAD)
+        assert not starting.done()
+        may_begin.set()
+        await until(lambda: handled)
+    assert handled == ["m1"]
+
+
+async def test_a_handler_that_cannot_be_made_is_told_to_whoever_started_the_engine(engine: EmbeddedEngine) -> None:
+    async def make() -> engine_module.DeliveryHandler:
+        raise OSError("no library")
+
+    async with engine.running(make, shutdown_seconds=1.0) as starting:
+        with pytest.raises(OSError, match="no library"):
+            await starting
