@@ -38,7 +38,7 @@ def main() -> None:
     arguments = parser.parse_args()
     machine = _machine()
     sections = asyncio.run((_smoke if arguments.smoke else _full)(arguments.only))
-    shown = "\n\n".join([machine, *(f"### {s.title}\n\n{table(s.figures, s.baseline)}" for s in sections)])
+    shown = "\n\n".join([machine, *(f"### {s.title}\n\n{table(s)}" for s in sections)])
     print(shown)
     if arguments.write is not None:
         write(arguments.write, shown)

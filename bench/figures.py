@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 NOISE = 0.1
@@ -76,22 +76,35 @@ class Section:
     figures: Sequence[Figure]
     baseline: str = "baseline"
     """What the figures are beside, as the head of its column."""
+    measured: str = "product"
+    """The head of their own."""
 
 
-def table(figures: Sequence[Figure], baseline: str = "baseline") -> str:
-    """The figures in Markdown."""
-    lines = [f"| measure | product | {baseline} | ratio | limit | wanted | met |", "|---|--:|--:|--:|--:|--:|---|"]
-    return "\n".join([*lines, *(_line(f) for f in figures)])
+def table(section: Section) -> str:
+    """The figures in Markdown, without the columns that would be empty."""
+    columns = [(head, [of(f) for f in section.figures]) for head, of in _columns(section)]
+    columns = [column for column in columns if set(column[1]) != {"–"}]
+    heads, rules = [head for head, _ in columns], ["---", *["--:"] * (len(columns) - 1)]
+    rows = zip(*(cells for _, cells in columns), strict=True)
+    return "\n".join(
+        ["| " + " | ".join(heads) + " |", f"|{'|'.join(rules)}|", *(f"| {' | '.join(row)} |" for row in rows)]
+    )
 
 
-def _line(f: Figure) -> str:
-    baseline = _amount(f.baseline, f.unit) if f.baseline is not None else "–"
-    ratio = f"{f.ratio:.2f} ×" if f.ratio is not None else "–"
-    wanted = "–"
-    if f.wanted is not None:
-        wanted = f"{'≥' if _more_is_better(f) else '≤'} {f.wanted:g} {f.unit}"
-    met = "–" if f.met is None else "yes" if f.met else "**no**"
-    return f"| {f.what} | {_amount(f.product, f.unit)} | {baseline} | {ratio} | {_limit(f)} | {wanted} | {met} |"
+def _columns(section: Section) -> list[tuple[str, Callable[[Figure], str]]]:
+    return [
+        ("measure", lambda f: f.what),
+        (section.measured, lambda f: _amount(f.product, f.unit)),
+        (section.baseline, lambda f: "–" if f.baseline is None else _amount(f.baseline, f.unit)),
+        ("ratio", lambda f: "–" if f.ratio is None else f"{f.ratio:.2f} ×"),
+        ("limit", _limit),
+        ("wanted", _wanted),
+        ("met", lambda f: "–" if f.met is None else "yes" if f.met else "**no**"),
+    ]
+
+
+def _wanted(f: Figure) -> str:
+    return "–" if f.wanted is None else f"{'≥' if _more_is_better(f) else '≤'} {f.wanted:g} {f.unit}"
 
 
 def _limit(f: Figure) -> str:

@@ -30,6 +30,8 @@ class Sizes:
     load_threads: int = 100
     throughput_seconds: float = 3.0
     throughput_threads: int = 32
+    rest_seconds: float = 0.5
+    """After many conversations, until their CPU is read: what is done after the answer is work, too."""
     rounds: int = 3
     """Of many conversations at once, taken in turns."""
     starts: int = 3
@@ -61,6 +63,7 @@ SMOKE = Sizes(
     load_threads=2,
     throughput_seconds=0.1,
     throughput_threads=2,
+    rest_seconds=0.0,
     rounds=1,
     starts=1,
     settle_seconds=0.0,
@@ -152,7 +155,7 @@ async def work(client: Client, process: int, act: Callable[[Thread], Awaitable[o
                     in_time += time.monotonic() < ends
 
     await asyncio.gather(*(talk() for _ in range(sizes.throughput_threads)))
-    await asyncio.sleep(sizes.pause_seconds)  # what is done after the answer is work, too
+    await asyncio.sleep(sizes.rest_seconds)
     return Work(in_time / sizes.throughput_seconds, (_cpu(process) - before) / all_of_them * 1000)
 
 

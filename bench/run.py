@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import statistics
+import sys
+import time
 from collections.abc import Callable
 
 from bench import hostile_servers, measures, policy, records, rendering, slack, teams
 from bench.client import Turn, visiting
-from bench.contestants import Contestants, Opening
+from bench.contestants import ROOT, Contestants, Opening
+from bench.cores import MEASURED, move_to
 from bench.figures import Figure, Limit, Ratio, Section, median_ms, p99_ms
 from bench.measures import Sizes
 from bench.slack import MB, Both, Open
@@ -39,12 +43,54 @@ async def measure_the_rest(contestants: Contestants, sizes: Sizes, say: Say) -> 
     waiting += await records.statements(sizes)
     say("starting")
     elsewhere += await _starting(contestants, sizes)
+    say("the floor")
     return [
         Section("A long conversation in Slack", conversation, "bare agent"),
         Section("At the page and in Teams", elsewhere),
         Section("With much in the records", waiting),
         Section("Hostile input", hostile),
+        Section("The floor", await _floor(contestants, sizes), measured="by itself"),
     ]
+
+
+RECEIVING = "aiohttp, slack_bolt.async_app, langgraph.graph, mcp, sqlalchemy"
+ANSWERING = f"{RECEIVING}, langchain_openai"
+
+
+async def _floor(contestants: Contestants, sizes: Sizes) -> list[Figure]:
+    """What the libraries and the disk take by themselves, each in a process on the core of what is measured."""
+    output = await _output("-m", "bench.floor", contestants.around.model_url, str(sizes.invokes))
+    took = json.loads(output)
+    figures = [
+        Figure("a row in SQLite, committed with fsync", took["commit"], "ms"),
+        Figure("a streamed answer over aiohttp: CPU", took["http"], "ms"),
+        Figure("the same by ChatOpenAI: CPU", took["sdk"], "ms"),
+        Figure("a LangGraph turn of one node, kept in memory: CPU", took["loop"], "ms"),
+        Figure("the same, kept by AsyncSqliteSaver: CPU", took["loop_on_disk"], "ms"),
+    ]
+    for modules in (RECEIVING, ANSWERING):
+        seconds, memory = [], []
+        for _ in range(sizes.starts):
+            began = time.monotonic()
+            resident = await _output("-c", f"import os, psutil, {modules}; print(psutil.Process().memory_info().rss)")
+            seconds.append(time.monotonic() - began)
+            memory.append(int(resident) / MB)
+        figures += [
+            Figure(
+                f"import of {modules.replace('.async_app', '').replace('.graph', '')}", statistics.median(seconds), "s"
+            ),
+            Figure("… memory", statistics.median(memory), "MB"),
+        ]
+    return figures
+
+
+async def _output(*arguments: str) -> str:
+    process = await asyncio.create_subprocess_exec(sys.executable, *arguments, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+    move_to(MEASURED, process=process.pid)
+    output, _ = await process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"python {' '.join(arguments)} failed")
+    return output.decode()
 
 
 async def _long(both: Both, sizes: Sizes) -> list[Figure]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import BEGIN, END, write
-from bench.figures import Figure, Limit, Ratio, p99_ms, table
+from bench.figures import Figure, Limit, Ratio, Section, p99_ms, table
 from bench.marks import RAN_AT, ran_at
 from bench.model_server import answer
 
@@ -18,14 +18,21 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_a_figure_that_is_too_large_is_marked() -> None:
-    shown = table([Figure("accept", 6.0, "ms", 2.0, Limit(5))])
-    assert "| accept | 6.00 ms | 2.00 ms | 3.00 × | ≤ 5.00 ms | – | **no** |" in shown
+    shown = table(Section("", [Figure("accept", 6.0, "ms", 2.0, Limit(5))]))
+    assert shown.splitlines()[2] == "| accept | 6.00 ms | 2.00 ms | 3.00 × | ≤ 5.00 ms | **no** |"
 
 
 def test_a_figure_of_which_more_is_better_is_shown_so() -> None:
-    shown = table([Figure("turns", 130.0, "/s", 100.0, Ratio(least=1.4), wanted=120)], "bare agent")
-    assert "| turns | 130 /s | 100 /s | 1.30 × | ≥ 1.4 × | ≥ 120 /s | **no** |" in shown
-    assert shown.startswith("| measure | product | bare agent |")
+    shown = table(Section("", [Figure("turns", 130.0, "/s", 100.0, Ratio(least=1.4), wanted=120)], "bare agent"))
+    assert shown.splitlines() == [
+        "| measure | product | bare agent | ratio | limit | wanted | met |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+        "| turns | 130 /s | 100 /s | 1.30 × | ≥ 1.4 × | ≥ 120 /s | **no** |",
+    ]
+
+
+def test_columns_in_which_nothing_stands_are_left_out() -> None:
+    assert table(Section("", [Figure("import", 1.7, "s")])).splitlines()[0] == "| measure | product |"
 
 
 def test_a_limit_can_be_relative_to_the_baseline() -> None:
@@ -99,11 +106,12 @@ async def test_each_measure_of_the_bench_runs() -> None:
     output, _ = await bench.communicate()
     assert bench.returncode == 0
     lines = [line for line in output.decode().splitlines() if line.startswith("| ")]
-    heads = [line.split("|")[3].strip() for line in lines if line.startswith("| measure ")]
-    assert heads == ["bare agent", "bare agent", "baseline", "baseline", "baseline"]
+    heads = [line.split("|")[2:4] for line in lines if line.startswith("| measure ")]
+    beside_the_agent, beside_others = [" product ", " bare agent "], [" product ", " baseline "]
+    assert heads == [*[beside_the_agent] * 2, *[beside_others] * 2, [" product ", " limit "], [" by itself ", ""]]
     assert [line.split("|")[1].strip().split(",")[0] for line in lines[2:5]] == [
         "acknowledged",
         "mention → answer",
         "… with one tool call over stdio",
     ]
-    assert len(lines) == 100
+    assert len(lines) == 110
