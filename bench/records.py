@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Row
 
 from bench.figures import Figure, Limit
 from bench.measures import Sizes
 from bot.records import tables  # noqa: F401  # its tables stand in the same metadata
-from bot.records.database import Transaction, Values
+from bot.records.database import Row, Statement, Transaction
 from bot.records.startup import upgrade_sqlite
+from bot.records.statements import Values
 from bot.records.tables import metadata
 from tests.support.record_calls import RecordCall, record_calls
 
@@ -85,17 +85,17 @@ class _Timed(Transaction):
         super().__init__(connection)
         self.seconds: list[float] = []
 
-    async def run(self, statement: sa.Executable, values: Values | None = None) -> None:
+    async def run(self, statement: Statement, values: Values | None = None) -> None:
         """Execute and note."""
         with self._noted():
             await super().run(statement, values)
 
-    async def one(self, statement: sa.Executable, values: Values | None = None) -> Row[Any] | None:
+    async def one(self, statement: Statement, values: Values | None = None) -> Row | None:
         """Execute and note."""
         with self._noted():
             return await super().one(statement, values)
 
-    async def all(self, statement: sa.Executable, values: Values | None = None) -> Sequence[Row[Any]]:
+    async def all(self, statement: Statement, values: Values | None = None) -> Sequence[Row]:
         """Execute and note."""
         with self._noted():
             return await super().all(statement, values)

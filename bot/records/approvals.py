@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction, insert_new, reader, unless_longer, upsert
+from bot.records.database import Statement, Transaction, insert_new, reader, unless_longer, upsert
+from bot.records.statements import Prepared, Values
 from bot.records.tables import APPROVED, PENDING, approvals, attempts, grants, votes
 from graph.interrupts import ApprovalAsked
 from graph.json_values import storable
@@ -62,12 +63,57 @@ _vote = reader(VoteRow, claimed=lambda claimed: tuple(claimed or ()))
 
 PENDING_COLUMNS = tuple(c for c in approvals.c if c.name not in {"arguments", "approved_arguments"})
 """What is read of many that wait. The arguments of each may be a megabyte, 10 to 50 ms of the event loop."""
-_IDS_OF_CALL = sa.select(approvals.c.approval_id).where(approvals.c.call_id == sa.bindparam("call"))
-# Made once: a card is read with it, and to make it takes three times as long as to run it.
-_SHORT = unless_longer(approvals, approvals.c.arguments, approvals.c.approved_arguments).where(
-    approvals.c.approval_id == sa.bindparam("approval")
+_BY_ID = sa.select(approvals).where(approvals.c.approval_id == sa.bindparam("approval"))
+_GET = Prepared(_BY_ID)
+_HOLD = Prepared(_BY_ID.with_for_update())
+_OF_CALL = Prepared(
+    sa.select(approvals).where(approvals.c.call_id == sa.bindparam("call"), approvals.c.round == sa.bindparam("nth"))
 )
-_COUNT_PENDING = (
+_IDS_OF_CALL = Prepared(sa.select(approvals.c.approval_id).where(approvals.c.call_id == sa.bindparam("call")))
+_SHORT = Prepared(
+    unless_longer(approvals, approvals.c.arguments, approvals.c.approved_arguments).where(
+        approvals.c.approval_id == sa.bindparam("approval")
+    )
+)
+_PENDING_IN = Prepared(
+    sa.select(*PENDING_COLUMNS)
+    .where(approvals.c.thread_id == sa.bindparam("thread"), approvals.c.status == PENDING)
+    .order_by(approvals.c.asked_at)
+)
+_SETTLE = Prepared(
+    sa.update(approvals)
+    .where(approvals.c.approval_id == sa.bindparam("approval"), approvals.c.status == "pending")
+    .returning(approvals.c.approval_id)
+)
+_VOID_UNUSED = Prepared(
+    sa.update(approvals)
+    .where(approvals.c.call_id == sa.bindparam("call"), approvals.c.round < sa.bindparam("before"))
+    .where(sa.or_(approvals.c.status == "approved", approvals.c.status == "pending"))
+    .values(status="void")
+    .returning(approvals.c.approval_id)
+)
+_NEWEST_APPROVED = (
+    sa.select(approvals.c.approval_id)
+    .where(approvals.c.thread_id == sa.bindparam("thread"), approvals.c.status == APPROVED)
+    .order_by(approvals.c.settled_at.desc())
+    .limit(MOST_UNUSED)
+)
+"""Ids of those of a thread under which nothing may have been started yet."""
+_STARTED = sa.exists().where(attempts.c.call_id == approvals.c.call_id)
+_SUPERSEDE_UNUSED = Prepared(
+    sa.update(approvals)
+    .where(approvals.c.approval_id.in_(_NEWEST_APPROVED), ~_STARTED)
+    .values(status="superseded")
+    .returning(approvals.c.approval_id)
+)
+_VOTES = Prepared(sa.select(votes).where(votes.c.approval_id == sa.bindparam("approval")).order_by(votes.c.at))
+_FORGET_EARLIER = Prepared(
+    sa.delete(votes)
+    .where(votes.c.approval_id == sa.bindparam("approval"), votes.c.human == sa.bindparam("same"))
+    .where(votes.c.person_id != sa.bindparam("person"))
+)
+_FORGET_VOTES = Prepared(sa.delete(votes).where(votes.c.approval_id == sa.bindparam("approval")))
+_COUNT_PENDING = Prepared(
     sa.select(sa.func.count().label("n"))
     .select_from(approvals)
     .where(approvals.c.thread_id == sa.bindparam("thread"))
@@ -95,7 +141,7 @@ async def add(
 
 async def get(tx: Transaction, approval_id: str) -> ApprovalRow | None:
     """The approval, or none."""
-    return await tx.first(_whole, _by_id(approval_id))
+    return await tx.first(_whole, _GET, {"approval": storable(approval_id)})
 
 
 async def get_short(tx: Transaction, approval_id: str, longest: int) -> tuple[ApprovalRow, int] | None:
@@ -115,13 +161,12 @@ async def hold(tx: Transaction, approval_id: str) -> ApprovalRow | None:
     Whoever compares what they read before they write reads it with this. On SQLite, where there is one writer, it is a
     plain read; elsewhere it locks the row. Several are held in the order of their ids, so that none wait in a circle.
     """
-    return await tx.first(_whole, _by_id(approval_id).with_for_update())
+    return await tx.first(_whole, _HOLD, {"approval": storable(approval_id)})
 
 
 async def of_call(tx: Transaction, call_id: str, round_: int) -> ApprovalRow | None:
     """The approval of one round of a call, or none."""
-    query = sa.select(approvals).where(approvals.c.call_id == call_id, approvals.c.round == round_)
-    return await tx.first(_whole, query)
+    return await tx.first(_whole, _OF_CALL, {"call": call_id, "nth": round_})
 
 
 async def ids_of_call(tx: Transaction, call_id: str) -> Sequence[str]:
@@ -138,8 +183,7 @@ async def ids_in_turn(tx: Transaction, turn: str) -> Sequence[str]:
 
 async def pending_in(tx: Transaction, thread_id: str) -> Sequence[ApprovalRow]:
     """What waits in a thread, oldest first, without arguments."""
-    query = sa.select(*PENDING_COLUMNS).where(approvals.c.thread_id == thread_id, approvals.c.status == PENDING)
-    return await select_pending(tx, query.order_by(approvals.c.asked_at))
+    return await select_pending(tx, _PENDING_IN, {"thread": thread_id})
 
 
 async def count_pending(tx: Transaction, thread_id: str) -> int:
@@ -148,10 +192,10 @@ async def count_pending(tx: Transaction, thread_id: str) -> int:
     return row.n if row else 0
 
 
-async def select_pending(tx: Transaction, query: sa.Select[Any]) -> Sequence[ApprovalRow]:
+async def select_pending(tx: Transaction, query: Statement, values: Values | None = None) -> Sequence[ApprovalRow]:
     """The approvals that a query of `PENDING_COLUMNS` finds, without arguments: looking at `asked.arguments` raises
     `AttributeError`."""
-    return [_row(r, ApprovalAsked.model_construct(**_asked(r))) for r in await tx.all(query)]
+    return [_row(r, ApprovalAsked.model_construct(**_asked(r))) for r in await tx.all(query, values)]
 
 
 async def settle(
@@ -167,54 +211,40 @@ async def settle(
     edited_by: str | None = None,
 ) -> bool:
     """Settle a pending approval; false when somebody was earlier."""
-    statement = (
-        sa.update(approvals)
-        .where(approvals.c.approval_id == approval_id, approvals.c.status == "pending")
-        .values(
-            status=status,
-            settled_key=key,
-            settled_at=now,
-            reason=reason,
-            approved_arguments=dict(approved_arguments) if approved_arguments is not None else None,
-            approved_digest=approved_digest,
-            edited_by=edited_by,
-        )
-    )
-    return await tx.changes(statement)
+    settled = {
+        "status": status,
+        "settled_key": key,
+        "settled_at": now,
+        "reason": reason,
+        "approved_arguments": dict(approved_arguments) if approved_arguments is not None else None,
+        "approved_digest": approved_digest,
+        "edited_by": edited_by,
+    }
+    return await tx.one(_SETTLE, {"approval": approval_id, **settled}) is not None
 
 
 async def void_unused(tx: Transaction, call_id: str, before_round: int) -> Sequence[str]:
     """Earlier rounds that were approved and must not be used any more, since the call is asked anew."""
-    statement = (
-        sa.update(approvals)
-        .where(approvals.c.call_id == call_id, approvals.c.round < before_round)
-        .where(approvals.c.status.in_(["approved", "pending"]))
-        .values(status="void")
-    )
-    return [r[0] for r in await tx.all(statement.returning(approvals.c.approval_id))]
+    return [r[0] for r in await tx.all(_VOID_UNUSED, {"call": call_id, "before": before_round})]
 
 
 async def supersede_unused(tx: Transaction, thread_id: str, *, key: str, now: float, reason: str) -> Sequence[str]:
     """Approvals of a thread under which nothing was started; their ids."""
-    started = sa.exists().where(attempts.c.call_id == approvals.c.call_id)
-    statement = (
-        sa.update(approvals)
-        .where(approvals.c.approval_id.in_(_newest_approved(thread_id)), ~started)
-        .values(status="superseded", settled_key=key, settled_at=now, reason=reason)
-    )
-    return [r[0] for r in await tx.all(statement.returning(approvals.c.approval_id))]
+    how = {"settled_key": key, "settled_at": now, "reason": reason}
+    return [r[0] for r in await tx.all(_SUPERSEDE_UNUSED, {"thread": thread_id, **how})]
 
 
 async def void_in(tx: Transaction, thread_id: str, *, key: str, now: float, reason: str) -> Sequence[str]:
     """What is pending or approved in a thread, and not started, can never run any more; their ids."""
-    started = sa.exists().where(attempts.c.call_id == approvals.c.call_id)
     pending = sa.select(approvals.c.approval_id).where(
         approvals.c.thread_id == thread_id, approvals.c.status == PENDING
     )
-    either = approvals.c.approval_id.in_(_newest_approved(thread_id)) | approvals.c.approval_id.in_(pending)
+    either = approvals.c.approval_id.in_(_NEWEST_APPROVED.params(thread=thread_id)) | approvals.c.approval_id.in_(
+        pending
+    )
     statement = (
         sa.update(approvals)
-        .where(either, ~started)
+        .where(either, ~_STARTED)
         .values(status="void", settled_key=key, settled_at=now, reason=reason)
     )
     return [r[0] for r in await tx.all(statement.returning(approvals.c.approval_id))]
@@ -223,20 +253,19 @@ async def void_in(tx: Transaction, thread_id: str, *, key: str, now: float, reas
 async def cast(tx: Transaction, approval_id: str, vote: VoteRow, key: str) -> None:
     """Count a vote in the place of what the same human voted before, on whatever account."""
     if vote.human is not None:
-        earlier = sa.delete(votes).where(votes.c.approval_id == approval_id, votes.c.human == vote.human)
-        await tx.run(earlier.where(votes.c.person_id != vote.person_id))
+        same = {"approval": approval_id, "same": vote.human, "person": vote.person_id}
+        await tx.run(_FORGET_EARLIER, same)
     await upsert(tx, votes, {"approval_id": approval_id, **asdict(vote), "claimed": list(vote.claimed), "key": key})
 
 
 async def void_votes(tx: Transaction, approval_id: str) -> None:
     """What was said so far does not count: it was about another call."""
-    await tx.run(sa.delete(votes).where(votes.c.approval_id == approval_id))
+    await tx.run(_FORGET_VOTES, {"approval": approval_id})
 
 
 async def votes_on(tx: Transaction, approval_id: str) -> Sequence[VoteRow]:
     """The votes on an approval, oldest first."""
-    rows = await tx.all(sa.select(votes).where(votes.c.approval_id == approval_id).order_by(votes.c.at))
-    return [_vote(r) for r in rows]
+    return [_vote(r) for r in await tx.all(_VOTES, {"approval": approval_id})]
 
 
 async def hand_to(tx: Transaction, approval_id: str, people: Sequence[str]) -> bool:
@@ -247,21 +276,6 @@ async def hand_to(tx: Transaction, approval_id: str, people: Sequence[str]) -> b
         .values(handed_to=list(people))
     )
     return await tx.changes(statement)
-
-
-def _newest_approved(thread_id: str) -> sa.Select[Any]:
-    """Ids of those of a thread under which nothing may have been started yet."""
-    return (
-        sa.select(approvals.c.approval_id)
-        .where(approvals.c.thread_id == thread_id, approvals.c.status == APPROVED)
-        .order_by(approvals.c.settled_at.desc())
-        .limit(MOST_UNUSED)
-    )
-
-
-def _by_id(approval_id: str) -> sa.Select[Any]:
-    """Selects by an id from outside, which may be a text that no database takes."""
-    return sa.select(approvals).where(approvals.c.approval_id == storable(approval_id))
 
 
 @lru_cache(maxsize=256)
@@ -328,6 +342,19 @@ class GrantRow:
     revoked_at: float | None = None
 
 
+def _in_force(now: Any) -> sa.ColumnElement[bool]:
+    return sa.and_(grants.c.revoked_at.is_(None), grants.c.until > now)
+
+
+def _of_person(query: sa.Select[Any]) -> Prepared:
+    mine = query.where(grants.c.person_id == sa.bindparam("person"), _in_force(sa.bindparam("now")))
+    return Prepared(mine.order_by(grants.c.until.desc(), grants.c.grant_id))
+
+
+_GRANTS_OF = _of_person(sa.select(grants))
+_LISTED_GRANTS = _of_person(unless_longer(grants, grants.c.arguments))
+
+
 async def add_grant(tx: Transaction, grant: GrantRow) -> None:
     """Keep a grant; an earlier one of the same person for the same call ends."""
     earlier = sa.update(grants).where(
@@ -340,38 +367,28 @@ async def add_grant(tx: Transaction, grant: GrantRow) -> None:
 async def grant(tx: Transaction, grant_id: str) -> GrantRow | None:
     """The grant, or none."""
     row = await tx.one(sa.select(grants).where(grants.c.grant_id == grant_id))
-    return GrantRow(**row._mapping) if row else None
+    return GrantRow(**row._asdict()) if row else None
 
 
 async def grants_of(tx: Transaction, person_id: str, now: float) -> Sequence[GrantRow]:
     """What somebody allows themselves now, the one that ends last first."""
-    rows = await tx.all(_of_person(sa.select(grants), person_id, now))
-    return [GrantRow(**row._mapping) for row in rows]
+    rows = await tx.all(_GRANTS_OF, {"person": person_id, "now": now})
+    return [GrantRow(**row._asdict()) for row in rows]
 
 
 async def listed_grants(tx: Transaction, person_id: str, now: float, longest: int) -> Sequence[tuple[GrantRow, int]]:
     """Returns the standing approvals of a person for a list, each with 0, or with how many characters its arguments
     have as JSON when these are more than `longest`: they are not read then, and empty."""
-    query = _of_person(unless_longer(grants, grants.c.arguments), person_id, now)
     found = []
-    for row in await tx.all(query, {"longest": longest}):
-        values = dict(row._mapping)
+    for row in await tx.all(_LISTED_GRANTS, {"person": person_id, "now": now, "longest": longest}):
+        values = row._asdict()
         characters = values.pop("characters")
         unread = characters if characters > longest else 0
         found.append((GrantRow(**{**values, "arguments": values["arguments"] or {}}), unread))
     return found
 
 
-def _of_person(query: sa.Select[Any], person_id: str, now: float) -> sa.Select[Any]:
-    mine = query.where(grants.c.person_id == person_id, _in_force(now))
-    return mine.order_by(grants.c.until.desc(), grants.c.grant_id)
-
-
 async def revoke_grant(tx: Transaction, grant_id: str, person_id: str, now: float) -> bool:
     """End a grant of this person's; false when there is none, or it is over."""
     statement = sa.update(grants).where(grants.c.grant_id == grant_id, grants.c.person_id == person_id, _in_force(now))
     return await tx.changes(statement.values(revoked_at=now))
-
-
-def _in_force(now: float) -> sa.ColumnElement[bool]:
-    return sa.and_(grants.c.revoked_at.is_(None), grants.c.until > now)

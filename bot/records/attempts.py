@@ -8,7 +8,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction, reader, unless_longer
+from bot.records.database import Row, Transaction, reader, unless_longer
+from bot.records.statements import Prepared
 from bot.records.tables import UNKNOWN, attempts
 from graph.ports import CallRecord
 
@@ -44,21 +45,43 @@ class AttemptRow:
 
 _BEGUN = ("started", "asking")
 _row = reader(AttemptRow, text=lambda text: text or "")
-_LATEST = (
+_LATEST = Prepared(
     sa.select(attempts).where(attempts.c.call_id == sa.bindparam("call")).order_by(attempts.c.number.desc()).limit(1)
 )
-_SHORT = unless_longer(attempts, attempts.c.arguments).where(attempts.c.attempt_id == sa.bindparam("attempt"))
-_LATEST_SHORT = (
+_NTH = (attempts.c.call_id == sa.bindparam("call"), attempts.c.number == sa.bindparam("nth"))
+_OF_CALL = Prepared(sa.select(attempts).where(*_NTH))
+_SHORT = Prepared(unless_longer(attempts, attempts.c.arguments).where(attempts.c.attempt_id == sa.bindparam("attempt")))
+_LATEST_SHORT = Prepared(
     unless_longer(attempts, attempts.c.arguments)
     .where(attempts.c.call_id == sa.bindparam("call"))
     .order_by(attempts.c.number.desc())
     .limit(1)
 )
-_END = (
+_ADD = Prepared(sa.insert(attempts))
+_END = Prepared(
     sa.update(attempts)
-    .where(attempts.c.call_id == sa.bindparam("call"), attempts.c.number == sa.bindparam("nth"))
-    .where(attempts.c.status.in_(_BEGUN))
+    .where(*_NTH, sa.or_(*(attempts.c.status == status for status in _BEGUN)))
     .returning(attempts.c.attempt_id)
+)
+_GET = Prepared(sa.select(attempts).where(attempts.c.attempt_id == sa.bindparam("attempt")))
+_TRIED_AGAIN = (
+    sa.select(attempts.c.attempt_id)
+    .where(attempts.c.call_id == sa.bindparam("call"), attempts.c.number < sa.bindparam("before"))
+    .where(attempts.c.choice == "try_again")
+    .limit(1)
+)
+_WAS_TRIED_AGAIN = Prepared(_TRIED_AGAIN)
+_WAS_REPEATED_UNASKED = Prepared(_TRIED_AGAIN.where(attempts.c.choice_by.is_(None)))
+_MOVE = Prepared(
+    sa.update(attempts)
+    .where(attempts.c.attempt_id == sa.bindparam("attempt"), attempts.c.status == sa.bindparam("before"))
+    .values(status=sa.bindparam("after"))
+    .returning(attempts.c.attempt_id)
+)
+_UNKNOWN_IN = Prepared(
+    sa.select(attempts).where(
+        attempts.c.thread_id == sa.bindparam("thread"), attempts.c.status == UNKNOWN, attempts.c.choice.is_(None)
+    )
 )
 
 
@@ -73,24 +96,23 @@ async def add(
     now: float,
 ) -> None:
     """Record that an attempt starts. Raises `IntegrityError` when this number of it exists."""
-    await tx.run(
-        sa.insert(attempts).values(
-            attempt_id=attempt_id,
-            call_id=record.call_id,
-            number=number,
-            thread_id=record.thread_id,
-            requester=record.requester,
-            server=record.tool.server,
-            tool=record.tool.name,
-            title=record.tool.title,
-            arguments=record.arguments,
-            digest=record.digest,
-            approval_id=approval_id,
-            judged=judged,
-            status="started",
-            started_at=now,
-        )
-    )
+    row = {
+        "attempt_id": attempt_id,
+        "call_id": record.call_id,
+        "number": number,
+        "thread_id": record.thread_id,
+        "requester": record.requester,
+        "server": record.tool.server,
+        "tool": record.tool.name,
+        "title": record.tool.title,
+        "arguments": record.arguments,
+        "digest": record.digest,
+        "approval_id": approval_id,
+        "judged": judged,
+        "status": "started",
+        "started_at": now,
+    }
+    await tx.run(_ADD, row)
 
 
 async def latest(tx: Transaction, call_id: str) -> AttemptRow | None:
@@ -100,7 +122,7 @@ async def latest(tx: Transaction, call_id: str) -> AttemptRow | None:
 
 async def of_call(tx: Transaction, call_id: str, number: int) -> AttemptRow | None:
     """One attempt at a call, or none."""
-    return await tx.first(_row, sa.select(attempts).where(attempts.c.call_id == call_id, attempts.c.number == number))
+    return await tx.first(_row, _OF_CALL, {"call": call_id, "nth": number})
 
 
 async def has_begun(tx: Transaction, call_id: str) -> bool:
@@ -118,22 +140,17 @@ async def begun_in_turn(tx: Transaction, turn: str) -> Sequence[AttemptRow]:
 
 async def was_tried_again(tx: Transaction, call_id: str, number: int) -> bool:
     """Whether a call was tried again by this attempt, or one before it, while the outcome was unknown."""
-    return await tx.one(_tried_again(call_id, number)) is not None
+    return await tx.one(_WAS_TRIED_AGAIN, {"call": call_id, "before": number}) is not None
 
 
 async def was_repeated_unasked(tx: Transaction, call_id: str, number: int) -> bool:
     """The same, where nobody was asked, since the tool may be repeated."""
-    return await tx.one(_tried_again(call_id, number).where(attempts.c.choice_by.is_(None))) is not None
-
-
-def _tried_again(call_id: str, number: int) -> sa.Select[Any]:
-    earlier = sa.select(attempts.c.attempt_id).where(attempts.c.call_id == call_id, attempts.c.number < number)
-    return earlier.where(attempts.c.choice == "try_again").limit(1)
+    return await tx.one(_WAS_REPEATED_UNASKED, {"call": call_id, "before": number}) is not None
 
 
 async def get(tx: Transaction, attempt_id: str) -> AttemptRow | None:
     """The attempt, or none."""
-    return await tx.first(_row, sa.select(attempts).where(attempts.c.attempt_id == attempt_id))
+    return await tx.first(_row, _GET, {"attempt": attempt_id})
 
 
 async def get_short(tx: Transaction, attempt_id: str, longest: int) -> tuple[AttemptRow, int] | None:
@@ -147,7 +164,7 @@ async def latest_short(tx: Transaction, call_id: str, longest: int) -> tuple[Att
     return _read_short(await tx.one(_LATEST_SHORT, {"call": call_id, "longest": longest}), longest)
 
 
-def _read_short(row: sa.Row[Any] | None, longest: int) -> tuple[AttemptRow, int] | None:
+def _read_short(row: Row | None, longest: int) -> tuple[AttemptRow, int] | None:
     if row is None:
         return None
     return (_row(row), 0) if row.characters <= longest else (replace(_row(row), arguments={}), row.characters)
@@ -172,10 +189,7 @@ async def end(
 
 async def move(tx: Transaction, attempt_id: str, before: str, after: str) -> bool:
     """Give an attempt that has not ended another status; false when it was not `before`."""
-    statement = (
-        sa.update(attempts).where(attempts.c.attempt_id == attempt_id, attempts.c.status == before).values(status=after)
-    )
-    return await tx.changes(statement)
+    return await tx.one(_MOVE, {"attempt": attempt_id, "before": before, "after": after}) is not None
 
 
 async def choose(tx: Transaction, attempt_id: str, choice: str, by: str | None, *, key: str) -> bool:
@@ -190,7 +204,4 @@ async def choose(tx: Transaction, attempt_id: str, choice: str, by: str | None, 
 
 async def unknown_in(tx: Transaction, thread_id: str) -> Sequence[AttemptRow]:
     """Attempts of a thread whose outcome nobody has settled yet."""
-    query = sa.select(attempts).where(
-        attempts.c.thread_id == thread_id, attempts.c.status == UNKNOWN, attempts.c.choice.is_(None)
-    )
-    return [_row(r) for r in await tx.all(query)]
+    return [_row(r) for r in await tx.all(_UNKNOWN_IN, {"thread": thread_id})]

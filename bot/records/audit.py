@@ -14,15 +14,17 @@ from sqlalchemy.pool import NullPool
 
 from bot.audit.entries import Link, VoteCast
 from bot.records.database import Transaction, reader
+from bot.records.statements import Prepared
 from bot.records.tables import approvals, attempts, audit, votes
 
 AT_A_TIME = 500
 """Entries that are read at once: a log of millions never has to fit into memory."""
 
 _link = reader(Link)
-_NEWEST = sa.select(audit).order_by(audit.c.seq.desc()).limit(1)
-_EXISTS = sa.select(audit.c.seq).where(audit.c.key == sa.bindparam("of"))
-_VOTES = (
+_NEWEST = Prepared(sa.select(audit).order_by(audit.c.seq.desc()).limit(1))
+_EXISTS = Prepared(sa.select(audit.c.seq).where(audit.c.key == sa.bindparam("of")))
+_ADD = Prepared(sa.insert(audit))
+_VOTES = Prepared(
     sa.select(votes, approvals.c.round)
     .join(approvals, approvals.c.approval_id == votes.c.approval_id)
     .where(approvals.c.call_id == sa.bindparam("call"))
@@ -42,7 +44,7 @@ async def exists(tx: Transaction, key: str) -> bool:
 
 async def add(tx: Transaction, link: Link, *, at: float) -> None:
     """Write the next link down. Raises `IntegrityError` where it is not the next: two writers must not both be."""
-    await tx.run(sa.insert(audit), {**asdict(link), "at": at})
+    await tx.run(_ADD, {**asdict(link), "at": at})
 
 
 async def votes_on_call(tx: Transaction, call_id: str) -> Sequence[VoteCast]:

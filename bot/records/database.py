@@ -9,27 +9,34 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, fields
 from functools import cache
 from itertools import count
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import Row
 from sqlalchemy.pool import NullPool
+
+from bot.records.statements import Prepared, Values, all_rows, as_sqlalchemys, first_row, no_row
 
 BUSY_SECONDS = 10.0
 """How long a transaction waits for another process that writes (a person with a shell) before it gives up."""
 BUSY_PAUSE = 0.01
+CACHED_STATEMENTS = 512
+"""Statements that SQLite's driver keeps compiled on each connection: more than there are."""
 RowT = TypeVar("RowT")
-Values = Mapping[str, Any]
-"""Parameter or column → value. What every turn executes is written once with parameters: composing a statement anew
-costs several times what SQLite needs to execute it."""
+Opened = TypeVar("Opened")
+Row = Any
+"""A tuple with the names of its columns as attributes, and `_fields`."""
+Statement = Prepared | sa.Executable
+"""Prepared where turns and clicks execute it: composing it anew costs many times what SQLite needs for it."""
+_BEGIN = Prepared(sa.text("BEGIN IMMEDIATE"))
 
 
 @dataclass(slots=True)
@@ -38,24 +45,36 @@ class Transaction:
 
     connection: sa.Connection
     _afterwards: list[Callable[[], None]] = field(default_factory=list)
+    _driver: Any = field(init=False)
+    """The driver's own connection, on which prepared statements are executed."""
 
-    async def run(self, statement: sa.Executable, values: Values | None = None) -> None:
+    def __post_init__(self) -> None:
+        self._driver = self.connection.connection.driver_connection
+
+    async def run(self, statement: Statement, values: Values | None = None) -> None:
         """Execute a statement whose rows nobody needs. `values`: of its parameters, and of the columns it sets."""
-        self.connection.execute(statement, values)
+        if isinstance(statement, Prepared):
+            statement.execute(self.connection, self._driver, values, no_row)
+        else:
+            self.connection.execute(statement, values)
 
-    async def one(self, statement: sa.Executable, values: Values | None = None) -> Row[Any] | None:
+    async def one(self, statement: Statement, values: Values | None = None) -> Row | None:
         """The first row, or none."""
+        if isinstance(statement, Prepared):
+            return statement.execute(self.connection, self._driver, values, first_row)
         return self.connection.execute(statement, values).first()
 
     async def first(
-        self, read: Callable[[Row[Any]], RowT], statement: sa.Executable, values: Values | None = None
+        self, read: Callable[[Row], RowT], statement: Statement, values: Values | None = None
     ) -> RowT | None:
         """What `read` makes of the first row, or none."""
         row = await self.one(statement, values)
         return read(row) if row is not None else None
 
-    async def all(self, statement: sa.Executable, values: Values | None = None) -> Sequence[Row[Any]]:
+    async def all(self, statement: Statement, values: Values | None = None) -> Sequence[Row]:
         """All rows."""
+        if isinstance(statement, Prepared):
+            return statement.execute(self.connection, self._driver, values, all_rows)
         return self.connection.execute(statement, values).all()
 
     async def changes(self, statement: sa.Update | sa.Delete) -> bool:
@@ -66,6 +85,22 @@ class Transaction:
     def afterwards(self, action: Callable[[], None]) -> None:
         """Do this when the transaction is committed, and never if it is not. The action must not raise."""
         self._afterwards.append(action)
+
+    def commit(self) -> None:
+        """Put it to disk. Blocks."""
+        # SQLAlchemy knows of a transaction only when one of its own statements was executed in it.
+        if self.connection.in_transaction():
+            self.connection.commit()
+            return
+        try:
+            self._driver.commit()
+        except self.connection.dialect.loaded_dbapi.Error as error:
+            raise as_sqlalchemys(error, self.connection.dialect) from error
+
+    def roll_back(self) -> None:
+        """Take it back."""
+        self.connection.rollback()
+        self._driver.rollback()
 
     def committed(self) -> None:
         """Do what was to be done afterwards."""
@@ -85,6 +120,7 @@ class Database:
         self._turnstile = _Turnstile()
         self._writer: sa.Connection | None = None
         self._reader: sa.Connection | None = None
+        self._reading: _Reading | None = None
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="commit")
 
     async def open(self) -> None:
@@ -92,57 +128,49 @@ class Database:
         self._writer = await asyncio.to_thread(self._engine.connect)
         reader = await asyncio.to_thread(self._engine.connect)
         self._reader = reader.execution_options(isolation_level="AUTOCOMMIT")
+        self._reading = _Reading(Transaction(self._reader))
 
     async def close(self) -> None:
         """Wait for the transaction that is under way, then disconnect."""
-        async with self._turnstile.passage(urgent=True):
+        await self._turnstile.enter(urgent=True)
+        try:
             for connection in (self._writer, self._reader):
                 if connection is not None:
                     connection.close()
-            self._writer = self._reader = None
+            self._writer = self._reader = self._reading = None
+        finally:
+            self._turnstile.leave()
         self._disk.shutdown()
         self._engine.dispose()
 
-    @asynccontextmanager
-    async def reading(self) -> AsyncIterator[Transaction]:
+    def reading(self) -> AbstractAsyncContextManager[Transaction]:
         """A transaction that reads what is committed. Waits for no writer."""
-        yield Transaction(_opened(self._reader))
+        return _opened(self._reading)
 
-    @asynccontextmanager
-    async def writing(self) -> AsyncIterator[Transaction]:
+    def writing(self) -> AbstractAsyncContextManager[Transaction]:
         """A transaction: all of it is on disk when the block ends, or none of it."""
-        async with self._turnstile.passage(urgent=False), self._transaction(self._foundation) as transaction:
-            yield transaction
+        return _Writing(self, self._foundation, urgent=False)
 
-    @asynccontextmanager
-    async def writing_urgently(self) -> AsyncIterator[Transaction]:
+    def writing_urgently(self) -> AbstractAsyncContextManager[Transaction]:
         """A transaction that somebody outside waits for: it goes before those that only turns wait for."""
-        async with self._turnstile.passage(urgent=True), self._transaction(_nothing) as transaction:
-            yield transaction
+        return _Writing(self, _nothing, urgent=True)
 
-    @asynccontextmanager
-    async def _transaction(self, foundation: Callable[[], None]) -> AsyncIterator[Transaction]:
-        connection = _opened(self._writer)
-
-        def commit() -> None:
-            foundation()
-            connection.commit()
-
-        await _begin(connection)
-        transaction = Transaction(connection)
+    async def begin(self, *, urgent: bool) -> Transaction:
+        """Waits until it is this transaction's turn to write, and begins it. `end` has to follow."""
+        await self._turnstile.enter(urgent=urgent)
         try:
-            yield transaction
-            cancelled = await self._to_disk(commit)
+            transaction = Transaction(_opened(self._writer))
+            await _begin(transaction)
         except BaseException:
-            # Also on cancellation, and when the commit failed: the one writer must be clean for the next.
-            connection.rollback()
+            self._turnstile.leave()
             raise
-        # Although the task may have been cancelled meanwhile: it is on disk, so whoever waits for it must be woken.
-        transaction.committed()
-        if cancelled is not None:
-            raise cancelled
+        return transaction
 
-    async def _to_disk(self, commit: Callable[[], None]) -> asyncio.CancelledError | None:
+    def end(self) -> None:
+        """Lets the next transaction write."""
+        self._turnstile.leave()
+
+    async def to_disk(self, commit: Callable[[], None]) -> asyncio.CancelledError | None:
         """See a commit through however often the task is cancelled: half of one leaves the writer unusable.
 
         Returns the cancellation, when there was one; raises what the commit raises.
@@ -158,24 +186,80 @@ class Database:
         return cancelled
 
 
+# Classes rather than generators with `asynccontextmanager`: a turn enters a dozen of these blocks.
+
+
+class _Reading:
+    """The block of a transaction that reads. It keeps nothing, so there is one for all."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def __aenter__(self) -> Transaction:
+        return self._transaction
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+
+class _Writing:
+    """The block of a transaction that writes."""
+
+    __slots__ = ("_database", "_foundation", "_transaction", "_urgent")
+
+    def __init__(self, database: Database, foundation: Callable[[], None], *, urgent: bool) -> None:
+        self._database = database
+        self._foundation = foundation
+        self._urgent = urgent
+
+    async def __aenter__(self) -> Transaction:
+        self._transaction = await self._database.begin(urgent=self._urgent)
+        return self._transaction
+
+    async def __aexit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        try:
+            if error is not None:
+                self._transaction.roll_back()
+            else:
+                await self._commit()
+        finally:
+            self._database.end()
+
+    async def _commit(self) -> None:
+        try:
+            cancelled = await self._database.to_disk(self._blocking_commit)
+        except BaseException:
+            # The one writer must be clean for the next.
+            self._transaction.roll_back()
+            raise
+        # Although the task may have been cancelled meanwhile: it is on disk, so whoever waits for it must be woken.
+        self._transaction.committed()
+        if cancelled is not None:
+            raise cancelled
+
+    def _blocking_commit(self) -> None:
+        self._foundation()
+        self._transaction.commit()
+
+
 def _nothing() -> None:
     """What comes from outside rests on nothing."""
 
 
-def _opened(connection: sa.Connection | None) -> sa.Connection:
+def _opened(connection: Opened | None) -> Opened:
     if connection is None:
         raise RuntimeError("the database is not open")
     return connection
 
 
-async def _begin(connection: sa.Connection) -> None:
+async def _begin(transaction: Transaction) -> None:
     """Take the write lock at once, and wait outside SQLite when another process has it: its own wait would block."""
     deadline = asyncio.get_running_loop().time() + BUSY_SECONDS
     while True:
         try:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            await transaction.run(_BEGIN)
         except sa.exc.OperationalError:
-            connection.rollback()
+            transaction.roll_back()
             if asyncio.get_running_loop().time() > deadline:
                 raise
             await asyncio.sleep(BUSY_PAUSE)
@@ -184,22 +268,15 @@ async def _begin(connection: sa.Connection) -> None:
 
 
 class _Turnstile:
-    """A lock that lets the urgent go first, and within that the earliest."""
+    """A lock that lets the urgent go first, and within that the earliest; `leave` follows each `enter`."""
 
     def __init__(self) -> None:
         self._taken = False
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = count()
 
-    @asynccontextmanager
-    async def passage(self, *, urgent: bool) -> AsyncIterator[None]:
-        await self._enter(urgent=urgent)
-        try:
-            yield
-        finally:
-            self._leave()
-
-    async def _enter(self, *, urgent: bool) -> None:
+    async def enter(self, *, urgent: bool) -> None:
+        """Wait for nobody else to be within."""
         if not self._taken:
             self._taken = True
             return
@@ -209,10 +286,11 @@ class _Turnstile:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._leave()
+                self.leave()
             raise
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Let the next in."""
         while self._waiting:
             _, _, turn = heapq.heappop(self._waiting)
             if not turn.done():
@@ -227,7 +305,7 @@ def sqlite_database(path: Path, foundation: Callable[[], None] = _nothing) -> Da
     engine = sa.create_engine(
         f"sqlite:///{path}",
         poolclass=NullPool,
-        connect_args={"check_same_thread": False},
+        connect_args={"check_same_thread": False, "cached_statements": CACHED_STATEMENTS},
         hide_parameters=True,  # what people wrote and tools returned is not for error messages, which end up in logs
     )
 
@@ -253,38 +331,56 @@ def unless_longer(table: sa.Table, *columns: sa.Column[Any]) -> sa.Select[Any]:
 # ------------------------------------------------------------------------------- INSERT … ON CONFLICT
 
 
-async def insert_new(tx: Transaction, table: sa.Table, row: Mapping[str, Any]) -> bool:
+async def insert_new(tx: Transaction, table: sa.Table, row: Values) -> bool:
     """Insert a row; false when it collides with one that is there."""
-    return await tx.one(_insert_new(tx.connection.dialect.name, table), row) is not None
+    return await tx.one(_insert_new(table), row) is not None
 
 
 @cache
-def _insert_new(dialect: str, table: sa.Table) -> Any:
-    return _insert(dialect, table).on_conflict_do_nothing().returning(*table.primary_key.columns)
+def _insert_new(table: sa.Table) -> Prepared:
+    return Prepared(lambda dialect: insert_for(dialect, table).on_conflict_do_nothing().returning(*table.primary_key))
 
 
-async def upsert(tx: Transaction, table: sa.Table, row: Values, update: Values | None = None) -> None:
-    """Insert a row, or update the one with its primary key: with `update`, or else with the whole of it."""
+async def upsert(tx: Transaction, table: sa.Table, row: Values, update: Iterable[str] | None = None) -> None:
+    """Insert a row, or give the one with its primary key these of its values. `update`: names of columns; `None`: all
+    that are no part of the key."""
     key = [column.name for column in table.primary_key]
-    update = {name: value for name, value in row.items() if name not in key} if update is None else update
-    statement = _insert(tx.connection.dialect.name, table).values(row)
-    await tx.run(statement.on_conflict_do_update(index_elements=key, set_=update))
+    updated = [name for name in row if name not in key] if update is None else update
+    await tx.run(_upsert(table, tuple(updated)), row)
 
 
-def _insert(dialect: str, table: sa.Table) -> Any:
+@cache
+def _upsert(table: sa.Table, updated: tuple[str, ...]) -> Prepared:
+    def statement(dialect: str) -> sa.Insert:
+        insert = insert_for(dialect, table)
+        values = {name: insert.excluded[name] for name in updated}
+        return insert.on_conflict_do_update(index_elements=list(table.primary_key), set_=values)
+
+    return Prepared(statement)
+
+
+def insert_for(dialect: str, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+    """Returns an INSERT that can say what becomes of a conflict."""
     return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
 
 
 # --------------------------------------------------------------------------------- rows as dataclasses
 
 
-def reader(row_class: type[RowT], **read: Callable[[Any], Any]) -> Callable[[Row[Any]], RowT]:
+def reader(row_class: type[RowT], **read: Callable[[Any], Any]) -> Callable[[Row], RowT]:
     """What makes a dataclass of a row with columns of the names of its fields. `read`: what makes the value of a field
     of its column's, where it is not the same."""
     names = [each.name for each in fields(row_class)]  # type: ignore[arg-type]  # a dataclass
+    converted = [(names.index(name), convert) for name, convert in read.items()]
 
-    def made(row: Row[Any]) -> RowT:
-        values = row._mapping
-        return row_class(**{name: read[name](values[name]) if name in read else values[name] for name in names})
+    @cache
+    def values_of(columns: tuple[str, ...]) -> Callable[[Row], Iterable[Any]]:
+        return itemgetter(*(columns.index(name) for name in names))
+
+    def made(row: Row) -> RowT:
+        values = list(values_of(row._fields)(row))
+        for at, convert in converted:
+            values[at] = convert(values[at])
+        return row_class(*values)
 
     return made

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from bot.domain import MessageView
 from bot.records.database import Transaction, insert_new, reader
+from bot.records.statements import Prepared
 from bot.records.tables import PARKED, TIMER, WAITING, deliveries
 
 OUTAGES = "outages"
@@ -36,14 +37,43 @@ class Delivery:
 
 
 _delivery = reader(Delivery)
-_HEAD = (
+_HEAD = Prepared(
     sa.select(deliveries)
     .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.status == WAITING)
     .where(sa.or_(deliveries.c.kind != TIMER, deliveries.c.due_at <= sa.bindparam("now")))
     .order_by(deliveries.c.urgent.desc(), deliveries.c.seq)
     .limit(1)
 )
-_DONE = sa.update(deliveries).where(deliveries.c.key == sa.bindparam("of")).values(status="done")
+_DONE = Prepared(sa.update(deliveries).where(deliveries.c.key == sa.bindparam("of")).values(status="done"))
+_EXISTS = Prepared(sa.select(deliveries.c.seq).where(deliveries.c.key == sa.bindparam("of")))
+_BUSY = Prepared(
+    sa.select(deliveries.c.seq)
+    .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.status == WAITING, deliveries.c.kind != TIMER)
+    .limit(1)
+)
+_WAITING_MESSAGES = Prepared(
+    sa.select(deliveries.c.key, deliveries.c.body)
+    .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.status == WAITING)
+    .where(deliveries.c.kind == "message")
+    .order_by(deliveries.c.seq)
+)
+_DUE = Prepared(
+    sa.select(deliveries.c.thread_id).where(deliveries.c.status == WAITING, deliveries.c.due_at <= sa.bindparam("now"))
+)
+_NEXT_DUE = Prepared(
+    sa.select(sa.func.min(deliveries.c.due_at)).where(
+        deliveries.c.status == WAITING, deliveries.c.due_at > sa.bindparam("now")
+    )
+)
+_HEARD_BEFORE = Prepared(
+    sa.select(deliveries.c.key)
+    .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.kind == "message")
+    .where(
+        deliveries.c.seq < sa.select(deliveries.c.seq).where(deliveries.c.key == sa.bindparam("this")).scalar_subquery()
+    )
+    .order_by(deliveries.c.seq.desc())
+    .limit(1)
+)
 
 
 async def add(tx: Transaction, delivery: Delivery) -> bool:
@@ -54,7 +84,7 @@ async def add(tx: Transaction, delivery: Delivery) -> bool:
 
 async def exists(tx: Transaction, key: str) -> bool:
     """Whether this delivery was accepted before."""
-    return await tx.one(sa.select(deliveries.c.seq).where(deliveries.c.key == key)) is not None
+    return await tx.one(_EXISTS, {"of": key}) is not None
 
 
 async def head(tx: Transaction, thread_id: str, now: float) -> Delivery | None:
@@ -68,15 +98,13 @@ async def head(tx: Transaction, thread_id: str, now: float) -> Delivery | None:
 
 async def threads_with_work(tx: Transaction, now: float) -> Sequence[str]:
     """Threads in which something is due."""
-    query = sa.select(deliveries.c.thread_id).where(deliveries.c.status == WAITING, deliveries.c.due_at <= now)
     # Not grouped by the database: SQLite would read all there ever was, in the order of its threads.
-    return list(dict.fromkeys(r.thread_id for r in await tx.all(query)))
+    return list(dict.fromkeys(r.thread_id for r in await tx.all(_DUE, {"now": now})))
 
 
 async def next_due(tx: Transaction, now: float) -> float | None:
     """When the next delivery that is not due yet will be."""
-    query = sa.select(sa.func.min(deliveries.c.due_at)).where(deliveries.c.status == WAITING)
-    row = await tx.one(query.where(deliveries.c.due_at > now))
+    row = await tx.one(_NEXT_DUE, {"now": now})
     return row[0] if row else None
 
 
@@ -115,18 +143,12 @@ async def count_try(tx: Transaction, key: str) -> None:
 
 async def waiting_messages(tx: Transaction, thread_id: str) -> Sequence[tuple[str, str]]:
     """Key and author's person id of the messages that wait or are being handled in a thread, oldest first."""
-    query = sa.select(deliveries.c.key, deliveries.c.body).where(
-        deliveries.c.thread_id == thread_id, deliveries.c.status == WAITING, deliveries.c.kind == "message"
-    )
-    return [(r.key, r.body["person"]) for r in await tx.all(query.order_by(deliveries.c.seq))]
+    return [(r.key, r.body["person"]) for r in await tx.all(_WAITING_MESSAGES, {"thread": thread_id})]
 
 
 async def is_busy(tx: Transaction, thread_id: str) -> bool:
     """Whether anything but timers waits or is being handled in a thread."""
-    query = sa.select(deliveries.c.seq).where(
-        deliveries.c.thread_id == thread_id, deliveries.c.status == WAITING, deliveries.c.kind != TIMER
-    )
-    return await tx.one(query.limit(1)) is not None
+    return await tx.one(_BUSY, {"thread": thread_id}) is not None
 
 
 async def drop(tx: Transaction, keys: Sequence[str]) -> None:
@@ -155,11 +177,7 @@ async def first_author(tx: Transaction, thread_id: str) -> str | None:
 
 async def heard_before(tx: Transaction, thread_id: str, key: str) -> str | None:
     """Key of the message before this one in its thread; `None`: it is the first."""
-    this = sa.select(deliveries.c.seq).where(deliveries.c.key == key).scalar_subquery()
-    query = sa.select(deliveries.c.key).where(
-        deliveries.c.thread_id == thread_id, deliveries.c.kind == "message", deliveries.c.seq < this
-    )
-    row = await tx.one(query.order_by(deliveries.c.seq.desc()).limit(1))
+    row = await tx.one(_HEARD_BEFORE, {"thread": thread_id, "this": key})
     return row.key if row else None
 
 

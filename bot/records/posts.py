@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from bot.domain import ConversationReference
 from bot.records.database import Transaction, insert_new, reader
+from bot.records.statements import Prepared, PreparedForLists
 from bot.records.tables import post_messages, posts, threads
 from graph.json_values import storable
 
@@ -57,12 +58,23 @@ class PostRow:
 
 
 _row = reader(PostRow, place=lambda place: ConversationReference(**place) if place else None)
-_UNSENT = (
+_UNSENT = Prepared(
     sa.select(posts)
     .where(posts.c.lane == sa.bindparam("lane"), posts.c.sent_revision < posts.c.revision)
     .order_by(posts.c.seq)
 )
-_SENT = sa.update(posts).where(posts.c.key == sa.bindparam("of"), posts.c.sent_revision < sa.bindparam("shown"))
+_SENT = Prepared(
+    sa.update(posts).where(posts.c.key == sa.bindparam("of"), posts.c.sent_revision < sa.bindparam("shown"))
+)
+_TOUCH = PreparedForLists(
+    lambda subjects: (
+        sa.update(posts)
+        .where(posts.c.subject.in_(subjects))
+        .values(revision=posts.c.revision + 1)
+        .returning(posts.c.lane)
+    )
+)
+_BY_KEY = Prepared(sa.select(posts).where(posts.c.key == sa.bindparam("of")))
 
 
 async def add(tx: Transaction, post: NewPost, now: float) -> bool:
@@ -73,8 +85,7 @@ async def add(tx: Transaction, post: NewPost, now: float) -> bool:
 
 async def touch(tx: Transaction, subjects: Sequence[str]) -> Sequence[str]:
     """What these posts show has changed: show it anew. Returns the lanes they are in."""
-    statement = sa.update(posts).where(posts.c.subject.in_(subjects)).values(revision=posts.c.revision + 1)
-    return [r.lane for r in await tx.all(statement.returning(posts.c.lane))]
+    return [r.lane for r in await tx.all(*_TOUCH.of(subjects))]
 
 
 async def unsent(tx: Transaction, lane: str) -> Sequence[PostRow]:
@@ -163,4 +174,4 @@ async def give_up_lanes(tx: Transaction, lanes: Sequence[str]) -> None:
 
 async def get(tx: Transaction, key: str) -> PostRow | None:
     """The post, or none."""
-    return await tx.first(_row, sa.select(posts).where(posts.c.key == key))
+    return await tx.first(_row, _BY_KEY, {"of": key})

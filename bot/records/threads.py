@@ -9,7 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.domain import ConversationReference, Feedback, Person, ThreadSummary
-from bot.records.database import Transaction, insert_new, reader, upsert
+from bot.records.database import Transaction, insert_for, insert_new, reader, upsert
+from bot.records.statements import Prepared, PreparedForLists
 from bot.records.tables import (
     OPEN,
     PENDING,
@@ -44,10 +45,26 @@ class ThreadRow:
 
 
 _thread = reader(ThreadRow, place=lambda place: ConversationReference(**place), unsettled=bool)
-_PERSON = sa.select(people).where(people.c.person_id == sa.bindparam("id"))
-_BY_ID = sa.select(threads).where(threads.c.thread_id == sa.bindparam("id"))
-_SET_TURN = sa.update(threads).where(threads.c.thread_id == sa.bindparam("id"))
-_LET_GO = _SET_TURN.where(threads.c.requester == sa.bindparam("person")).values(requester=None)
+_PERSON = Prepared(sa.select(people).where(people.c.person_id == sa.bindparam("id")))
+_BY_ID = Prepared(sa.select(threads).where(threads.c.thread_id == sa.bindparam("id")))
+_OF_THREAD = sa.update(threads).where(threads.c.thread_id == sa.bindparam("id"))
+_SET_TURN = Prepared(_OF_THREAD)
+_LET_GO = Prepared(_OF_THREAD.where(threads.c.requester == sa.bindparam("person")).values(requester=None))
+_NAMES = PreparedForLists(
+    lambda person_ids: sa.select(people.c.person_id, people.c.name).where(people.c.person_id.in_(person_ids))
+)
+
+
+def _newest_at(*conditions: sa.ColumnElement[bool]) -> Prepared:
+    here = sa.select(threads.c.thread_id, threads.c.updated_at).where(
+        threads.c.place_key == sa.bindparam("place"), *conditions
+    )
+    # By number, which is what the ids of one place end with: clocks may stand still or go back.
+    return Prepared(here.order_by(sa.func.length(threads.c.thread_id).desc(), threads.c.thread_id.desc()).limit(1))
+
+
+_NEWEST_AT = _newest_at()
+_NEWEST_AT_OF = _newest_at(threads.c.requester == sa.bindparam("person"))
 
 
 async def ensure(
@@ -73,7 +90,7 @@ async def ensure(
         "created_at": now,
         "updated_at": now,
     }
-    await upsert(tx, threads, row, update={"updated_at": now, "place": row["place"]})
+    await upsert(tx, threads, row, update=("updated_at", "place"))
 
 
 async def get(tx: Transaction, thread_id: str) -> ThreadRow | None:
@@ -91,11 +108,10 @@ class SessionRow:
 
 async def newest_session(tx: Transaction, place_key: str, *, of: str | None = None) -> SessionRow | None:
     """The newest thread at such a place; `of`: the newest whose requester is this person."""
-    query = sa.select(threads.c.thread_id, threads.c.updated_at).where(threads.c.place_key == place_key)
-    if of is not None:
-        query = query.where(threads.c.requester == of)
-    # By number, which is what the ids of one place end with: clocks may stand still or go back.
-    row = await tx.one(query.order_by(sa.func.length(threads.c.thread_id).desc(), threads.c.thread_id.desc()).limit(1))
+    if of is None:
+        row = await tx.one(_NEWEST_AT, {"place": place_key})
+    else:
+        row = await tx.one(_NEWEST_AT_OF, {"place": place_key, "person": of})
     return SessionRow(row.thread_id, row.updated_at) if row else None
 
 
@@ -150,7 +166,7 @@ async def remember(tx: Transaction, person: Person, now: float) -> None:
     if await is_kept(tx, person):
         return
     row = {**asdict(person), "seen_at": now}
-    await upsert(tx, people, row, {k: v for k, v in row.items() if k != "person_id" and (k != "email" or v)})
+    await upsert(tx, people, row, [k for k, v in row.items() if k != "person_id" and (k != "email" or v)])
 
 
 async def is_kept(tx: Transaction, person: Person) -> bool:
@@ -175,8 +191,10 @@ async def with_address(tx: Transaction, email: str) -> Sequence[str]:
 
 
 _OTHERS = people.alias()
-_SAME_ADDRESS = sa.select(_OTHERS.c.person_id).where(
-    people.c.person_id == sa.bindparam("person"), people.c.email != "", _OTHERS.c.email == people.c.email
+_SAME_ADDRESS = Prepared(
+    sa.select(_OTHERS.c.person_id).where(
+        people.c.person_id == sa.bindparam("person"), people.c.email != "", _OTHERS.c.email == people.c.email
+    )
 )
 
 
@@ -196,7 +214,7 @@ async def names(tx: Transaction, person_ids: Iterable[str]) -> Mapping[str, str]
 
 async def known_names(tx: Transaction, person_ids: Iterable[str]) -> Mapping[str, str]:
     """Names by person id of those, among them, who were ever seen or named."""
-    rows = await tx.all(sa.select(people.c.person_id, people.c.name).where(people.c.person_id.in_(list(person_ids))))
+    rows = await tx.all(*_NAMES.of(list(person_ids)))
     return {r.person_id: r.name for r in rows}
 
 
@@ -245,6 +263,15 @@ _TOKENS = sa.select(sa.func.coalesce(sa.func.sum(usage.c.tokens), 0)).where(
 )
 
 
+def _add_tokens(dialect: str) -> sa.Executable:
+    insert = insert_for(dialect, usage)
+    together = {"tokens": usage.c.tokens + insert.excluded.tokens}
+    return insert.on_conflict_do_update(index_elements=list(usage.primary_key), set_=together)
+
+
+_ADD_TOKENS = Prepared(_add_tokens)
+
+
 async def tokens_on(tx: Transaction, person_ids: Collection[str], day: str) -> int:
     """How many tokens these used together on a day (`2026-11-21`, UTC)."""
     row = await tx.one(_TOKENS, {"people": list(person_ids), "date": day})
@@ -253,5 +280,4 @@ async def tokens_on(tx: Transaction, person_ids: Collection[str], day: str) -> i
 
 async def add_tokens(tx: Transaction, person_id: str, day: str, tokens: int) -> None:
     """Count tokens that somebody used on a day."""
-    row = {"person_id": person_id, "day": day, "tokens": tokens}
-    await upsert(tx, usage, row, {"tokens": usage.c.tokens + tokens})
+    await tx.run(_ADD_TOKENS, {"person_id": person_id, "day": day, "tokens": tokens})

@@ -13,6 +13,7 @@ from bot.records.attempts import AttemptRow
 from bot.records.clarifications import ClarificationRow
 from bot.records.database import Transaction
 from bot.records.sign_ins import SignInRow
+from bot.records.statements import Prepared
 
 MOST_ROWS = 200
 """Rows of a kind that are read, the newest."""
@@ -50,10 +51,12 @@ _OPEN_IN = (
     (tables.sign_ins, _OPEN),
     (tables.attempts, _UNKNOWN),
 )
-_ANY_OPEN = sa.select(
-    sa.or_(
-        *(sa.exists().where(table.c.thread_id == sa.bindparam("thread"), is_open) for table, is_open in _OPEN_IN)
-    ).label("any")
+_ANY_OPEN = Prepared(
+    sa.select(
+        sa.or_(
+            *(sa.exists().where(table.c.thread_id == sa.bindparam("thread"), is_open) for table, is_open in _OPEN_IN)
+        ).label("any")
+    )
 )
 
 

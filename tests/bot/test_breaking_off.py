@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from bot.records.database import Transaction
 from bot.records.deliveries import Delivery
+from bot.records.statements import Prepared
 from bot.records.tables import approvals, deliveries, grants, posts, votes
 from policies.approvers import DURATIONS
 from tests.bot.routing import ANA, BEN, CARA, CHLOE, FAR, THREAD, Routing
@@ -50,21 +52,26 @@ async def kept(routing: Routing) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("what", ACTS)
-async def test_it_is_done_whole_or_not_at_all(routing: Routing, what: str) -> None:
+async def test_it_is_done_whole_or_not_at_all(routing: Routing, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     approval_id = await routing.ask(escalate_after=10.0, escalate_to=(CARA.person_id,))
     await routing.outbox.stop(5.0)  # nothing is shown any more, so that only the act itself writes
     before = await kept(routing)
     left = -1
 
-    def break_off(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        nonlocal left
-        if not statement.startswith(("SELECT", "BEGIN")):
-            left -= 1
-            if left == 0:
-                raise BrokenOffError
+    def broken_off(execute: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def execute_or_break_off(tx: Transaction, statement: Any, values: Any = None) -> Any:
+            nonlocal left
+            made = statement.statement_for(tx.connection.dialect) if isinstance(statement, Prepared) else statement
+            if isinstance(made, sa.Insert | sa.Update | sa.Delete):
+                left -= 1
+                if left == 0:
+                    raise BrokenOffError
+            return await execute(tx, statement, values)
 
-    async with routing.database.writing() as tx:
-        sa.event.listen(tx.connection, "before_cursor_execute", break_off)
+        return execute_or_break_off
+
+    for each in ("run", "one", "all"):
+        monkeypatch.setattr(Transaction, each, broken_off(getattr(Transaction, each)))
     for statement in range(1, 50):
         left = statement
         try:

@@ -14,7 +14,9 @@ from sqlalchemy.dialects import postgresql
 from bot.approvals.decisions import BEGUN, TOOL_CHANGED
 from bot.domain import AlreadySettled, ApprovalView, Decision, Invalid, Person, Refused, Settled, Unknown
 from bot.records import attempts, deliveries
+from bot.records.database import Transaction
 from bot.records.deliveries import Delivery
+from bot.records.statements import Prepared
 from graph.ports import CallRecord
 from policies.approvers import DURATIONS, digest_of
 from tests.bot.conftest import until
@@ -288,19 +290,22 @@ async def test_an_approval_that_does_not_exist_is_unknown(routing: Routing, nobo
 # --------------------------------------------------------------------------------------------------- locks
 
 
-async def test_whoever_compares_before_they_write_holds_the_row(routing: Routing) -> None:
+async def test_whoever_compares_before_they_write_holds_the_row(
+    routing: Routing, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where there is more than one writer; and in the order of their ids, whatever order a click names them in."""
     held: list[str] = []
+    one, dialect = Transaction.one, postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy's
 
-    def note(_connection: Any, statement: Any, *_: Any) -> None:
-        if isinstance(statement, sa.Select):
-            compiled = statement.compile(dialect=postgresql.dialect())  # type: ignore[no-untyped-call]  # SQLAlchemy's
-            if compiled.string.endswith("FOR UPDATE"):
-                held.append(str(compiled.params["approval_id_1"]))
+    async def noted(tx: Transaction, statement: Any, values: Any = None) -> Any:
+        if isinstance(statement, Prepared):
+            text = str(statement.statement_for(dialect).compile(dialect=dialect))
+            if text.endswith("FOR UPDATE"):
+                held.append(values["approval"])
+        return await one(tx, statement, values)
 
     ids = [await routing.ask(call_id=f"c{number}", quorum=2) for number in range(3)]
-    async with routing.database.writing() as tx:
-        sa.event.listen(tx.connection, "before_execute", note)
+    monkeypatch.setattr(Transaction, "one", noted)
     await routing.services.approvals.decide(Decision("k", BEN, tuple(reversed(ids)), "approve"))
     assert held == sorted(ids)
     await routing.hand(BEN, ids[0], CHLOE)

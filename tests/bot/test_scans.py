@@ -7,11 +7,10 @@ with a million rows in each table is for `make bench`.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from bot.records.database import Transaction
 from bot.records.startup import upgrade_sqlite
@@ -37,22 +36,22 @@ CALLS = list(record_calls({}))
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sa.Engine]:
-    file = tmp_path_factory.mktemp("records") / "records.db"
-    upgrade_sqlite(file)
-    made = sa.create_engine(f"sqlite:///{file}")
-    yield made
-    made.dispose()
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("records") / "records.db"
+    upgrade_sqlite(made)
+    return made
 
 
 @pytest.mark.parametrize("call", CALLS, ids=[call.name for call in CALLS])
-async def test_no_statement_reads_through_a_table_that_grows(call: RecordCall, engine: sa.Engine) -> None:
-    with engine.connect() as connection, recording(engine) as executed:
-        await call.make(Transaction(connection))
-        connection.rollback()
+async def test_no_statement_reads_through_a_table_that_grows(call: RecordCall, file: Path) -> None:
+    engine, executed = recording(file)
+    with engine.connect() as connection:
+        tx = Transaction(connection)
+        await call.make(tx)
+        tx.roll_back()
     assert executed
     name = call.name.split()[0]
-    with closing(sqlite3.connect(str(engine.url.database))) as plain:
+    with closing(sqlite3.connect(file)) as plain:
         for statement in executed:
             steps = plan(plain, statement)
             assert name in FIRST_ROW_ONLY or not scans(steps), statement.sql
@@ -72,15 +71,15 @@ def test_all_there_is_in_the_records_is_called() -> None:
         "SELECT * FROM oauth_clients WHERE connection <> 'x'",
     ],
 )
-def test_reading_what_is_open_or_small_is_no_scan(sql: str, engine: sa.Engine) -> None:
-    assert not scans(plan_of(sql, engine))
+def test_reading_what_is_open_or_small_is_no_scan(sql: str, file: Path) -> None:
+    assert not scans(plan_of(sql, file))
 
 
 @pytest.mark.parametrize("sql", ["SELECT * FROM approvals WHERE risk = 'x'", "SELECT count(*) FROM posts"])
-def test_reading_through_a_table_is_a_scan(sql: str, engine: sa.Engine) -> None:
-    assert scans(plan_of(sql, engine))
+def test_reading_through_a_table_is_a_scan(sql: str, file: Path) -> None:
+    assert scans(plan_of(sql, file))
 
 
-def plan_of(sql: str, engine: sa.Engine) -> list[str]:
-    with closing(sqlite3.connect(str(engine.url.database))) as plain:
+def plan_of(sql: str, file: Path) -> list[str]:
+    with closing(sqlite3.connect(file)) as plain:
         return plan(plain, Executed(sql, ()))

@@ -278,7 +278,7 @@ SCENES = [
 @pytest.fixture
 def world(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> World:
     countdown = Countdown()
-    to_disk = Database._to_disk
+    to_disk = Database.to_disk
 
     async def dying(self: Database, commit: Callable[[], None]) -> Any:
         countdown.point()
@@ -286,7 +286,7 @@ def world(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> World:
         countdown.point()
         return done
 
-    monkeypatch.setattr(Database, "_to_disk", dying)
+    monkeypatch.setattr(Database, "to_disk", dying)
     return World(stage, SmallGraph(countdown), countdown)
 
 

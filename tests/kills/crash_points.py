@@ -17,7 +17,7 @@ from bot.records.checkpoints import Checkpoints
 from bot.records.database import Database
 
 WRITES: tuple[tuple[type[Any], str], ...] = (
-    (Database, "_to_disk"),
+    (Database, "to_disk"),
     (Checkpoints, "aput"),
     (Checkpoints, "aput_writes"),
     (Checkpoints, "prune_thread"),

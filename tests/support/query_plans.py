@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from sqlalchemy.pool import NullPool
 
 from bot.records import tables  # noqa: F401  # its tables stand in the same metadata
 from bot.records.tables import metadata
@@ -45,20 +46,25 @@ class Executed(NamedTuple):
     parameters: Any
 
 
-@contextmanager
-def recording(engine: sa.Engine) -> Iterator[list[Executed]]:
-    """What is executed while the block runs."""
+def recording(file: Path) -> tuple[sa.Engine, list[Executed]]:
+    """An engine over a file, and what is executed on its connections, by whatever way."""
     found: list[Executed] = []
 
-    def note(_connection: Any, _cursor: Any, sql: str, parameters: Any, *_: Any) -> None:
-        if sql.split(maxsplit=1)[0] in {"SELECT", "UPDATE", "DELETE", "INSERT"}:
-            found.append(Executed(sql, parameters))
+    class Cursor(sqlite3.Cursor):
+        def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+            if sql.split(maxsplit=1)[0] in {"SELECT", "UPDATE", "DELETE", "INSERT"}:
+                found.append(Executed(sql, parameters))
+            return super().execute(sql, parameters)
 
-    sa.event.listen(engine, "before_cursor_execute", note)
-    try:
-        yield found
-    finally:
-        sa.event.remove(engine, "before_cursor_execute", note)
+    class Connection(sqlite3.Connection):
+        def cursor(self, *_: Any) -> Any:
+            return super().cursor(Cursor)
+
+        def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+            made: sqlite3.Cursor = self.cursor()
+            return made.execute(sql, parameters)
+
+    return sa.create_engine(f"sqlite:///{file}", poolclass=NullPool, connect_args={"factory": Connection}), found
 
 
 def plan(connection: sqlite3.Connection, statement: Executed) -> list[str]:
