@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections import deque
@@ -64,30 +65,39 @@ def failures_logged_as(event: str, **details: object) -> Iterator[None]:
 # ---------------------------------------------------------------------------------------- rate limits
 
 
-class Bursts:
-    """So many calls at once after a quiet time, and one each `interval` seconds in the long run. Times are seconds."""
+class AfterRefusals:
+    """No pace until the service has refused a call; then one call each `interval` seconds, until none had to wait for
+    its turn in `quiet` seconds. Times are seconds.
 
-    def __init__(self, interval: float, most: int) -> None:
+    For a service that allows bursts without saying how large: it is the one who knows.
+    """
+
+    def __init__(self, interval: float, quiet: float) -> None:
         self._interval = interval
-        self._ahead = interval * (most - 1)
-        self._paid_until = 0.0
-        """When the calls let through so far are paid for, at one interval each."""
+        self._quiet = quiet
+        self._next = -math.inf
+        """When the next call may go out."""
+        self._ends = -math.inf
+        """When the pace ends, if nobody has to wait until then."""
 
     def earliest(self, at: float) -> float:
         """Returns when a call may go out, at `at` or later."""
-        return max(at, self._paid_until - self._ahead)
+        return max(at, self._next)
 
     def take(self, at: float) -> None:
         """A call will go out then."""
-        self._paid_until = max(self._paid_until, at) + self._interval
+        if at <= self._next:  # it had to wait
+            self._ends = at + self._quiet
+        if at < self._ends:
+            self._next = at + self._interval
 
     def pause(self, until: float) -> None:
-        """Nothing goes out before then; and then without a burst."""
-        self._paid_until = until + self._ahead
+        """Nothing goes out before then; and then one after the other."""
+        self._next, self._ends = until, until + self._quiet
 
     def is_idle(self, now: float) -> bool:
-        """Whether all that went out is paid for."""
-        return self._paid_until <= now
+        """Whether there is no pace any more."""
+        return self._ends <= now and self._next <= now
 
 
 class Windows:
@@ -117,7 +127,7 @@ class Windows:
         return not self._times or self._times[-1] + self._windows[-1][1] <= now
 
 
-Pace = Bursts | Windows
+Pace = AfterRefusals | Windows
 """How fast calls may follow each other in one line."""
 
 

@@ -12,7 +12,7 @@ import structlog
 from aiohttp import web
 
 from adapters.shared.calls import CallFailed
-from adapters.slack.web_api.client import BURST, WebApi
+from adapters.slack.web_api.client import WebApi
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.support.cpu import at_most_cpu
 from tests.support.moments import Moments
@@ -190,21 +190,47 @@ async def test_a_429_without_a_number_is_waited_out_too(slack: FakeSlack) -> Non
     assert texts(slack) == ["late"]
 
 
-async def test_posts_in_one_channel_are_paced_after_a_burst(slack: FakeSlack) -> None:
+async def test_posts_in_one_channel_are_not_paced_until_slack_refuses_one(slack: FakeSlack) -> None:
     moments = Moments()
     async with connected(slack.api_url, moments) as api:
-        for number in range(BURST + 3):
+        for number in range(30):
             await post(api, str(number))
-    assert texts(slack) == [str(number) for number in range(BURST + 3)]
-    assert moments.slept == pytest.approx([1, 1, 1])
+        assert moments.slept == []
+        slack.fail(POST, status=429, retry_after=7)
+        for number in range(30, 34):
+            await post(api, str(number))
+    assert texts(slack) == [str(number) for number in range(34)]
+    assert moments.slept == pytest.approx([7, 1, 1, 1])
 
 
-async def test_a_storm_of_429_loses_nothing_and_keeps_the_order(slack: FakeSlack) -> None:
-    slack.fail(POST, status=429, retry_after=3, times=6)
-    async with connected(slack.api_url) as api:
-        await asyncio.gather(*(post(api, str(number), patience=120) for number in range(12)))
-    assert sorted(texts(slack), key=int) == [str(number) for number in range(12)]
-    assert len(slack.calls_of(POST)) == 12 + 6
+async def test_a_storm_of_429_loses_nothing_repeats_nothing_and_keeps_the_order_in_each_thread(
+    slack: FakeSlack,
+) -> None:
+    """Slack takes twelve posts within ten seconds in a channel, and refuses what is more."""
+    moments, refused = Moments(), 0
+    taken: list[float] = []
+
+    def is_too_fast(_arguments: Any) -> bool:
+        nonlocal refused
+        if len([at for at in taken if at > moments.now - 10]) >= 12:
+            refused += 1
+            return True
+        taken.append(moments.now)
+        return False
+
+    async def speak(api: WebApi, thread: int) -> None:
+        for number in range(5):
+            await post(api, f"{thread}.{number}", patience=1_000)
+
+    slack.fail(POST, status=429, retry_after=3, times=math.inf, when=is_too_fast)
+    async with connected(slack.api_url, moments) as api:
+        await asyncio.gather(*(speak(api, thread) for thread in range(12)))
+    for thread in range(12):
+        said = [text for text in texts(slack) if text.startswith(f"{thread}.")]
+        assert said == [f"{thread}.{number}" for number in range(5)]
+    assert len(texts(slack)) == 60
+    assert len(slack.calls_of(POST)) == 60 + refused
+    assert refused > 0
 
 
 async def test_who_waits_already_waits_longer_when_slack_says_so(slack: FakeSlack) -> None:
@@ -216,20 +242,23 @@ async def test_who_waits_already_waits_longer_when_slack_says_so(slack: FakeSlac
         await awake.wait()
         moments.now = max(moments.now, until)
 
+    slack.fail(POST, status=429, retry_after=2)
     slack.fail(POST, status=429, retry_after=9, when=lambda arguments: arguments["text"] == "too much")
     async with connected(slack.api_url, moments, sleep=sleep) as api:
-        for number in range(BURST - 1):
-            await post(api, str(number))
+        awake.set()
+        await post(api, "refused at first")  # from now on one a second
+        awake.clear()
+        moments.now += 1
         held = slack.hold(POST)
         refused = asyncio.create_task(post(api, "too much"))
         await held.reached()
         waiting = asyncio.create_task(post(api, "next"))
-        await slack.until(lambda: moments.slept == [1])
+        await slack.until(lambda: moments.slept == [2, 1])
         held.release()
-        await slack.until(lambda: moments.slept == [1, 9])
+        await slack.until(lambda: moments.slept == [2, 1, 9])
         awake.set()
         await asyncio.gather(refused, waiting)
-    assert moments.slept == [1, 9, 9]  # after its one second, nine more: a second behind the one that was refused
+    assert moments.slept == [2, 1, 9, 9]  # after its second, nine more: a second behind the one that was refused
 
 
 async def test_nobody_waits_longer_than_their_patience(slack: FakeSlack) -> None:

@@ -15,19 +15,20 @@ import structlog
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from adapters.shared.calls import Bursts, CallFailed, Calls, Pace, Windows
+from adapters.shared.calls import AfterRefusals, CallFailed, Calls, Pace, Windows
 from adapters.shared.http import bounded_session, failing, proxy_for, retry_after
 
 CALL_SECONDS = 20.0
 """Seconds that a call may take with its waits and tries, where nobody waits for it."""
 AT_ONCE = 2.0
 """Seconds where somebody does: a trigger lives 3 s, and so long does Slack wait for an answer to a click."""
-PACED = "chat.postMessage"
-"""Slack: about one message a second in a channel, "short bursts" allowed."""
-INTERVAL = 1.0
-"""Seconds between two posts in a channel, in the long run."""
-BURST = 10
-"""Posts that may follow each other at once after a quiet time: the parts of a long answer and its cards."""
+INTERVALS = {"chat.postMessage": 1.0, "chat.update": 1.2}
+"""Seconds between two calls in a channel, once Slack has refused one (429). Before, there are none: a channel takes one
+message a second, "short bursts >1 allowed", and an app takes 50 updates a minute or more (tier 3), "sporadic bursts are
+welcome" (https://docs.slack.dev/apis/web-api/rate-limits). How large a burst may be is said nowhere, so Slack says it
+itself. What it refuses was not done, and is sent again."""
+QUIET_SECONDS = 60.0
+"""Seconds without anybody having to wait until a channel has no such interval any more (Slack counts by the minute)."""
 log = structlog.get_logger(__name__)
 REQUEST_SECONDS = 10.0
 """What a request may take, from connecting to the last byte."""
@@ -167,8 +168,10 @@ def line_of(team: str, method: str, channel: str) -> tuple[str, str, str]:
 
 
 def pace_of(line: Hashable) -> Pace:
-    """Returns how fast the calls of a line may follow each other."""
-    return Bursts(INTERVAL, BURST) if isinstance(line, tuple) and line[1] == PACED else Windows()
+    """Returns how fast the calls of a line may follow each other. Those without an interval wait as long as Slack says
+    (`Retry-After`), and no longer."""
+    interval = INTERVALS.get(line[1]) if isinstance(line, tuple) else None
+    return Windows() if interval is None else AfterRefusals(interval, QUIET_SECONDS)
 
 
 def _keep(_team: str, _token: str) -> None:
