@@ -87,7 +87,9 @@ async def staged(pace: SlackPace = QUICK, status_pace: StatusPace | None = None)
 
     async with fake_slack() as slack:
         api = WebApi(token, slack.api_url)
-        stage = Stage(slack, api, pace, status_pace or StatusPace(0.05, 0.1), human_says(slack, "C1", "<@UBOT> hi"))
+        stage = Stage(
+            slack, api, pace, status_pace or StatusPace(0.05, 0.1, before=0.0), human_says(slack, "C1", "<@UBOT> hi")
+        )
         try:
             yield stage
             assert slack.product_mistakes == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import AsyncIterator
 
@@ -51,6 +52,58 @@ async def test_what_the_bot_does_at_work_changes_nothing(stage: Stage) -> None:
     live.end(waiting=False)
     await stage.slack.until(lambda: "active" in states(stage))
     assert states(stage) == ["processing", "active"]
+
+
+async def test_a_turn_that_is_over_at_once_needs_no_call() -> None:
+    async with staged(status_pace=StatusPace(0.0, 0.0, before=60.0)) as stage:
+        await new_thread(stage)
+        live = stage.live()
+        live.status("Thinking…")
+        live.status("Using tasks: Search…")
+        live.end(waiting=False)
+        await stage.outbound.send(stage.notice("n1", "Something that takes a moment."))
+        await stage.drafts.close()
+        assert stage.slack.calls_of(METHOD) == []
+
+
+async def test_a_card_that_is_there_at_once_shows_that_the_thread_waits_and_what_follows_ends_that() -> None:
+    async with staged(status_pace=StatusPace(0.0, 0.0, before=60.0)) as stage:
+        await new_thread(stage)
+        asks, told_to_wait, goes_on, answers = (stage.live() for _ in range(4))
+        asks.status("Thinking…")
+        asks.end(waiting=True)
+        await stage.slack.until(lambda: states(stage) == ["suspended"])
+        told_to_wait.status("Thinking…")
+        told_to_wait.end(waiting=True)
+        goes_on.status("Using tasks: Create…")
+        goes_on.end(waiting=False)
+        await stage.slack.until(lambda: states(stage) == ["suspended", "active"])
+        answers.status("Thinking…")
+        answers.end(waiting=False)
+        await stage.drafts.close()
+        assert states(stage) == ["suspended", "active"]
+
+
+async def test_a_rejection_without_further_work_ends_that_the_thread_waits(stage: Stage) -> None:
+    await new_thread(stage)
+    live = stage.live()
+    live.status("Thinking…")
+    live.end(waiting=True)
+    await stage.slack.until(lambda: "suspended" in states(stage))
+    await stage.slack.until(lambda: not [t for t in asyncio.all_tasks() if t.get_name() == "slack status"])
+    stage.live().end(waiting=False)
+    await stage.slack.until(lambda: states(stage)[-1] == "active")
+
+
+async def test_what_a_dead_process_left_is_put_right_by_a_turn_that_is_over_at_once_too() -> None:
+    async with staged(status_pace=StatusPace(0.0, 0.0, before=60.0)) as stage:
+        for _ in range(2):
+            live = stage.live()
+            live.status("Thinking…")
+            live.end(waiting=False)
+            await stage.slack.until(lambda: states(stage))
+        await stage.drafts.close()
+        assert states(stage) == ["active"]
 
 
 async def test_the_next_delivery_at_once_leaves_it_at_work() -> None:

@@ -24,6 +24,9 @@ MOST_TRIES = 5
 """Tries to set a session's state that Slack refuses; unlike a status line, a wrong state would never go away."""
 MOST_MET = 1_000
 """Threads older than this process of which is known that we have set something there; in others it is set once more."""
+MOST_SUSPENDED = 10_000
+"""Threads of which is known that Slack shows them as waiting. In one that is forgotten, a turn that is over before its
+status was due leaves that as it is."""
 CLOSING = 3.0
 """Seconds that clearing them may take when the process ends; Slack does it by itself after two minutes."""
 _BRACKETS = str.maketrans({"<": "‹", ">": "›"})
@@ -46,13 +49,15 @@ Where = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class StatusPace:
-    """Seconds between two calls for one thread."""
+    """Seconds before and between the calls for one thread."""
 
     between: float = 1.0
     clear: float = 1.5
     """Before a status is cleared: mostly a post or another status comes first, and a post clears it too."""
     refresh: float = 90.0
     """After which a status that still holds is set again (Slack lets a line vanish after two minutes)."""
+    before: float = 0.3
+    """Before work is shown: a turn that is over sooner shows none, which saves it two calls."""
 
 
 _SESSION = "agents.sessions.setStatus"
@@ -73,6 +78,8 @@ class _Status:
     shown: str = ""
     failures: int = 0
     """Failures in a row."""
+    due: asyncio.TimerHandle | None = None
+    """When it is shown, until then."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -94,6 +101,8 @@ class StatusLines:
         self._began_at = f"{clock():.6f}"  # as Slack writes it, which sorts by time
         self._met: Newest[SlackLocation, None] = Newest(MOST_MET)
         """Threads older than this process in which we have set something, the latest last."""
+        self._suspended: Newest[SlackLocation, None] = Newest(MOST_SUSPENDED)
+        """Threads that Slack shows as waiting."""
 
     def set(self, location: SlackLocation, text: str) -> None:
         """What the bot is doing in this thread; empty: nothing that has a name. Returns at once."""
@@ -102,9 +111,16 @@ class StatusLines:
 
     def rest(self, location: SlackLocation, *, waiting: bool) -> None:
         """The bot does nothing in this thread now; `waiting`: until a person has done something. Returns at once."""
+        line, is_suspended = self._lines.get(location), location in self._suspended
         # In a thread older than this process, one that died at work may have left it.
-        if location in self._lines or (location.thread_ts <= self._began_at and location not in self._met):
-            self._want(location, "suspended" if waiting else "active")
+        perhaps_left = location.thread_ts <= self._began_at and location not in self._met
+        if line is None and not perhaps_left and (waiting or not is_suspended):
+            return
+        if line is not None and line.due is not None and not perhaps_left and waiting == is_suspended:
+            line.due.cancel()  # Slack shows what is right: of this turn it was told nothing
+            del self._lines[location]
+            return
+        self._want(location, "suspended" if waiting else "active")
 
     def posted(self, location: SlackLocation) -> None:
         """Something was posted in the thread, which made Slack clear the line."""
@@ -126,14 +142,22 @@ class StatusLines:
     ) -> None:
         if self._closing.is_set() or not location.thread_ts or self._method(location) is None:
             return
-        if location.thread_ts <= self._began_at:
-            self._met[location] = None
         line = self._lines.get(location)
         if line is None:
             line = self._lines[location] = _Status(state, text)
-            self._keepers.start(self._keep(location, line), "status")
+            line.due = asyncio.get_running_loop().call_later(self._pace.before, self._begin, location, line)
         line.state, line.text = state, text
+        if state != "processing" and line.due is not None:
+            line.due.cancel()
+            self._begin(location, line)
         line.changed.set()
+
+    def _begin(self, location: SlackLocation, line: _Status) -> None:
+        """Show from now on what is wanted."""
+        line.due = None
+        if location.thread_ts <= self._began_at:
+            self._met[location] = None
+        self._keepers.start(self._keep(location, line), "status")
 
     def _method(self, location: SlackLocation) -> str | None:
         """The best one that is not refused here; `None`: there is none."""
@@ -179,6 +203,10 @@ class StatusLines:
                 line.shown, line.failures = word, 0  # an outdated try is worth nothing
             return max(self._pace.between * 2.0**line.failures, failure.retry_after or 0.0)
         line.shown, line.failures = word, 0
+        if word == "suspended":
+            self._suspended[location] = None
+        else:
+            self._suspended.pop(location, None)
         return self._pace.between
 
 

@@ -36,7 +36,7 @@ async def slack() -> AsyncIterator[FakeSlack]:
 @pytest.fixture(autouse=True)
 def quick_status(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Slack shows beside a thread follows faster than for people."""
-    monkeypatch.setattr(drafts, "StatusPace", partial(StatusPace, between=0.1, clear=0.15))
+    monkeypatch.setattr(drafts, "StatusPace", partial(StatusPace, between=0.1, clear=0.15, before=0.0))
 
 
 @pytest.fixture
