@@ -73,13 +73,13 @@ class AttemptLedger:
             `Existing` when the call has an outcome, or one that a person has to settle first; `NotApproved` when it has
             no right to run. Nothing is started then.
         """
-        async with self._database.writing() as tx:
+        async with self._database.writing(record.thread_id) as tx:
             return await self._begin(tx, record, self._clock())
 
     async def unsent(self, record: CallRecord, outcome: Failed | None) -> Begun | Existing | NotApproved:
         """Records an attempt that ended before its request left: it is never seen as started. Returns as `begin`, and
         `Recorded` where more is known than `outcome` says: an earlier try may have taken effect."""
-        async with self._database.writing() as tx:
+        async with self._database.writing(record.thread_id) as tx:
             begun = await self._begin(tx, record, record.recalled_at)
             if isinstance(begun, Begun) and outcome is not None:
                 await self._finish(tx, record.call_id, begun.attempt, outcome)
@@ -91,12 +91,12 @@ class AttemptLedger:
 
     async def finish(self, record: CallRecord, attempt: int, outcome: Succeeded | Failed) -> None:
         """Records what came of an attempt, and shows it on the card."""
-        async with self._database.writing() as tx:
+        async with self._database.writing(record.thread_id) as tx:
             await self._finish(tx, record.call_id, attempt, outcome)
 
     async def outcome_unknown(self, record: CallRecord, attempt: int, outcome: OutcomeUnknown) -> AttemptUnknown:
         """Records that nobody knows what came of the attempt, and asks its requester."""
-        async with self._database.writing() as tx:
+        async with self._database.writing(record.thread_id) as tx:
             latest = await attempts.latest(tx, record.call_id)
             if latest is not None and (latest.number, latest.status) == (attempt, "started"):
                 return await self._record_unknown(tx, latest, outcome)
@@ -105,7 +105,7 @@ class AttemptLedger:
     async def unknown_after_question(self, record: CallRecord, outcome: OutcomeUnknown) -> Existing:
         """Records that a call which asked something no longer waits for the answer, and asks its requester
         what came of it. Returns what is known instead when it has ended meanwhile."""
-        async with self._database.writing() as tx:
+        async with self._database.writing(record.thread_id) as tx:
             latest = await attempts.latest(tx, record.call_id)
             if latest is not None and latest.status not in {"started", "asking"}:
                 known = await self._known(tx, latest, repeatable=False)

@@ -164,7 +164,7 @@ class Outbox:
                 if defects == MOST_DEFECTS:
                     break
             else:
-                async with self._database.writing() as tx:
+                async with self._database.writing(row.thread_id) as tx:
                     await posts.sent(tx, row.key, row.revision, reference)
                 return
             may_be_there = True
@@ -196,7 +196,7 @@ class Outbox:
 
     async def _give_up(self, row: PostRow, cause: str) -> None:
         log.error("post_given_up", post=row.key, thread_id=row.thread_id, cause=cause)
-        async with self._database.writing() as tx:
+        async with self._database.writing(row.thread_id) as tx:
             await posts.failed(tx, row.key, cause)
             await posts.passed_over(tx, row.key, row.revision)
 

@@ -53,6 +53,8 @@ class ThreadStatus:
     """The turn of the newest message; None when no message has begun, or the checkpoints are lost."""
     spoken: tuple[Spoken, ...]
     """What the model said in that turn."""
+    branches: tuple[str, ...] = ()
+    """The namespaces of the checkpoints of open tool calls."""
 
     def has_begun(self, delivery: str) -> bool:
         """Whether this message is in the conversation already: the newest root checkpoint is of its run (which may not
@@ -69,7 +71,8 @@ class Checkpointer(Protocol):
         ...
 
     async def prune_thread(self, thread_id: str, live_namespaces: Sequence[str]) -> None:
-        """Keep the newest checkpoint of the root and of each live namespace."""
+        """Keep the newest checkpoint of the root and of each live namespace, from when the thread's checkpoints are put
+        to disk next."""
         ...
 
 
@@ -141,11 +144,7 @@ class Agent:
 
     async def prune(self, thread_id: str, status: ThreadStatus) -> None:
         """Drop the checkpoints that nobody will read again. `status`: where the thread stands now."""
-        live: list[str] = []
-        if status.interrupts:
-            snapshot = await self._workflow.aget_state(_config(thread_id))
-            live = [t.state["configurable"]["checkpoint_ns"] for t in snapshot.tasks if isinstance(t.state, dict)]
-        await self._checkpointer.prune_thread(thread_id, live)
+        await self._checkpointer.prune_thread(thread_id, status.branches if status.interrupts else ())
 
     async def _run(
         self,
@@ -181,4 +180,5 @@ def _status_of(snapshot: StateSnapshot, *, at_rest: bool) -> ThreadStatus:
         interrupts=tuple(PendingInterrupt(i.id, asked_adapter.validate_python(i.value)) for i in snapshot.interrupts),
         turn=snapshot.values.get("turn"),
         spoken=spoken_in(current_turn(snapshot.values.get("messages", []))),
+        branches=tuple(t.state["configurable"]["checkpoint_ns"] for t in snapshot.tasks if isinstance(t.state, dict)),
     )

@@ -66,7 +66,7 @@ class SignIns:
     ) -> str:
         """Keep what is needed and post a card without the link; asking again for the same call gives the id that is
         open, unless the call was made anew and needs another link: the one of before leads nowhere then."""
-        async with self._database.writing() as tx:
+        async with self._database.writing(thread_id) as tx:
             known = await sign_ins.open_of_call(tx, call_id)
             if known is not None and self._is_for(known, needed):
                 return known.sign_in_id

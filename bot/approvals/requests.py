@@ -69,7 +69,7 @@ class ApprovalRequests:
         """Keeps what the model said before the call, and `record`s the approval, in one transaction. Returns what is
         recorded: what a card shows, and what an approval of it is given for, stays what was asked first."""
         await self._learn_names([*asked.ask.approvers, *asked.ask.escalate_to])
-        async with self._database.writing() as tx:
+        async with self._database.writing(thread_id) as tx:
             for each in spoken:
                 await self._outbox.say(tx, said(thread_id, each))
             await self.record(tx, thread_id, asked)

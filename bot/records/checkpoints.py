@@ -3,66 +3,184 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import structlog
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    copy_checkpoint,
+    get_checkpoint_id,
+    get_checkpoint_metadata,
+    writes_sort_key,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from bot.data_folder import private_file
 
+log = structlog.get_logger(__name__)
+_Result = TypeVar("_Result")
+
 BUSY_MILLISECONDS = 10_000
 """How long SQLite waits for another process that writes."""
+MOST_READ = 32
+"""Threads whose state stays in memory although all of it is on disk: more than run at once, as a rule."""
+LONG = 64 * 1024
+"""Bytes of a checkpoint and what was written after it from which on they are read in a thread: 1 ms."""
+_ERROR = "__error__"
+"""LangGraph's channel of exceptions."""
 
-_Result = TypeVar("_Result")
-_HAS_WRITES = "SELECT 1 FROM writes WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? LIMIT 1"
-_DELETE_OLD = """
-DELETE FROM {table} WHERE thread_id = :thread AND (
-    (checkpoint_ns <> '' AND checkpoint_ns NOT IN (SELECT value FROM json_each(:live)))
-    OR checkpoint_id < (
-        SELECT max(n.checkpoint_id) FROM checkpoints n
-        WHERE n.thread_id = {table}.thread_id AND n.checkpoint_ns = {table}.checkpoint_ns
-    )
-)
+_NAMESPACES = "SELECT DISTINCT checkpoint_ns FROM checkpoints WHERE thread_id = ?"
+_NEWEST = """
+SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints
+WHERE thread_id = ? AND checkpoint_ns = ? ORDER BY checkpoint_id DESC LIMIT 1
+"""
+_WRITES = """
+SELECT task_id, task_path, idx, channel, type, value FROM writes
+WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
+"""
+_PUT = """
+INSERT OR REPLACE INTO checkpoints
+(thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata) VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+_PUT_WRITE = """
+INSERT OR REPLACE INTO writes
+(thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_PRUNE = """
+DELETE FROM {table} WHERE thread_id = :thread
+AND checkpoint_ns NOT IN (SELECT value FROM json_each(:unread))
+AND checkpoint_ns || ' ' || checkpoint_id NOT IN (SELECT value FROM json_each(:kept))
 """
 
 
+@dataclass(slots=True, eq=False)
+class _Write:
+    """What a task wrote to one channel."""
+
+    task_path: str
+    channel: str
+    value: Any
+    on_disk: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Newest:
+    """The newest checkpoint of a namespace. Neither it nor any value in it is changed afterwards."""
+
+    checkpoint: Checkpoint
+    metadata: CheckpointMetadata
+    parent: str | None
+    on_disk: bool = False
+    writes: dict[tuple[str, int], _Write] = field(default_factory=dict)
+    """What was written after it, by task and index."""
+
+    @property
+    def checkpoint_id(self) -> str:
+        return self.checkpoint["id"]
+
+    def unwritten(self) -> bool:
+        return not self.on_disk or any(not write.on_disk for write in self.writes.values())
+
+    def as_tuple(self, thread_id: str, namespace: str) -> CheckpointTuple:
+        """A copy for LangGraph, which goes on with the very objects that it reads."""
+        ordered = sorted(self.writes.items(), key=lambda each: writes_sort_key(each[1].task_path, *each[0]))
+        return CheckpointTuple(
+            _config(thread_id, namespace, self.checkpoint_id),
+            copy_checkpoint(self.checkpoint),
+            self.metadata.copy(),
+            _config(thread_id, namespace, self.parent) if self.parent else None,
+            [(task_id, write.channel, write.value) for (task_id, _), write in ordered],
+        )
+
+
+@dataclass(slots=True, eq=False)
+class _Thread:
+    """What is known of a thread: all that its next step may need, read from disk or not yet there."""
+
+    unread: set[str]
+    """Namespaces that are on disk only."""
+    newest: dict[str, _Newest] = field(default_factory=dict)
+    """By namespace; the root is empty."""
+    has_rows: bool = True
+    """Whether anything of it may be on disk."""
+    pruned: bool = False
+    """Whether all else that is on disk is to be dropped."""
+
+    def unwritten(self) -> bool:
+        return (self.pruned and self.has_rows) or any(each.unwritten() for each in self.newest.values())
+
+
 class Checkpoints(SqliteSaver):
-    """The saver, with the two verbs it lacks. Inherits because LangGraph recognises savers by their class.
+    """The saver, with the verbs that it lacks. Inherits because LangGraph recognises savers by their class.
 
-    Each verb is one trip to the one thread that has the connection: `AsyncSqliteSaver` makes a trip for each statement,
-    fetch and commit, and the trips cost more than what is done there.
+    What is put is kept in memory, and is on disk from the next `sync` of its thread on, which every transaction of a
+    turn makes before its own commit: nothing rests on a checkpoint before that
+    (docs/decisions/0007-checkpoints-reach-the-disk-when-something-rests-on-them.md). A checkpoint that the next one
+    replaces before then is never written: of a plain turn one is, of four. It is this class alone that writes the file,
+    so what is in memory is never older than the file.
 
-    A checkpoint survives the process at once and the machine from the next `sync` on, which every transaction of a turn
-    makes before its own commit (docs/decisions/0007-checkpoints-reach-the-disk-when-something-rests-on-them.md).
+    Reading is done in the event loop, by a connection that waits for no writer, unless it is long: a trip to a thread
+    costs several times what a short checkpoint does. Writing is done in the thread that commits the records.
     """
 
-    def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor, log: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, reader: sqlite3.Connection, wal: int) -> None:
         super().__init__(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=[]))
-        self._thread = thread
-        self._log = log
+        self._reader = reader
+        self._long_reads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints")
+        self._wal = wal
         self._unsynced = False
+        self._threads: dict[str, _Thread] = {}
+        self._memory = threading.Lock()
+        """Held while `_threads` is looked at or changed, never while anything is serialised or written."""
 
-    def sync(self) -> None:
-        """Wait until every checkpoint that was put is on disk. Blocks; from any thread."""
-        if self._unsynced:
-            self._unsynced = False
-            try:
-                os.fsync(self._log)
-            except OSError:
-                self._unsynced = True
-                raise
+    def sync(self, thread_id: str | None = None) -> None:
+        """Wait until every checkpoint that was put is on disk, of this thread or of all. Blocks; from any thread.
+
+        Raises what SQLite and the disk raise; what is not written then stays in memory, for the next time. What cannot
+        be serialised is forgotten, as if the process had died before it was put: else it would stand in the way of the
+        transaction that says so. Only who names its thread is told by an exception.
+        """
+        with self.lock:
+            with self._memory:
+                threads = dict(self._threads) if thread_id is None else self._known(thread_id)
+                collected = [rows for each, thread in threads.items() if (rows := _Rows.of(each, thread)) is not None]
+            if collected:
+                self._write(collected, named=thread_id)
+            if self._unsynced:
+                os.fsync(self._wal)
+                self._unsynced = False
+
+    def close(self) -> None:
+        """Write what is in memory. Nothing may be put afterwards. Blocks."""
+        self._long_reads.shutdown()
+        self.sync()
+
+    # ----------------------------------------------------------------------- what LangGraph asks of a saver
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The newest checkpoint, or the one that `config` names, with its pending writes."""
-        return await self._there(self.get_tuple, config)
+        thread_id, namespace, wanted = _place(config)
+        newest = await self._newest(thread_id, namespace)
+        if newest is not None and wanted in {None, newest.checkpoint_id}:
+            return newest.as_tuple(thread_id, namespace)
+        return await self._in_thread(self.get_tuple, config) if wanted is not None else None
 
     async def aput(
         self,
@@ -71,47 +189,218 @@ class Checkpoints(SqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Keep a checkpoint."""
-        return await self._there(self._put, config, checkpoint, metadata, new_versions)
+        """Keep a checkpoint. It replaces the one before in its namespace, with what was written after that."""
+        thread_id, namespace, parent = _place(config)
+        thread = self._thread(thread_id)
+        newest = _Newest(checkpoint, get_checkpoint_metadata(config, metadata), parent)
+        with self._memory:
+            if namespace == "":
+                # The other namespaces were of tasks of the one before, which have all ended.
+                thread.newest.clear()
+            thread.unread.discard(namespace)
+            thread.newest[namespace] = newest
+        return _config(thread_id, namespace, newest.checkpoint_id)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Keep what a task wrote."""
-        await self._there(self._put_writes, config, writes, task_id, task_path)
+        """Keep what a task wrote. What comes too late for its checkpoint has no reader any more."""
+        thread_id, namespace, checkpoint_id = _place(config)
+        newest = await self._newest(thread_id, namespace)
+        if newest is None or newest.checkpoint_id != checkpoint_id:
+            return
+        replaces = all(channel in WRITES_IDX_MAP for channel, _ in writes)
+        with self._memory:
+            for position, (channel, value) in enumerate(writes):
+                key = (task_id, WRITES_IDX_MAP.get(channel, position))
+                if replaces or key not in newest.writes:
+                    newest.writes[key] = _Write(task_path, channel, self._storable(channel, value))
+
+    # -------------------------------------------------------------------------------- what it lacks
 
     async def has_pending_writes(self, thread_id: str, checkpoint_id: str) -> bool:
         """Whether something was written after this root checkpoint that no later one has taken in."""
-        return await self._there(self._has_writes, thread_id, checkpoint_id)
+        newest = await self._newest(thread_id, "")
+        return newest is not None and newest.checkpoint_id == checkpoint_id and bool(newest.writes)
 
     async def prune_thread(self, thread_id: str, live_namespaces: Sequence[str]) -> None:
-        """Keep the newest checkpoint of the root and of each namespace that an open task owns; drop the rest.
+        """Keep the newest checkpoint of the root and of each namespace that an open task owns; drop the rest, with the
+        next `sync` of the thread.
 
         Newest per thread alone would delete the conversation, newest root alone would forget given approvals.
         """
-        await self._there(self._prune, thread_id, live_namespaces)
+        await self._newest(thread_id, "")
+        thread = self._thread(thread_id)
+        kept = {"", *live_namespaces}
+        with self._memory:
+            thread.newest = {namespace: each for namespace, each in thread.newest.items() if namespace in kept}
+            thread.unread &= kept
+            thread.pruned = True
 
-    def _put(self, *what: Any) -> RunnableConfig:
-        config = self.put(*what)
+    # ------------------------------------------------------------------------------------ memory and file
+
+    def _known(self, thread_id: str) -> dict[str, _Thread]:
+        thread = self._threads.get(thread_id)
+        return {} if thread is None else {thread_id: thread}
+
+    def _thread(self, thread_id: str) -> _Thread:
+        """What is known of a thread, which for one that is not in memory is what namespaces it has on disk."""
+        thread = self._threads.get(thread_id)
+        if thread is None:
+            unread = {namespace for (namespace,) in self._reader.execute(_NAMESPACES, (thread_id,))}
+            thread = _Thread(unread, has_rows=bool(unread))
+            with self._memory:
+                self._forget_what_is_read()
+                self._threads[thread_id] = thread
+        return thread
+
+    def _forget_what_is_read(self) -> None:
+        if len(self._threads) >= MOST_READ:
+            written = [thread_id for thread_id, thread in self._threads.items() if not thread.unwritten()]
+            for thread_id in written[: len(self._threads) - MOST_READ + 1]:
+                del self._threads[thread_id]
+
+    async def _newest(self, thread_id: str, namespace: str) -> _Newest | None:
+        thread = self._thread(thread_id)
+        while namespace in thread.unread:
+            read = await self._read(thread_id, namespace)
+            # Meanwhile others may have read it too, and gone on with that; or the thread has been forgotten.
+            thread = self._thread(thread_id)
+            if namespace in thread.unread:
+                with self._memory:
+                    thread.unread.discard(namespace)
+                    if read is not None:
+                        thread.newest[namespace] = read
+        return thread.newest.get(namespace)
+
+    async def _read(self, thread_id: str, namespace: str) -> _Newest | None:
+        row = self._reader.execute(_NEWEST, (thread_id, namespace)).fetchone()
+        if row is None:
+            return None
+        written = self._reader.execute(_WRITES, (thread_id, namespace, row[0])).fetchall()
+        if len(row[3]) + sum(len(value) for *_, value in written) < LONG:
+            return self._made_of(row, written)
+        return await self._in_thread(self._made_of, row, written)
+
+    def _made_of(self, row: Any, written: Sequence[Any]) -> _Newest:
+        _, parent, kind, checkpoint, metadata = row
+        writes = {
+            (task_id, index): _Write(task_path, channel, self.serde.loads_typed((type_, value)), on_disk=True)
+            for task_id, task_path, index, channel, type_, value in written
+        }
+        known: CheckpointMetadata = json.loads(metadata) if metadata is not None else {}
+        return _Newest(self.serde.loads_typed((kind, checkpoint)), known, parent, on_disk=True, writes=writes)
+
+    async def _in_thread(self, read: Callable[..., _Result], *args: Any) -> _Result:
+        return await asyncio.get_running_loop().run_in_executor(self._long_reads, read, *args)
+
+    def _storable(self, channel: str, value: Any) -> Any:
+        """An exception holds all that was in its frames: it is kept as it is read back."""
+        return self.serde.loads_typed(self.serde.dumps_typed(value)) if channel == _ERROR else value
+
+    def _write(self, threads: Sequence[_Rows], *, named: str | None) -> None:
+        """All of it or nothing, in one transaction."""
+        checkpoints: list[tuple[Any, ...]] = []
+        writes: list[tuple[Any, ...]] = []
+        whole: list[_Rows] = []
+        for each in threads:
+            try:
+                rows = each.checkpoints(self.serde), each.pending_writes(self.serde)
+            except Exception as unserialisable:
+                with self._memory:
+                    self._threads.pop(each.thread_id, None)
+                if each.thread_id == named:
+                    raise
+                log.warning("checkpoint_not_serialised", thread_id=each.thread_id, cause=type(unserialisable).__name__)
+            else:
+                whole.append(each)
+                checkpoints += rows[0]
+                writes += rows[1]
+        with self.conn:
+            self.conn.executemany(_PUT, checkpoints)
+            self.conn.executemany(_PUT_WRITE, writes)
+            for each in whole:
+                if each.prunes:
+                    for table in ("writes", "checkpoints"):
+                        self.conn.execute(_PRUNE.format(table=table), each.all_else())
         self._unsynced = True
-        return config
+        with self._memory:
+            for each in whole:
+                self._is_written(each)
 
-    def _put_writes(self, *what: Any) -> None:
-        self.put_writes(*what)
-        self._unsynced = True
+    def _is_written(self, rows: _Rows) -> None:
+        for _, newest, writes in rows.newest:
+            newest.on_disk = True
+            for _, write in writes:
+                write.on_disk = True
+        rows.thread.has_rows = True
+        if rows.thread.pruned and {ns: each for ns, each, _ in rows.newest} == rows.thread.newest:
+            # At rest, and all that is left of it is on disk.
+            rows.thread.pruned = False
+            if not rows.thread.unwritten():
+                self._threads.pop(rows.thread_id, None)
 
-    def _has_writes(self, thread_id: str, checkpoint_id: str) -> bool:
-        with self.cursor(transaction=False) as cursor:
-            return cursor.execute(_HAS_WRITES, (thread_id, checkpoint_id)).fetchone() is not None
 
-    def _prune(self, thread_id: str, live_namespaces: Sequence[str]) -> None:
-        live = "[" + ",".join(f'"{n}"' for n in live_namespaces) + "]"
-        with self.cursor() as cursor:
-            for table in ("writes", "checkpoints"):
-                cursor.execute(_DELETE_OLD.format(table=table), {"thread": thread_id, "live": live})
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What of a thread goes to disk now. Collected at once; made into rows afterwards, in the thread that writes."""
 
-    async def _there(self, verb: Callable[..., _Result], *args: Any) -> _Result:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, verb, *args)
+    thread_id: str
+    thread: _Thread
+    newest: Sequence[tuple[str, _Newest, Sequence[tuple[tuple[str, int], _Write]]]]
+    """Every namespace that is in memory, with what was written after its newest checkpoint and is not on disk yet."""
+    unread: Sequence[str]
+    prunes: bool
+
+    @classmethod
+    def of(cls, thread_id: str, thread: _Thread) -> _Rows | None:
+        """Returns None when all of it is on disk."""
+        if not thread.unwritten():
+            return None
+        newest = [
+            (namespace, each, [(key, write) for key, write in each.writes.items() if not write.on_disk])
+            for namespace, each in thread.newest.items()
+        ]
+        return cls(thread_id, thread, newest, sorted(thread.unread), thread.pruned and thread.has_rows)
+
+    def checkpoints(self, serde: SerializerProtocol) -> list[tuple[Any, ...]]:
+        """Parameters of `_PUT`."""
+        return [
+            (
+                *(self.thread_id, namespace, each.checkpoint_id, each.parent),
+                *serde.dumps_typed(each.checkpoint),
+                json.dumps(each.metadata, ensure_ascii=False).encode("utf-8", "ignore"),
+            )
+            for namespace, each, _ in self.newest
+            if not each.on_disk
+        ]
+
+    def pending_writes(self, serde: SerializerProtocol) -> list[tuple[Any, ...]]:
+        """Parameters of `_PUT_WRITE`."""
+        return [
+            (
+                *(self.thread_id, namespace, each.checkpoint_id, task_id, write.task_path, index, write.channel),
+                *serde.dumps_typed(write.value),
+            )
+            for namespace, each, writes in self.newest
+            for (task_id, index), write in writes
+        ]
+
+    def all_else(self) -> dict[str, str]:
+        """Parameters of `_PRUNE`."""
+        kept = [f"{namespace} {each.checkpoint_id}" for namespace, each, _ in self.newest]
+        return {"thread": self.thread_id, "kept": json.dumps(kept), "unread": json.dumps(self.unread)}
+
+
+def _place(config: RunnableConfig) -> tuple[str, str, str | None]:
+    """The thread, the namespace and the checkpoint that a configuration names."""
+    where = config["configurable"]
+    return str(where["thread_id"]), where.get("checkpoint_ns", ""), get_checkpoint_id(config)
+
+
+def _config(thread_id: str, namespace: str, checkpoint_id: str) -> RunnableConfig:
+    place = {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}
+    return RunnableConfig(configurable=place)
 
 
 @asynccontextmanager
@@ -119,16 +408,18 @@ async def sqlite_checkpoints(path: Path) -> AsyncIterator[Checkpoints]:
     """The saver over one file. Types outside LangChain's messages are refused on reading."""
     path.parent.mkdir(parents=True, exist_ok=True)
     private_file(path)
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints") as thread:
-        connection = await asyncio.get_running_loop().run_in_executor(thread, _connect, path)
-        log = os.open(f"{path}-wal", os.O_RDWR)
-        with closing(connection):
+    connection = await asyncio.to_thread(_connect, path)
+    reader = await asyncio.to_thread(_connect, path)
+    wal = os.open(f"{path}-wal", os.O_RDWR)
+    with closing(connection), closing(reader):
+        checkpoints = Checkpoints(connection, reader, wal)
+        try:
+            yield checkpoints
+        finally:
             try:
-                yield Checkpoints(connection, thread, log)
+                await asyncio.to_thread(checkpoints.close)
             finally:
-                # What was begun is finished before the connection goes away.
-                thread.shutdown()
-                os.close(log)
+                os.close(wal)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

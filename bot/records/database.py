@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from operator import itemgetter
 from pathlib import Path
@@ -111,10 +111,11 @@ class Transaction:
 class Database:
     """The records in one SQLite file. `open` before use, `close` in the end.
 
-    `foundation`: puts to disk what the transactions of a turn rest on (its checkpoints); blocks, called in a thread.
+    `foundation`: puts to disk what the transactions of a turn rest on (the checkpoints of its thread, or of all threads
+    when it is given None); blocks, called in a thread.
     """
 
-    def __init__(self, engine: sa.Engine, foundation: Callable[[], None]) -> None:
+    def __init__(self, engine: sa.Engine, foundation: Callable[[str | None], None]) -> None:
         self._engine = engine
         self._foundation = foundation
         self._turnstile = _Turnstile()
@@ -147,9 +148,12 @@ class Database:
         """A transaction that reads what is committed. Waits for no writer."""
         return _opened(self._reading)
 
-    def writing(self) -> AbstractAsyncContextManager[Transaction]:
-        """A transaction: all of it is on disk when the block ends, or none of it."""
-        return _Writing(self, self._foundation, urgent=False)
+    def writing(self, thread_id: str | None = None) -> AbstractAsyncContextManager[Transaction]:
+        """A transaction: all of it is on disk when the block ends, or none of it.
+
+        `thread_id`: the only thread on whose checkpoints it may rest; None: it may rest on those of any.
+        """
+        return _Writing(self, partial(self._foundation, thread_id), urgent=False)
 
     def writing_urgently(self) -> AbstractAsyncContextManager[Transaction]:
         """A transaction that somebody outside waits for: it goes before those that only turns wait for."""
@@ -242,7 +246,7 @@ class _Writing:
         self._transaction.commit()
 
 
-def _nothing() -> None:
+def _nothing(_: str | None = None) -> None:
     """What comes from outside rests on nothing."""
 
 
@@ -299,7 +303,7 @@ class _Turnstile:
         self._taken = False
 
 
-def sqlite_database(path: Path, foundation: Callable[[], None] = _nothing) -> Database:
+def sqlite_database(path: Path, foundation: Callable[[str | None], None] = _nothing) -> Database:
     """A database in one file, durable at every commit (WAL, `synchronous=FULL`)."""
     path.parent.mkdir(parents=True, exist_ok=True)
     engine = sa.create_engine(

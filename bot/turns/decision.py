@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 MOST_DEATHS = 12
 """Tries of a delivery in which the process died, before it is parked."""
+DIED_TOO_OFTEN = "the process died in this delivery too often"
 MOST_STEPS = 2_500
 """Actions within one try at a delivery, before it is parked: more than the two that each decision costs which people
 make while a run goes on, for all of the 1,000 calls that a turn may make. Only a loop comes here."""
@@ -70,13 +71,16 @@ class TurnFacts:
     steps: int = 0
     """Actions done in this try."""
     taken_up: bool = False
-    """This try has counted that an earlier one ended in the middle."""
+    """This try has counted that an earlier one ended in the middle, or may have."""
     ran: bool = False
     """This try has run the graph, so what is unfinished is its own."""
     settled: bool = False
     """This try has settled the thread."""
     timer: Timer = "reminds"
     """What a timer does now. "expired": its approval has expired by it, so the thread goes on. "over": nothing."""
+    left_over: bool = False
+    """It was accepted before the process began, so an earlier one may have died in it, of which nothing need be on
+    disk."""
     broken_off: Spoken | None = None
     """What was being said in the thread when a stop broke it off."""
 
@@ -118,8 +122,8 @@ class TurnFacts:
 
 @dataclass(frozen=True, slots=True)
 class TakeUp:
-    """Count that an earlier try ended in the middle, and keep what was said: what comes next is shown while it is
-    written, so what was said before it may not come after it."""
+    """Count that an earlier try ended in the middle, or may have, and keep what it said: what comes next is shown while
+    it is written, so what was said before it may not come after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +300,7 @@ def _for_message(facts: TurnFacts) -> Action:
     if facts.kept == "perhaps":
         return Say()
     if facts.decided:
-        return Resume(facts.decided)
+        return _counted(facts, Resume(facts.decided))
     if facts.turn == "lost":
         return Void()
     if facts.objection:
@@ -312,7 +316,7 @@ def _by_meaning(facts: TurnFacts) -> Action:
         return Conclude((for_author("limit", delivery, told),) if told else ())
     match facts.meaning:
         case NewTurn() if not facts.waits:
-            return Begin()
+            return _counted(facts, Begin())
         case NewTurn() if facts.kept != "now":
             # The records are a copy older than the checkpoints, and do not know what waits. A turn begun over it would
             # leave calls without answers, which no model's service takes.
@@ -337,7 +341,7 @@ def _go_on(facts: TurnFacts) -> Action:
         return _continue(facts, "resume")
     if not facts.decided:
         return Conclude()
-    return Say() if facts.kept == "perhaps" else Resume(facts.decided)
+    return Say() if facts.kept == "perhaps" else _counted(facts, Resume(facts.decided))
 
 
 def _continue(facts: TurnFacts, verb: RunVerb) -> Action:
@@ -345,8 +349,18 @@ def _continue(facts: TurnFacts, verb: RunVerb) -> Action:
     if not facts.taken_up and not facts.ran:
         return TakeUp()
     if facts.taken_up and facts.delivery.tries >= MOST_DEATHS:
-        return Park("the process died in this delivery too often")
+        return Park(DIED_TOO_OFTEN)
     return Conclude() if facts.at_rest else Continue(verb)
+
+
+def _counted(facts: TurnFacts, run: Begin | Resume) -> Action:
+    """Run the graph, and count the try first where an earlier process may have died in one: what it had done by then
+    need not be on disk, and a delivery that kills the process again and again is parked all the same."""
+    if not facts.left_over or facts.ran:
+        return run
+    if not facts.taken_up:
+        return TakeUp()
+    return Park(DIED_TOO_OFTEN) if facts.delivery.tries >= MOST_DEATHS else run
 
 
 def _stop(facts: TurnFacts) -> Action:

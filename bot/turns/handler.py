@@ -131,6 +131,11 @@ class TurnHandler:
     turn_limit: TurnLimit
     _broken_off: dict[str, Spoken] = field(default_factory=dict, init=False)
     """Thread → what was being said when its run was broken off, until the next delivery is handled there."""
+    _made_at: float = field(init=False)
+    """When the process began to handle deliveries, in seconds since the epoch."""
+
+    def __post_init__(self) -> None:
+        self._made_at = self.clock()
 
     async def handle(self, delivery: Delivery) -> None:
         """See a delivery through: to its effects, or to the next try, or parked.
@@ -189,6 +194,7 @@ class TurnHandler:
             ran=any(step in handling.done for step in (Begin, Continue, Resume)),
             settled=Settle in handling.done,
             broken_off=handling.broken_off,
+            left_over=delivery.accepted_at < self._made_at,
         )
         if delivery.kind == "stop":
             return facts
@@ -301,7 +307,7 @@ class TurnHandler:
             case RecordAnswer(clarification_id=clarification_id):
                 await self._record_answer(handling, clarification_id)
             case _:
-                async with self.database.writing() as tx:
+                async with self.database.writing(thread_id) as tx:
                     await self._write(tx, handling, step)
                 if isinstance(step, Say):
                     handling.kept = "now"
@@ -315,7 +321,8 @@ class TurnHandler:
         match step:
             case TakeUp():
                 await deliveries.count_try(tx, key)
-                await self._say(tx, thread_id, status)
+                if handling.kept == "perhaps" or status.has_begun(key):
+                    await self._say(tx, thread_id, status)
             case Say():
                 await self._say(tx, thread_id, status)
                 await self.requests.record(tx, thread_id, status.interrupts)
@@ -331,16 +338,16 @@ class TurnHandler:
 
     async def _settle(self, handling: Handling, why: str, unfinished: Unfinished | None) -> None:
         thread_id, key = handling.delivery.thread_id, handling.delivery.key
-        async with self.database.writing() as tx:
+        async with self.database.writing(thread_id) as tx:
             await self.requests.supersede(tx, thread_id, key, why)
         handling.status = await self.agent.settle(thread_id, key, why, unfinished=unfinished)
         if handling.status.turn is None and handling.thread.turn is not None:
             # The checkpoints are lost, so the graph did not know what it had to end.
-            async with self.database.writing() as tx:
+            async with self.database.writing(thread_id) as tx:
                 await self.requests.void(tx, thread_id, key, STATE_LOST, turn=handling.thread.turn)
 
     async def _record_answer(self, handling: Handling, clarification_id: str) -> None:
-        async with self.database.writing() as tx:
+        async with self.database.writing(handling.delivery.thread_id) as tx:
             question = await clarifications.get(tx, clarification_id)
             if question is None:
                 return
@@ -367,12 +374,14 @@ class TurnHandler:
             case Park(cause=cause):
                 await self._park(handling, cause)
             case _:
-                async with self.database.writing() as tx:
+                async with self.database.writing(handling.delivery.thread_id) as tx:
                     await self._write_end(tx, handling, ending)
 
     async def _conclude(self, handling: Handling, posts: tuple[NewPost, ...]) -> None:
         status, thread_id = handling.status, handling.delivery.thread_id
-        async with self.database.writing() as tx:
+        # Before the transaction, which rests on what is left: what it drops is then never written.
+        await self.agent.prune(thread_id, status)
+        async with self.database.writing(thread_id) as tx:
             await self._say(tx, thread_id, status)
             for post in posts:
                 await self.outbox.say(tx, post)
@@ -380,7 +389,6 @@ class TurnHandler:
             if status.turn is not None:
                 await threads.set_turn(tx, thread_id, status.turn["requester"], status.turn["delivery"])
             await deliveries.done(tx, handling.delivery.key)
-        await self.agent.prune(thread_id, status)
 
     async def _park(self, handling: Handling, cause: str) -> None:
         log.error("delivery_parked", cause=cause, reference=reference_of(handling.delivery))
@@ -391,7 +399,7 @@ class TurnHandler:
             # The next delivery settles before it does anything; this one must be out of its way first.
             log.exception("parked_thread_not_settled", reference=reference_of(handling.delivery))
             settled = False
-        async with self.database.writing() as tx:
+        async with self.database.writing(handling.delivery.thread_id) as tx:
             await self.outbox.say(tx, regret(handling.delivery, GAVE_UP))
             await deliveries.park(tx, handling.delivery.key, cause)
             if not settled:
@@ -401,7 +409,7 @@ class TurnHandler:
     async def _park_unknown(self, delivery: Delivery) -> None:
         cause = "its thread is not known"
         log.error("delivery_parked", cause=cause, reference=reference_of(delivery))
-        async with self.database.writing() as tx:
+        async with self.database.writing(delivery.thread_id) as tx:
             await deliveries.park(tx, delivery.key, cause)
 
     async def _write_end(

@@ -181,7 +181,7 @@ class Introductions:
         async with self._database.reading() as tx:
             is_kept = await threads.is_kept(tx, author)
         if not is_kept:
-            async with self._database.writing() as tx:
+            async with self._database.writing(delivery.thread_id) as tx:
                 await threads.remember(tx, author, self._clock())
         background = await self._codes.without_codes(introduced.background)
         body = {

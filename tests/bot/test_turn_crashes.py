@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, cast
+from typing import Any, Literal, cast, get_args
 
 import pytest
 import sqlalchemy as sa
@@ -16,11 +17,13 @@ from bot.outbox import said
 from bot.records import approvals, clarifications, deliveries, tables, threads
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
+from bot.turns.decision import MOST_DEATHS
 from graph.interrupts import Asked, ClarificationAsked, InterruptAnswer
 from graph.models import ModelProblem, Trouble
 from graph.ports import Live, Spoken, Unfinished
 from graph.running import PendingInterrupt, RunVerb, ThreadStatus
 from graph.state import Turn
+from tests.bot.conftest import SetClock
 from tests.bot.rows import asked
 from tests.bot.services_stage import ANA, BEN, HERE, THREAD, Stage
 from tests.bot.stubs import REST, make_turn_handler
@@ -29,6 +32,8 @@ OLD_TURN = cast("Turn", dict.fromkeys(Turn.__annotations__, "") | {"delivery": "
 
 
 NEVER = 1_000_000
+Keeps = Literal["each step", "what something rests on"]
+"""What of the graph survives the process: all that it did, or what was put to disk for a transaction."""
 
 
 class DiedError(BaseException):
@@ -55,12 +60,26 @@ class SmallGraph:
     """Stands in for the agent: what it does is kept, a run takes three steps, and the process may die between them."""
 
     countdown: Countdown
+    keeps: Keeps = "each step"
     status_now: ThreadStatus = REST
     next: list[Callable[[], None]] = field(default_factory=list)
     """Steps of the run that is under way."""
     begun: list[str] = field(default_factory=list)
     resumed: list[str] = field(default_factory=list)
     problem: ModelProblem | None = None
+    deadly: bool = False
+    """The process dies whenever the model is to be asked."""
+    on_disk: dict[str, Any] = field(default_factory=dict)
+
+    def to_disk(self) -> None:
+        """Something rests on it from now on."""
+        self.on_disk = {name: copy(getattr(self, name)) for name in ("status_now", "next", "begun", "resumed")}
+
+    def process_died(self) -> None:
+        """What nothing rested on may be lost, or not."""
+        if self.keeps == "what something rests on":
+            for name, value in self.on_disk.items():
+                setattr(self, name, copy(value))
 
     async def status(self, thread_id: str) -> ThreadStatus:
         return self.status_now
@@ -71,6 +90,8 @@ class SmallGraph:
         spoken = Spoken(f"{turn['delivery']}.0", f"You said: {text}")
 
         def ask_model() -> None:
+            if self.deadly:
+                raise DiedError
             if self.problem is not None:
                 raise self.problem
             self.status_now = replace(self.status_now, spoken=(spoken,))
@@ -166,10 +187,11 @@ class World:
                 head = await deliveries.head(tx, THREAD, self.stage.clock())
             if head is None:
                 return
-            await self._handle(head)
+            await self.handles(head)
         raise AssertionError("it comes to no end")
 
-    async def _handle(self, delivery: Delivery) -> None:
+    async def handles(self, delivery: Delivery) -> None:
+        """Handle it, with a handler that remembers nothing."""
         stage = self.stage
         agent = cast("Any", self.graph)
         handler = make_turn_handler(stage.database, stage.outbox, stage.clock, stage.parts, agent, stage.engine)
@@ -177,6 +199,8 @@ class World:
         if self.countdown.left >= 0:
             self.countdown.task = task
         await asyncio.wait([task])
+        if isinstance(task.exception(), DiedError):
+            self.graph.process_died()
         if task.exception() is not None and not isinstance(task.exception(), DiedError):
             raise cast("BaseException", task.exception())
 
@@ -253,6 +277,7 @@ async def stopping(world: World) -> None:
 async def without_checkpoints(world: World) -> None:
     await world.waits(CALL)
     world.graph.status_now = REST
+    world.graph.to_disk()
     await world.writes()
 
 
@@ -275,19 +300,22 @@ SCENES = [
 ]
 
 
-@pytest.fixture
-def world(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> World:
+@pytest.fixture(params=get_args(Keeps))
+def world(stage: Stage, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> World:
     countdown = Countdown()
+    world = World(stage, SmallGraph(countdown, request.param), countdown)
     to_disk = Database.to_disk
 
     async def dying(self: Database, commit: Callable[[], None]) -> Any:
+        countdown.point()
+        world.graph.to_disk()
         countdown.point()
         done = await to_disk(self, commit)
         countdown.point()
         return done
 
     monkeypatch.setattr(Database, "to_disk", dying)
-    return World(stage, SmallGraph(countdown), countdown)
+    return world
 
 
 async def play(world: World, scene: Callable[[World], Awaitable[None]], left: int) -> dict[str, Any]:
@@ -297,7 +325,7 @@ async def play(world: World, scene: Callable[[World], Awaitable[None]], left: in
             await tx.run(sa.delete(table))
         await tx.run(sa.delete(tables.threads))
         await threads.ensure(tx, THREAD, HERE, "hello", world.stage.clock())
-    world.graph = SmallGraph(world.countdown)
+    world.graph = SmallGraph(world.countdown, world.graph.keeps)
     world.countdown.left = NEVER
     await scene(world)
     world.countdown.left = left
@@ -327,3 +355,20 @@ async def test_a_turn_that_cannot_go_on_is_given_up_once_and_its_author_is_told(
         assert [key for key, _ in told["posts"]] == ["error:m1"]
         if world.countdown.left >= 0:
             break
+
+
+async def test_a_message_that_kills_the_process_again_and_again_is_parked(world: World) -> None:
+    """Although nothing of its run may ever come to be on disk."""
+    await world.stage.outbox.stop(1.0)
+    world.graph.deadly = True
+    await world.writes()
+    for _ in range(MOST_DEATHS + 3):
+        cast("SetClock", world.stage.clock).move(1.0)
+        async with world.stage.database.reading() as tx:
+            head = await deliveries.head(tx, THREAD, world.stage.clock())
+        if head is None:
+            break
+        await world.handles(head)
+    told = await world.outcome()
+    assert [(key, status) for key, status in told["deliveries"]] == [("m1", "parked")]
+    assert [key for key, _ in told["posts"]] == ["error:m1"]

@@ -76,6 +76,7 @@ class Case(NamedTuple):
     ran: bool = False
     settled: bool = False
     timer: Timer = "reminds"
+    left_over: bool = False
     stopped_answer: bool = False
     progress: TurnProgress = "not begun"
     turn: str = "known"
@@ -103,6 +104,7 @@ class Case(NamedTuple):
                 ran=self.ran,
                 settled=self.settled,
                 timer=self.timer,
+                left_over=self.left_over,
                 broken_off=Spoken("m0.0", "half") if self.stopped_answer else None,
                 progress=self.progress,
                 turn=self.turn,  # type: ignore[arg-type]
@@ -140,6 +142,10 @@ EFFORT = (
     {"taken_up": True, "ran": False, "tries": MOST_DEATHS - 1},
     {"taken_up": True, "ran": False, "tries": MOST_DEATHS},
     {"taken_up": True, "ran": True, "tries": MOST_DEATHS - 1},
+    {"taken_up": False, "ran": False, "left_over": True, "tries": 0},
+    {"taken_up": False, "ran": True, "left_over": True, "tries": MOST_DEATHS},
+    {"taken_up": True, "ran": False, "left_over": True, "tries": MOST_DEATHS - 1},
+    {"taken_up": True, "ran": False, "left_over": True, "tries": MOST_DEATHS},
 )
 GRAPH = ("waits", "decided", "gave_way")
 """What is decided waits, and so does what this message has superseded."""
@@ -251,7 +257,8 @@ def test_what_is_decided_is_always_resumed_before_anything_new() -> None:
         if c.decided and c.at_rest and not c.gave_way and not (c.answered and c.turn != "known")
         if c.welcome and (c.begins is None or c.announced)
     ]
-    assert {type(action) for _, action in waiting} == {Say, Resume}
+    assert {type(action) for case, action in waiting if not case.left_over or case.ran} == {Say, Resume}
+    assert {type(action) for _, action in waiting} == {Say, Resume, TakeUp, Park}
     never(waiting, Resume, lambda c: c.kept == "perhaps")
     assert all(action.answers == DECIDED for _, action in waiting if isinstance(action, Resume))
     never(new_messages(), (Supersede, RecordAnswer, Void), lambda c: c.decided or c.kept == "perhaps" or not c.at_rest)
@@ -272,6 +279,8 @@ def test_the_graph_goes_on_only_after_that_was_counted_and_not_without_end() -> 
     both = [*new_messages(), *begun_messages(), *resumes()]
     never(both, Continue, lambda c: c.at_rest or not (c.taken_up or c.ran))
     never(both, TakeUp, lambda c: c.taken_up or c.ran)
+    never(both, (Begin, Resume), lambda c: c.left_over and not (c.taken_up or c.ran))
+    never(both, (Begin, Resume), lambda c: c.left_over and not c.ran and c.tries >= MOST_DEATHS)
     never(both, (Continue, Conclude), lambda c: c.progress == "begun" and c.taken_up and c.tries >= MOST_DEATHS)
     never(both, Park, lambda c: c.progress != "given up" and not (c.taken_up and c.tries >= MOST_DEATHS))
 
@@ -332,7 +341,8 @@ def test_a_decision_is_resumed_or_its_loss_is_reported() -> None:
         elif not case.at_rest:
             assert isinstance(action, TakeUp | Continue | Park)
         elif case.decided:
-            assert isinstance(action, Say if case.kept == "perhaps" else Resume)
+            counted = (TakeUp, Park) if case.left_over and not case.ran else ()
+            assert isinstance(action, Say if case.kept == "perhaps" else (Resume, *counted))
         else:
             assert action == Conclude()
 

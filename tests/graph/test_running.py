@@ -278,6 +278,7 @@ async def test_pruning_keeps_the_conversation_and_what_waits(tmp_path: Path) -> 
         status = await r.agent.resume("t", "r2", {status.interrupts[0].interrupt_id: Rejected(by="Ana")}, LIVE)
         assert status.spoken[-1].text == "ask_a done | Rejected by Ana. No reason was given."
         await r.agent.prune("t", status)
+        r.checkpoints.sync("t")
         rows = r.checkpoints.conn.execute("SELECT count(*) FROM checkpoints").fetchone()
         assert rows == (1,)
         await r.agent.begin(turn("m2"), "hi", LIVE)

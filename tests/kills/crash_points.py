@@ -1,16 +1,19 @@
 """`python -m tests.kills.crash_points`: the product, dying at one chosen durable write.
 
-Each write has two points: just before it is on disk, and just after.
+Each write has two points: just before it is on disk (or in memory, which is what a process has of it when it dies), and
+just after.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import app
 from bot.records.checkpoints import Checkpoints
@@ -21,15 +24,17 @@ WRITES: tuple[tuple[type[Any], str], ...] = (
     (Checkpoints, "aput"),
     (Checkpoints, "aput_writes"),
     (Checkpoints, "prune_thread"),
+    (Checkpoints, "sync"),
 )
-"""Every method that makes something durable."""
+"""Every method that makes something durable, or keeps something that is to become so. `sync` is called within
+`to_disk`, before the commit of the records."""
 DIED = 9
 """Exit code of the product that reached its crash point."""
 
 COUNTDOWN = "KILLS_COUNTDOWN"
 """Variable of the file that counts down to the crash point."""
 
-Write = Callable[..., Awaitable[Any]]
+Write = Callable[..., Awaitable[Any] | None]
 
 
 def install(countdown: Path) -> None:
@@ -38,15 +43,18 @@ def install(countdown: Path) -> None:
     Without the file nothing happens; dying removes it, so that the next product lives.
     """
 
+    one_at_a_time = threading.Lock()  # `sync` is called in the thread that commits
+
     def pass_point() -> None:
-        try:
-            left = int(countdown.read_text())
-        except FileNotFoundError:
-            return
-        if left == 0:
-            countdown.unlink()
-            os._exit(DIED)
-        set_countdown(countdown, left - 1)
+        with one_at_a_time:
+            try:
+                left = int(countdown.read_text())
+            except FileNotFoundError:
+                return
+            if left == 0:
+                countdown.unlink()
+                os._exit(DIED)
+            set_countdown(countdown, left - 1)
 
     for owner, name in WRITES:
         setattr(owner, name, _watched(getattr(owner, name), pass_point))
@@ -63,11 +71,17 @@ def _watched(write: Write, pass_point: Callable[[], None]) -> Write:
     @functools.wraps(write)
     async def watched(*args: Any, **kwargs: Any) -> Any:
         pass_point()
-        result = await write(*args, **kwargs)
+        result = await cast("Awaitable[Any]", write(*args, **kwargs))
         pass_point()
         return result
 
-    return watched
+    @functools.wraps(write)
+    def watched_blocking(*args: Any, **kwargs: Any) -> None:
+        pass_point()
+        write(*args, **kwargs)
+        pass_point()
+
+    return watched if inspect.iscoroutinefunction(write) else watched_blocking
 
 
 if __name__ == "__main__":
