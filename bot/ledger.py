@@ -229,7 +229,7 @@ class AttemptLedger:
         if isinstance(approval_id, NotApproved):
             return approval_id
         await attempts.move(tx, latest.attempt_id, "asking", "started")
-        await self._outbox.show_again(tx, [approval_id] if approval_id else [])
+        await self._outbox.show_soon(tx, [approval_id] if approval_id else [])
         return Begun(latest.number)
 
     async def _right(self, tx: Transaction, record: CallRecord) -> str | NotApproved | None:
@@ -246,7 +246,7 @@ class AttemptLedger:
     async def _add(self, tx: Transaction, record: CallRecord, number: int, approval_id: str | None, at: float) -> None:
         judged = judgement_of(record)
         await attempts.add(tx, self._new_id(), number, record, approval_id=approval_id, judged=judged, now=at)
-        await self._outbox.show_again(tx, [approval_id] if approval_id else [])
+        await self._outbox.show_soon(tx, [approval_id] if approval_id else [])
 
     async def _finish(self, tx: Transaction, call_id: str, attempt: int, outcome: Succeeded | Failed) -> None:
         row = await attempts.of_call(tx, call_id, attempt)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import structlog
 
@@ -32,6 +33,10 @@ LONGEST_POST_PAUSE_SECONDS = 60.0
 """Seconds between two tries at most, unless the platform asks for more."""
 LONGEST_RETRY_AFTER = 600.0
 """Seconds that a platform may ask to wait before the next try."""
+SHOWN_SOON = 0.25
+"""Seconds within which what is shown soon may be overtaken by something newer."""
+MARKED_AFTER = 0.05
+"""Seconds after which updates that are shown are marked as sent, all that there were in one transaction."""
 Pause = Callable[[int, float | None], float]
 """Seconds before the next try, from the number of the last (0, 1, …) and what the platform asked for."""
 
@@ -80,6 +85,9 @@ class Outbox:
         self._senders: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
         self._left_over: set[str] = set()
+        self._shown: dict[str, PostRow] = {}
+        """Post → what of it is shown and not marked as sent yet."""
+        self._marking: asyncio.Task[None] | None = None
         self._stopping = False
 
     async def say(self, tx: Transaction, post: NewPost) -> bool:
@@ -92,7 +100,13 @@ class Outbox:
     async def show_again(self, tx: Transaction, subjects: Sequence[str]) -> None:
         """Sends the cards of these approvals, questions, sign-ins or attempts again: what they show has changed."""
         for lane in dict.fromkeys(await posts.touch(tx, subjects) if subjects else ()):
-            tx.afterwards(lambda lane=lane: self._wake(lane))  # type: ignore[misc]
+            tx.afterwards(partial(self._wake, lane))
+
+    async def show_soon(self, tx: Transaction, subjects: Sequence[str]) -> None:
+        """Sends the cards of these approvals again like `show_again`, in `SHOWN_SOON` seconds: most calls have ended
+        by then, and one update shows what two would have."""
+        for lane in dict.fromkeys(await posts.touch(tx, subjects) if subjects else ()):
+            tx.afterwards(partial(self._wake_later, lane))
 
     async def start(self) -> None:
         """Sends what was kept before a crash; what may have been sent already is looked for first."""
@@ -111,12 +125,20 @@ class Outbox:
             for sender in late:
                 sender.cancel()
             await asyncio.gather(*senders, return_exceptions=True)
+        if self._marking is not None:
+            self._marking.cancel()
+            await asyncio.gather(self._marking, return_exceptions=True)
+            if self._shown:
+                await self._mark_shown()
 
     def _wake(self, lane: str) -> None:
         if lane in self._senders:
             self._again.add(lane)
         elif not self._stopping:
             self._senders[lane] = asyncio.create_task(self._send_lane(lane), name=f"posts {lane}")
+
+    def _wake_later(self, lane: str) -> None:
+        asyncio.get_running_loop().call_later(SHOWN_SOON, self._wake, lane)
 
     async def _send_lane(self, lane: str) -> None:
         try:
@@ -139,7 +161,7 @@ class Outbox:
     async def _send_unsent(self, lane: str) -> None:
         """Sends everything that is unsent now; what is kept meanwhile wakes its lane again."""
         async with self._database.reading() as tx:
-            rows = await posts.unsent(tx, lane)
+            rows = [row for row in await posts.unsent(tx, lane) if not self._is_shown(row)]
             thread = await threads.get(tx, lane) if rows else None
         for row in rows:
             place = row.place or (thread.place if thread else None)
@@ -164,7 +186,10 @@ class Outbox:
                 if defects == MOST_DEFECTS:
                     break
             else:
-                async with self._database.writing(row.thread_id) as tx:
+                if reference == row.reference:
+                    self._mark_later(row)
+                    return
+                async with self._database.writing_apart() as tx:
                     await posts.sent(tx, row.key, row.revision, reference)
                 return
             may_be_there = True
@@ -187,6 +212,39 @@ class Outbox:
         if reference is None and may_be_there:
             reference = await platform.find(post)
         return await platform.send(post) if reference is None else await platform.update(post, reference)
+
+    # Where a post is has to be on disk before anything else happens in its lane: it could not be found again. That an
+    # update was shown need not be, since a second update shows the same. So what follows in the lane (the answer, after
+    # the card of a click) does not wait for the disk, nor does a turn for a transaction that nobody waits for.
+
+    def _is_shown(self, row: PostRow) -> bool:
+        shown = self._shown.get(row.key)
+        return shown is not None and row.revision <= shown.revision
+
+    def _mark_later(self, row: PostRow) -> None:
+        self._shown[row.key] = row
+        if self._marking is None or self._marking.done():
+            self._marking = asyncio.create_task(self._mark_all(), name="shown posts")
+
+    async def _mark_all(self) -> None:
+        while self._shown:
+            await asyncio.sleep(MARKED_AFTER)
+            await self._mark_shown()
+
+    async def _mark_shown(self) -> None:
+        shown = list(self._shown.values())
+        try:
+            async with self._database.writing_apart() as tx:
+                for row in shown:
+                    await posts.sent(tx, row.key, row.revision, row.reference or {})
+        except Exception:
+            # Only the database can fail here. What is not marked when the process ends is shown once more.
+            log.exception("posts_not_marked")
+            await asyncio.sleep(self._pause(0, None))
+            return
+        for row in shown:
+            if self._shown[row.key] is row:
+                del self._shown[row.key]
 
     async def _is_given_up(self, row: PostRow) -> bool:
         """Whether the bot was removed from there between two tries."""

@@ -155,6 +155,10 @@ class Database:
         """
         return _Writing(self, partial(self._foundation, thread_id), urgent=False)
 
+    def writing_apart(self) -> AbstractAsyncContextManager[Transaction]:
+        """A transaction that rests on no checkpoint, such as that a post was shown, so it puts none to disk."""
+        return _Writing(self, _nothing, urgent=False)
+
     def writing_urgently(self) -> AbstractAsyncContextManager[Transaction]:
         """A transaction that somebody outside waits for: it goes before those that only turns wait for."""
         return _Writing(self, _nothing, urgent=True)

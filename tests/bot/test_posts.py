@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -259,6 +260,109 @@ async def test_a_late_word_of_an_older_revision_changes_nothing(
     async with database.writing() as tx:
         await posts.sent(tx, "one", 1, {"number": "wrong"})
     assert (await row_of(database, "one")).reference == {"number": "1", "messages": ["1"]}
+
+
+async def test_what_is_shown_soon_is_overtaken_by_what_is_newer(
+    database: Database, box: Outbox, platform: RecordingPlatform
+) -> None:
+    await say_card(database, box)
+    await until(lambda: platform.done)
+    async with database.writing() as tx:
+        await box.show_soon(tx, ["s1"])
+    await show_again(database, box)
+    await until_sent(database, "card", 3)
+    await asyncio.sleep(1.5 * outbox.SHOWN_SOON)
+    assert platform.done == [("send", "card", 1), ("update", "card", 3)]
+
+
+async def test_what_is_shown_soon_is_shown_also_when_nothing_newer_comes(
+    database: Database, box: Outbox, platform: RecordingPlatform
+) -> None:
+    await say_card(database, box)
+    await until(lambda: platform.done)
+    async with database.writing() as tx:
+        await box.show_soon(tx, ["s1"])
+    await until_sent(database, "card", 2)
+    assert platform.done == [("send", "card", 1), ("update", "card", 2)]
+
+
+async def test_what_was_to_be_shown_soon_when_the_process_died_is_shown_at_the_start(
+    make_outbox: Callable[[], Outbox], database: Database, box: Outbox, platform: RecordingPlatform
+) -> None:
+    await say_card(database, box)
+    await until_sent(database, "card")
+    async with database.writing() as tx:
+        await box.show_soon(tx, ["s1"])
+    await box.stop(1.0)
+    after = make_outbox()
+    await after.start()
+    await until_sent(database, "card", 2)
+    await after.stop(1.0)
+    assert platform.done == [("send", "card", 1), ("update", "card", 2)]
+
+
+async def test_an_update_that_was_shown_and_not_marked_when_the_process_died_is_shown_once_more(
+    make_outbox: Callable[[], Outbox],
+    database: Database,
+    box: Outbox,
+    platform: RecordingPlatform,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(outbox, "MARKED_AFTER", 60.0)
+    await say_card(database, box)
+    await until_sent(database, "card")
+    await show_again(database, box)
+    await until(lambda: len(platform.done) == 2)
+    after = make_outbox()
+    await after.start()
+    await until(lambda: len(platform.done) == 3)
+    await after.stop(1.0)
+    assert platform.done == [("send", "card", 1), ("update", "card", 2), ("update", "card", 2)]
+    assert len(platform.shown) == 1
+
+
+async def test_an_update_that_is_not_marked_yet_is_not_shown_twice_nor_waited_for(
+    database: Database, box: Outbox, platform: RecordingPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "MARKED_AFTER", 60.0)
+    await say_card(database, box)
+    await until_sent(database, "card")
+    await show_again(database, box)
+    await until(lambda: len(platform.done) == 2)
+    await say(database, box, "answer")
+    await until_sent(database, "answer")
+    await show_again(database, box)
+    await until(lambda: len(platform.done) == 4)
+    assert platform.done[2:] == [("send", "answer", 1), ("update", "card", 3)]
+    assert await unsent(database) == [THREAD]
+    await box.stop(1.0)
+    assert await unsent(database) == []
+
+
+async def test_updates_are_marked_together_also_when_the_database_has_failed_before(
+    database: Database, box: Outbox, platform: RecordingPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [OSError("the disk is full")]
+    mark = posts.sent
+
+    async def failing(*args: Any, **named: Any) -> None:
+        if failures:
+            raise failures.pop()
+        await mark(*args, **named)
+
+    await say_card(database, box)
+    await until_sent(database, "card")
+    monkeypatch.setattr(posts, "sent", failing)
+    with capture_logs() as logs:
+        await show_again(database, box)
+        await until_sent(database, "card", 2)
+    assert [entry["event"] for entry in logs] == ["posts_not_marked"]
+    assert platform.done == [("send", "card", 1), ("update", "card", 2)]
+
+
+async def say_card(database: Database, box: Outbox) -> None:
+    async with database.writing() as tx:
+        await box.say(tx, NewPost("card", THREAD, "notice", subject="s1", content={"text": "a", "tone": "info"}))
 
 
 async def show_again(database: Database, box: Outbox) -> None:
