@@ -27,6 +27,7 @@ from bench.measures import FULL, SMOKE, Sizes
 from bench.run import measure_in_slack, measure_the_rest
 
 BEGIN, END = "<!-- measured: written by python -m bench --write -->", "<!-- end of what is measured -->"
+_BEGAN = time.monotonic()
 
 
 def main() -> None:
@@ -64,7 +65,7 @@ async def _measure(contestants: Contestants, sizes: Sizes, only: str | None) -> 
 
 
 def _say(what: str) -> None:
-    print(f"… {what}", file=sys.stderr, flush=True)
+    print(f"{time.monotonic() - _BEGAN:4.0f} s … {what}", file=sys.stderr, flush=True)
 
 
 def write(file: Path, shown: str) -> None:

@@ -28,7 +28,7 @@ class Sizes:
     load_rate: int = 200
     """Messages a second."""
     load_threads: int = 100
-    throughput_seconds: float = 3.0
+    throughput_seconds: float = 2.0
     throughput_threads: int = 32
     rest_seconds: float = 0.5
     """After many conversations, until their CPU is read: what is done after the answer is work, too."""

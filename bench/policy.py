@@ -100,7 +100,8 @@ async def _idling(contestant: Contestant, seconds: float) -> float:
         before = process.cpu_times()
         await asyncio.sleep(seconds / 3)
         after = process.cpu_times()
-        shares.append((after.user + after.system - before.user - before.system) / (seconds / 3) * 100)
+        used = max(0.0, after.user + after.system - before.user - before.system)  # differences of floats
+        shares.append(used / (seconds / 3) * 100)
     return statistics.median(shares)
 
 

@@ -115,11 +115,11 @@ async def _long_conversation(both: Both, opening: Open, sizes: Sizes) -> tuple[l
     """Seconds of each turn, and bytes a turn in its second half."""
     turns: list[Turn] = []
     half = sizes.turns // 2
-    async with both.client(opening) as (client, contestant), client.thread() as thread:
+    async with both.visit(opening) as visit, visit.client.thread() as thread:
         turns += [await thread.turn() for _ in range(half)]
-        before = contestant.stored()
+        before = visit.contestant.stored()
         turns += [await thread.turn() for _ in range(sizes.turns - half)]
-        return [t.answered for t in turns], (contestant.stored() - before) / (sizes.turns - half)
+        return [t.answered for t in turns], (visit.contestant.stored() - before) / (sizes.turns - half)
 
 
 async def _load_at_the_page(contestants: Contestants, sizes: Sizes) -> Figure:

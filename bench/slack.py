@@ -21,6 +21,16 @@ Open = Callable[[], Opening]
 
 
 @dataclass(frozen=True, slots=True)
+class Visit:
+    """A person at a contestant that has loaded what it needs."""
+
+    client: SlackClient
+    contestant: Contestant
+    first_answer: float
+    """Seconds from the start of the process to its first answer, asked for as soon as it was healthy."""
+
+
+@dataclass(frozen=True, slots=True)
 class Both:
     """How the product and the bare agent are opened, both in the same Slack."""
 
@@ -39,32 +49,33 @@ class Both:
         return self.product, self.bare_agent
 
     @asynccontextmanager
-    async def client(self, opening: Open) -> AsyncIterator[tuple[SlackClient, Contestant]]:
-        """A contestant that has loaded what it needs, and a person there."""
+    async def visit(self, opening: Open) -> AsyncIterator[Visit]:
+        """Open a contestant, and have a first turn with it."""
         async with opening() as contestant, in_slack(contestant.url, self.contestants.around.slack) as client:
             async with client.thread() as thread:
-                await thread.turn()
-            yield client, contestant
+                first = await thread.turn()
+            yield Visit(client, contestant, contestant.started_in + first.answered)
 
 
 async def beside_the_bare_agent(contestants: Contestants, sizes: Sizes, say: Callable[[str], None]) -> list[Figure]:
     """The first table of docs/performance.md."""
     both = Both(contestants)
     say("in Slack: more than can be handled")
-    acknowledged, memory = await _load(both, sizes)
+    acknowledged, answered, memory = await _load(both, sizes)
     say("in Slack: conversations")
     conversations = await _conversations(both, sizes, say)
     say("in Slack: starting")
-    return [acknowledged, *conversations, *await _starting(both, sizes), memory]
+    started, idle = await _starting(both, sizes)
+    return [acknowledged, *conversations, started, answered, idle, memory]
 
 
 async def _conversations(both: Both, sizes: Sizes, say: Callable[[str], None]) -> list[Figure]:
     """One by one and many at once, taken in turns from two processes."""
     pairs: list[tuple[Fifth, Fifth]] = []
     async with AsyncExitStack() as stack:
-        ours, theirs = [await stack.enter_async_context(both.client(opening)) for opening in both.openings()]
+        ours, theirs = [await stack.enter_async_context(both.visit(opening)) for opening in both.openings()]
         for number in range(sizes.warm_ups + sizes.conversations):
-            pair = (await measures.fifth_turn(ours[0], sizes), await measures.fifth_turn(theirs[0], sizes))
+            pair = (await measures.fifth_turn(ours.client, sizes), await measures.fifth_turn(theirs.client, sizes))
             if number >= sizes.warm_ups:
                 pairs.append(pair)
         say("in Slack: many conversations at once")
@@ -103,8 +114,8 @@ async def _conversations(both: Both, sizes: Sizes, say: Callable[[str], None]) -
 
 
 async def _works(
-    ours: tuple[SlackClient, Contestant],
-    theirs: tuple[SlackClient, Contestant],
+    ours: Visit,
+    theirs: Visit,
     act: Callable[[Thread], Awaitable[object]],
     sizes: Sizes,
     rounds: int,
@@ -112,33 +123,34 @@ async def _works(
     """Medians of some rounds, taken in turns."""
     taken: tuple[list[Work], list[Work]] = ([], [])
     for _ in range(rounds):
-        for works, (client, contestant) in zip(taken, (ours, theirs), strict=True):
-            works.append(await measures.work(client, contestant.process.pid, act, sizes))
+        for works, visit in zip(taken, (ours, theirs), strict=True):
+            works.append(await measures.work(visit.client, visit.contestant.process.pid, act, sizes))
     we, they = (
         Work(statistics.median(w.rate for w in works), statistics.median(w.cpu for w in works)) for works in taken
     )
     return we, they
 
 
-async def _load(both: Both, sizes: Sizes) -> tuple[Figure, Figure]:
-    """Acknowledgements of more than can be handled, and the memory after it."""
+async def _load(both: Both, sizes: Sizes) -> tuple[Figure, Figure, Figure]:
+    """Acknowledgements of more than can be handled, and the memory after it; before it, the first answer."""
     acks: list[Sequence[float]] = []
+    answers: list[float] = []
     memory: list[float] = []
     for opening in both.openings():
-        async with opening() as contestant, in_slack(contestant.url, both.contestants.around.slack) as client:
-            for number in range(5):  # the first ones load what is needed
-                await client.send(f"slack:warm{number}", "tell me about warming up")
-            acks.append(await measures.load(client, sizes))
+        async with both.visit(opening) as visit:
+            answers.append(visit.first_answer)
+            acks.append(await measures.load(visit.client, sizes))
             await asyncio.sleep(sizes.settle_seconds)
-            memory.append(contestant.memory() / MB)
+            memory.append(visit.contestant.memory() / MB)
     what = f"{sizes.load_rate} mentions a second for {sizes.load_seconds:g} s"
     return (
         Figure(f"acknowledged, {what}: p99", p99_ms(acks[0]), "ms", p99_ms(acks[1]), Ratio(0.04), wanted=15),
+        Figure("start to the first answer, once", answers[0], "s", answers[1]),
         Figure(f"memory after {what}", memory[0], "MB", memory[1], Ratio(0.7), wanted=180),
     )
 
 
-async def _starting(both: Both, sizes: Sizes) -> list[Figure]:
+async def _starting(both: Both, sizes: Sizes) -> tuple[Figure, Figure]:
     """From an empty folder to the first healthy answer, on one core, and the memory a while after."""
     seconds: tuple[list[float], list[float]] = ([], [])
     memory: tuple[list[float], list[float]] = ([], [])
@@ -149,7 +161,7 @@ async def _starting(both: Both, sizes: Sizes) -> list[Figure]:
                 await asyncio.sleep(sizes.settle_seconds)
                 memory[side].append(contestant.memory() / MB)
     started, idle = ([statistics.median(side) for side in sides] for sides in (seconds, memory))
-    return [
+    return (
         Figure("start to healthy", started[0], "s", started[1], Ratio(0.43), wanted=1.5),
         Figure("memory when idle", idle[0], "MB", idle[1], Ratio(1.07), wanted=140),
-    ]
+    )

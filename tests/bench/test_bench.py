@@ -114,4 +114,4 @@ async def test_each_measure_of_the_bench_runs() -> None:
         "mention → answer",
         "… with one tool call over stdio",
     ]
-    assert len(lines) == 110
+    assert len(lines) == 111
