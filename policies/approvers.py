@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from policies.model import Allow, Ask, Call, Deny, Risk, Tool, Verdict, canonical_json, home_of, is_group
-from policies.trust import risks_of
+from policies.trust import risks_of, warned_of
 
 ANYBODY = "any"
 """The approvers of a rule that anybody may decide under."""
@@ -360,6 +360,8 @@ class StandingApproval:
     """`digest_of` the call: the server's configuration, the tool, its schema and the arguments."""
     until: float
     """Seconds since the epoch."""
+    risks: tuple[Risk, ...]
+    """What the card warned of with which it was given."""
 
 
 def digest_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
@@ -402,14 +404,18 @@ def under_grants(
     """An ask that the requester has answered for themselves becomes an allow; everything else stays as it is.
 
     `verdict` is what `judge` said of the call. The grant counts as long as the requester could still give it: the
-    policy may have changed, and so may the groups they are in. `requester` has themselves as its only requester, and
+    policy may have changed, and so may the groups they are in; and as long as the call may do no more than the card
+    warned of with which it was given. `requester` has themselves as its only requester, and
     what was looked up about them. Raises nothing.
     """
-    if not isinstance(verdict, Ask) or not grant_offered(verdict, risks_of(call, verdict)):
+    if not isinstance(verdict, Ask):
+        return verdict
+    may = risks_of(call, verdict)
+    if not grant_offered(verdict, may):
         return verdict
     if not isinstance(judge_decider(verdict, requester), Permitted):
         return verdict
-    grant = covered(grants, call, requester.person, now)
+    grant = covered([each for each in grants if warned_of(each.risks, may)], call, requester.person, now)
     if grant is None:
         return verdict
     until = datetime.fromtimestamp(grant.until, UTC)

@@ -6,6 +6,7 @@ destroys, and reaches outside. They are hints of the server, so only a trusted s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from policies.commands import Effect, argument_of_command, command_of, says_that_it_reads
@@ -79,6 +80,14 @@ def risks_of(call: Call, verdict: Allow | Ask | Deny) -> tuple[Risk, ...]:
     command = command_of(call.tool.input_schema, call.arguments)
     destroys = facts.destructive or (command is not None and command.destroys)
     return _warnings(by_rule or call_known_to_read(call), destroys, facts.open_world)
+
+
+def warned_of(shown: Iterable[Risk], may: Iterable[Risk]) -> bool:
+    """Whether a card that showed the risks `shown` warned of all that a call may do. That it reads needs no warning.
+
+    A tool's annotations are in no digest, so that what is approved may become worse without being another call.
+    """
+    return {*shown, Risk.READS}.issuperset(may)
 
 
 def _warnings(reads: bool, destroys: bool, reaches_outside: bool) -> tuple[Risk, ...]:  # noqa: FBT001 - three facts

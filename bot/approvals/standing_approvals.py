@@ -50,8 +50,10 @@ class StandingApprovals:
     async def grants_of(self, person_id: str) -> Sequence[StandingApproval]:
         """Returns what somebody allows themselves now, for `policies.approvers.under_grants`."""
         async with self._database.reading() as tx:
-            rows = await approvals.grants_of(tx, person_id, self._clock())
-        return [StandingApproval(row.person_id, row.server, row.tool, row.digest, row.until) for row in rows]
+            found = await approvals.grants_of(tx, person_id, self._clock())
+        return [
+            StandingApproval(row.person_id, row.server, row.tool, row.digest, row.until, risks) for row, risks in found
+        ]
 
 
 def is_offered(row: ApprovalRow) -> bool:

@@ -351,7 +351,9 @@ def _of_person(query: sa.Select[Any]) -> Prepared:
     return Prepared(mine.order_by(grants.c.until.desc(), grants.c.grant_id))
 
 
-_GRANTS_OF = _of_person(sa.select(grants))
+_GRANTS_OF = _of_person(
+    sa.select(grants, approvals.c.risk).join(approvals, approvals.c.approval_id == grants.c.approval_id)
+)
 _LISTED_GRANTS = _of_person(unless_longer(grants, grants.c.arguments))
 
 
@@ -370,10 +372,15 @@ async def grant(tx: Transaction, grant_id: str) -> GrantRow | None:
     return GrantRow(**row._asdict()) if row else None
 
 
-async def grants_of(tx: Transaction, person_id: str, now: float) -> Sequence[GrantRow]:
-    """What somebody allows themselves now, the one that ends last first."""
-    rows = await tx.all(_GRANTS_OF, {"person": person_id, "now": now})
-    return [GrantRow(**row._asdict()) for row in rows]
+async def grants_of(tx: Transaction, person_id: str, now: float) -> Sequence[tuple[GrantRow, tuple[Risk, ...]]]:
+    """What somebody allows themselves now, the one that ends last first, each with what the card warned of with which
+    it was given."""
+    found = []
+    for row in await tx.all(_GRANTS_OF, {"person": person_id, "now": now}):
+        values = row._asdict()
+        risk = values.pop("risk")
+        found.append((GrantRow(**values), tuple(map(Risk, risk))))
+    return found
 
 
 async def listed_grants(tx: Transaction, person_id: str, now: float, longest: int) -> Sequence[tuple[GrantRow, int]]:

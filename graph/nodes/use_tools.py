@@ -58,7 +58,7 @@ from graph.ports import (
 from graph.state import RunContext, ToolCallState
 from policies.approvers import approval_suffices, digest_of
 from policies.model import Allow, Ask, Risk, Tool, home_of
-from policies.trust import risks_of
+from policies.trust import risks_of, warned_of
 
 TRIES = 2
 """Preparations of a call whose request certainly never left."""
@@ -139,17 +139,22 @@ def _record(state: ToolCallState, judgement: Judged) -> CallRecord:
         digest=digest,
         approval_round=asked["round"] if asked else None,
         permitted=approval_suffices(given, verdict, home_of(turn["requester"]))
-        and not (asked["digest"] == digest and _is_worse_than_shown(asked, judgement))
+        and not _is_worse_than_shown(asked, given, judgement, digest)
         if given and asked
         else isinstance(verdict, Allow),
         judged=judgement,
     )
 
 
-def _is_worse_than_shown(asked: Mapping[str, Any], judgement: Judged) -> bool:
-    """Whether the call may do by now what its card did not warn of: the tool's annotations are in no digest."""
-    warned = {*map(Risk, asked["risk"]), Risk.READS}
-    return not warned.issuperset(risks_of(judgement.call, judgement.verdict))
+def _is_worse_than_shown(asked: Mapping[str, Any], given: Ask, judgement: Judged, digest: str) -> bool:
+    """Whether the call as its card showed it may do by now what the card did not warn of: the tool's annotations are in
+    no digest. What an edit adds to that is written by whoever approved it.
+
+    `given`: what the card's risks were judged by. `digest`: of the call as it is to be made.
+    """
+    shown = replace(judgement.call, arguments=asked["arguments"])
+    may = risks_of(shown, judgement.verdict if asked["digest"] == digest else given)
+    return not warned_of(map(Risk, asked["risk"]), may)
 
 
 def _caller(state: ToolCallState) -> Caller:

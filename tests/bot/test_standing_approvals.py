@@ -8,7 +8,7 @@ import pytest
 
 from bot.domain import AlreadySettled, GrantView, Refused, Settled, Unknown
 from policies.approvers import DURATIONS, StandingApproval, digest_of
-from policies.model import Call
+from policies.model import Call, Risk
 from tests.bot.routing import ANA, BEN, LAMP, MAKE, Routing
 
 HOURS_8 = DURATIONS["8 h"]
@@ -27,7 +27,7 @@ async def test_whoever_approves_may_allow_themselves_the_same_call_for_a_while(r
     assert said == Settled("Approved, and allowed for 8 h when you ask for the same again.")
     until = routing.clock() + HOURS_8
     assert await routing.parts.standing_approvals.grants_of(ANA.person_id) == [
-        StandingApproval(ANA.person_id, "workshop", "make", LAMP, until)
+        StandingApproval(ANA.person_id, "workshop", "make", LAMP, until, (Risk.WRITES,))
     ]
     (view,) = await routing.services.queries.standing_approvals(ANA)
     assert (view.server, view.tool, view.arguments, view.until) == ("workshop", "make", {"what": "lamp"}, until)

@@ -17,7 +17,7 @@ from graph.models.tool_calls import MOST_CALLS
 from graph.ports import Failed, NotSent, SignInNeeded, Succeeded, Unavailable
 from graph.state import Silent
 from policies.approvers import StandingApproval, digest_of
-from policies.model import Annotations, Deny, Verdict
+from policies.model import Annotations, Deny, Risk, Verdict
 from policies.policy_file import parse_policy
 from tests.graph.parts import Bench, calls, does, rig, tool, turn
 
@@ -37,7 +37,7 @@ HARMLESS: dict[str, Any] = {
 
 
 def granted(name: str, until: float, person: str = "web:ana") -> StandingApproval:
-    return StandingApproval(person, "s", name, digest_of(tool(name, **HARMLESS), {"k": 1}), until)
+    return StandingApproval(person, "s", name, digest_of(tool(name, **HARMLESS), {"k": 1}), until, (Risk.WRITES,))
 
 
 @pytest.mark.parametrize(("answer", "called"), [(True, 1), (False, 0), (None, 0)])

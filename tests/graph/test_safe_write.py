@@ -19,7 +19,7 @@ from graph.interrupts import Answered, Approved
 from graph.judging import LONGEST_QUOTE, QUOTE, quote_name, said_by_requester, taken_out, with_quote
 from graph.state import Silent
 from policies.approvers import StandingApproval, digest_of
-from policies.model import Annotations, Mode, Tool
+from policies.model import Annotations, Mode, Risk, Tool
 from tests.graph.parts import Answering, Bench, rig, tool, turn
 from tests.support.cpu import at_most_cpu
 from tests.support.examples import examples
@@ -156,7 +156,8 @@ async def test_what_the_requester_always_allows_themselves_needs_their_words_too
     bench = Bench(["run"], schemas={"run": COMMAND}, more={"annotations": harmless, "annotations_trusted": True})
     made = bench.find("s__run")
     assert made is not None
-    bench.given = [StandingApproval("web:ana", "s", "run", digest_of(made, {"command": "task add"}), until=60.0)]
+    digest = digest_of(made, {"command": "task add"})
+    bench.given = [StandingApproval("web:ana", "s", "run", digest, until=60.0, risks=tuple(Risk))]
     policy = "version: 1\nrules:\n  - {name: tasks, match: {tool: run}, decide: ask}\n"
     async with rig(tmp_path, runs("task add", quote), bench, policy=policy, mode=SAFE) as r:
         await r.agent.begin(turn("m1"), "please add a task", LIVE)

@@ -7,12 +7,19 @@ import pytest
 
 from policies.approvers import DURATIONS, Decider, StandingApproval, covered, digest_of, grant_offered, under_grants
 from policies.judging import judge
-from policies.model import Allow, Annotations, Ask, Call, Deny, Mode, Risk
+from policies.model import Allow, Annotations, Ask, Call, Deny, Mode, Risk, Tool
 from tests.policies.builders import WRITES, a_call, a_policy, a_tool, facts
 
 TOOL = replace(a_tool(says=WRITES), fingerprint="f1", input_schema={"type": "object"})
 CALL = Call(TOOL, {"title": "Board", "count": 1})
-GRANT = StandingApproval("web:ana", "calendar", "create_event", digest_of(CALL.tool, CALL.arguments), until=1000.0)
+GRANT = StandingApproval(
+    "web:ana",
+    "calendar",
+    "create_event",
+    digest_of(CALL.tool, CALL.arguments),
+    until=1000.0,
+    risks=(Risk.WRITES, Risk.DESTROYS, Risk.REACHES_OUTSIDE),
+)
 ANA = Decider("web:ana", ("web:ana",))
 ASKED = Ask(rule="r1", source="p:3", version="abc")
 
@@ -108,6 +115,18 @@ def test_a_destroying_call_is_covered_where_the_policy_says_so() -> None:
     assert isinstance(
         under_grants(verdict, call, [replace(GRANT, digest=digest_of(call.tool, call.arguments))], ANA, now=0.0), Allow
     )
+
+
+@pytest.mark.parametrize(
+    ("warned", "tool"),
+    [((), TOOL), ((Risk.READS,), TOOL), ((Risk.WRITES,), DESTROYS), ((Risk.READS, Risk.DESTROYS), DESTROYS)],
+)
+def test_a_call_that_may_do_more_than_its_card_warned_of_is_not_covered(warned: tuple[Risk, ...], tool: Tool) -> None:
+    """Rule 12: the annotations of a trusted server's tool are in no digest."""
+    call, asked = replace(CALL, tool=tool), Ask(rule="r", always_allow=True)
+    given = replace(GRANT, digest=digest_of(call.tool, call.arguments))
+    assert isinstance(under_grants(asked, call, [given], ANA, now=0.0), Allow)
+    assert under_grants(asked, call, [replace(given, risks=warned)], ANA, now=0.0) is asked
 
 
 def test_a_group_that_is_known_suffices() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from policies.approvers import Decider, StandingApproval, digest_of, under_grants
 from policies.judging import Policy, Rule, explain, judge
-from policies.model import Allow, Annotations, Ask, Call, Deny, Facts, Match, Mode
+from policies.model import Allow, Annotations, Ask, Call, Deny, Facts, Match, Mode, Risk
 from policies.trust import call_known_to_read, risks_of
 from tests.policies.strategies import (
     GROUP,
@@ -129,7 +129,12 @@ def test_what_requires_approval_is_never_allowed(policy: Policy, call: Call, aro
 def test_a_grant_turns_an_ask_into_an_allow_and_nothing_else(policy: Policy, call: Call, around: Facts) -> None:
     verdict = judge(policy, call, around)
     grant = StandingApproval(
-        around.requester, call.tool.server, call.tool.name, digest_of(call.tool, call.arguments), until=100.0
+        around.requester,
+        call.tool.server,
+        call.tool.name,
+        digest_of(call.tool, call.arguments),
+        until=100.0,
+        risks=tuple(Risk),
     )
     granted = under_grants(verdict, call, [grant], Decider(around.requester, (around.requester,)), now=99.0)
     assert granted == verdict or (isinstance(verdict, Ask) and isinstance(granted, Allow))

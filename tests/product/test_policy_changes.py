@@ -45,6 +45,11 @@ rules:
     match: {tool: "make*"}
     decide: ask
 """
+REQUESTER_DECIDES = """
+version: 1
+rules:
+  - {name: the requester decides, match: {}, decide: ask, approvers: [requester], alwaysAllow: true}
+"""
 BEN_DECIDES = """
 version: 1
 rules:
@@ -113,33 +118,83 @@ async def test_a_call_that_was_allowed_and_waits_for_a_sign_in_is_asked_about_on
     assert shop.done == ["make_with_account lamp"]
 
 
-async def test_a_call_that_may_do_more_by_now_than_its_card_warned_of_is_asked_anew(
-    workshop_home: ProductFolder, shop: Workshop
-) -> None:
-    """Rule 12: a trusted server says "does not destroy" when the card is made, and "destroys" when it is clicked."""
+def offer_send(shop: Workshop, **hints: bool) -> None:
+    """The workshop has a tool `send`, with these annotations."""
 
     async def send(what: str) -> str:
         shop.done.append(f"send {what}")
         return f"sent {what}"
 
-    shop.server.add_tool(send, annotations=ToolAnnotations(destructiveHint=False, openWorldHint=False))
+    if any(tool.name == "send" for tool in shop.server._tool_manager.list_tools()):
+        shop.server.remove_tool("send")
+    shop.server.add_tool(send, annotations=ToolAnnotations(**hints))
+
+
+@pytest.mark.parametrize(("edit", "sent"), [({}, "lamp"), ({"what": "chair"}, "chair")], ids=["as it is", "edited"])
+async def test_a_call_that_may_do_more_by_now_than_its_card_warned_of_is_asked_anew(
+    workshop_home: ProductFolder, shop: Workshop, edit: dict[str, str], sent: str
+) -> None:
+    """Rule 12: a trusted server says "does not destroy" when the card is made, and "destroys" when it is clicked."""
+    offer_send(shop, destructiveHint=False, openWorldHint=False)
+    workshop_home.policy(REQUESTER_DECIDES)
     workshop_home.tool_servers({"workshop": entry(shop, trustAnnotations=True)})
     async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
         await thread.send("use send what=lamp")
         (card,) = await thread.waiting()
         assert card["risk"] == ["writes"]
         thread_id = thread.thread_id
-    shop.server.remove_tool("send")
-    shop.server.add_tool(send, annotations=ToolAnnotations(destructiveHint=True, openWorldHint=False))
-    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
-        await thread.approve(card["id"])
-        await thread.card(card["id"], "void")
-        (again,) = await thread.waiting()
+    offer_send(shop, destructiveHint=True, openWorldHint=False)
+    async with (
+        product_here(workshop_home) as url,
+        visiting(url) as ana,
+        ana.thread() as elsewhere,
+        ana.thread(thread_id) as thread,
+    ):
+        await elsewhere.send("use send what=egg")  # which waits until the tools are listed
+        await elsewhere.waiting()
+        await thread.approve(card["id"], values=edit or None)
+        (again,) = await thread.until(lambda: [c for c in thread.approvals("pending") if c["id"] != card["id"]])
         assert again["risk"] == ["writes", "destroys"]
         assert shop.done == []
         await thread.approve(again["id"])
+        await thread.says(f"sent {sent}")
+    assert shop.done == [f"send {sent}"]
+
+
+@pytest.mark.parametrize(
+    ("once", "now", "risk"),
+    [
+        ({"readOnlyHint": True}, {"destructiveHint": False}, ["writes"]),
+        ({"destructiveHint": False}, {"destructiveHint": True}, ["writes", "destroys"]),
+        ({"destructiveHint": False}, {"destructiveHint": False, "openWorldHint": True}, ["writes", "reaches outside"]),
+    ],
+    ids=["writes", "destroys", "reaches outside"],
+)
+async def test_what_is_always_allowed_is_asked_about_once_it_may_do_more_than_the_card_warned_of(
+    workshop_home: ProductFolder,
+    shop: Workshop,
+    once: dict[str, bool],
+    now: dict[str, bool],
+    risk: list[str],
+) -> None:
+    """Rule 12: a trusted server's annotations change while somebody always allows themselves a call of its tool."""
+    offer_send(shop, **{"openWorldHint": False, **once})
+    workshop_home.policy(REQUESTER_DECIDES)
+    workshop_home.tool_servers({"workshop": entry(shop, trustAnnotations=True)})
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use send what=lamp")
+        (card,) = await thread.waiting()
+        always = {"id": "always", "approvals": [card["id"]], "verb": "approve", "always_for": "8 h"}
+        assert (await ana.post("/api/approvals/decisions", always)).status == 200
         await thread.says("sent lamp")
-    assert shop.done == ["send lamp"]
+        await thread.send("use send what=lamp")
+        await thread.until(lambda: len(shop.done) == 2, "it is allowed")
+    offer_send(shop, **{"openWorldHint": False, **now})
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use send what=lamp")
+        (again,) = await thread.waiting()
+        assert again["risk"] == risk
+    assert shop.done == ["send lamp"] * 2
 
 
 @pytest.mark.parametrize("mode", ["default", "safeWrite"])
