@@ -149,6 +149,12 @@ def risk(view: ApprovalView, space: Space = WHOLE) -> str:
     return space.line(", ".join(view.risk), LONGEST_NAMES)
 
 
+def in_brief(view: ApprovalView, space: Space = WHOLE) -> str:
+    """Returns who asks, and what the call may do to the world, where it is decided away from its card."""
+    warned = f" Risk: {risk(view, space)}." if view.risk else ""
+    return f"{space.line(view.requester, LONGEST_NAMES)} asks.{warned}"
+
+
 def deciders_line(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns who may decide."""
     return space.line(view.may_decide, 4 * LONGEST_NAMES)

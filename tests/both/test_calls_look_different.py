@@ -138,6 +138,18 @@ def shown(arguments: dict[str, Any], tool: str = "make") -> Iterator[tuple[str, 
     yield "what is allowed on the page", at_first(grants_json((grant,))["grants"][0])
 
 
+def where_it_is_approved(view: ApprovalView) -> Iterator[tuple[str, Any]]:
+    """Everywhere where a button approves a call as it stands: the place, and what is shown there."""
+    waits = Overview((in_c1("p", view),), (), ())
+    yield "a card in Slack", slack_cards.approval_card(view, "T1").blocks
+    yield "approve all in Slack", slack_forms.approve_all_modal(Together((view,), 0), Origin("call-1.1"))
+    yield "what waits, in the Home tab", home_view(waits, lambda _: "", ANA)
+    yield "a card in Teams", teams_cards.approval_card(view, decides=True)
+    yield "show all in Teams", teams_dialogs.show_all_dialog(view, 0, decides=True)
+    yield "approve all in Teams", teams_dialogs.approve_all_dialog(Together((view,), 0))
+    yield "a card on the page", content_json(view)
+
+
 def at_first(card: dict[str, Any]) -> Any:
     """What of a call the page shows before anybody asks for all of it."""
     lines = [(line["name"], line["shown"], line["hidden"]) for line in card["arguments"]]
@@ -232,6 +244,14 @@ def test_of_much_text_beyond_ascii_nothing_is_looked_at() -> None:
     """Rule 13: it would take half a second."""
     with at_most_cpu(0.4):
         assert not is_exact("shop", "make", {"to": ["жж " * 6_000 + "ж"] * 50})
+
+
+def test_who_asks_and_what_the_call_may_do_stand_wherever_it_is_approved() -> None:
+    """Rule 12: a list, or what it opens, may be all that somebody has seen of a call."""
+    view = approval({"a": 1}, requester="Somebody", risk=("destroys",))
+    for place, look in where_it_is_approved(view):
+        assert "Somebody" in written(look), place
+        assert "destroys" in written(look), place
 
 
 def test_names_that_are_nearly_alike_look_different() -> None:

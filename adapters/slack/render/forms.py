@@ -220,7 +220,8 @@ def _fitting(views: Sequence[ApprovalView], origin: Origin) -> Sequence[tuple[Ap
 def _call(number: int, view: ApprovalView) -> Block:
     shown = excerpt(view.arguments, _CALL_ARGUMENTS, _CALL_VALUE)
     name = run(f"{number}. {line(call_name(view.server, view.tool), _NAME)}", "bold")
-    return rich_text(flow([name, *summary(shown.pairs), *_unseen(view, shown)]))
+    brief = run(f"\n{wording.in_brief(view)}")
+    return rich_text(flow([name, brief, *summary(shown.pairs), *_unseen(view, shown)]))
 
 
 def _unseen(view: ApprovalView, shown: Excerpt) -> list[Block]:

@@ -89,7 +89,7 @@ def show_all_dialog(view: ApprovalView, page: int, *, decides: bool, asked: bool
     ]
     quoted = in_their_words(view, WHOLE) if page == 0 else []
     unseen = unseen_in_words(view, "") or fingerprint_in_words(view)
-    told = [small(escape(unseen))] if unseen else []
+    told = [small(escape(text)) for text in (wording.in_brief(view) if is_open else "", unseen) if text]
     body = [rich(bold(wording.page_name(name, page, pages))), *told, *quoted, *shown]
     return Dialog("Show all", card(body, buttons, summary=name), "large", "large")
 
@@ -135,7 +135,7 @@ def always_dialog(view: ApprovalView) -> Dialog:
 
     def build(space: Space) -> Element:
         body = [
-            _call_in(view, bold(space.line(_name_of(view), _NAME)), shown(space)),
+            _call_in(view, [bold(space.line(_name_of(view), _NAME))], shown(space)),
             menu(actions.DURATION, "For", DURATIONS),
             small(f"{wording.ALWAYS_MEANS}: write “approvals” to me."),
         ]
@@ -305,7 +305,9 @@ def _call(number: int, view: ApprovalView) -> Element:
 
     def build(space: Space) -> Element:
         name = bold(f"{number}. {space.line(_name_of(view), _NAME)}")
-        return _call_in(view, name, shown(space)) | {"separator": number > 1}
+        return _call_in(view, [name, words(f"\n{wording.in_brief(view, space)}")], shown(space)) | {
+            "separator": number > 1
+        }
 
     return fitted(build, LARGEST_CARD // 3)
 
@@ -314,11 +316,11 @@ def _name_of(view: ApprovalView) -> str:
     return call_name(view.server, view.tool)
 
 
-def _call_in(view: ApprovalView, name: Words, shown: Excerpt) -> Element:
+def _call_in(view: ApprovalView, named: Sequence[Words], shown: Excerpt) -> Element:
     pairs = [run for title, value in shown.pairs for run in (bold(f"\n{title}: "), words(value))]
     unseen = unseen_in_words(view, shown.unseen)
     told = [words(f"\n{unseen}", italic=True)] if unseen else []
-    return rich(name, *pairs, *told, spacing="Medium")
+    return rich(*named, *pairs, *told, spacing="Medium")
 
 
 # ------------------------------------------------------------ accounts: one-time codes, disconnecting

@@ -1,15 +1,8 @@
 // The card of an approval: everything that a person needs to decide, and afterwards what was decided and came of it.
 
 import { h, ICONS } from "./dom.js";
-import { actions, argumentList, callArguments, card, chip, lateAnswer, unseenText, what } from "./card_parts.js";
+import { actions, argumentList, callArguments, card, chip, lateAnswer, risks, unseenText, what } from "./card_parts.js";
 import { fromNow, short, time } from "./time.js";
-
-const RISKS = {
-  reads: ["low", "Reads"],
-  writes: ["medium", "Writes"],
-  destroys: ["high", "Destroys"],
-  "reaches outside": ["medium", "Reaches outside"],
-};
 
 const ENDS = {
   approved: ["good", "Approved"],
@@ -100,13 +93,6 @@ function settled(view, can, memory) {
         h("dl", { className: "facts" }, fact("Asked by", [view.requester, " · ", time(view.asked_at)]), fact("Rule", view.rule))),
     ],
   });
-}
-
-function risks(words) {
-  return h("ul", { className: "risks", "aria-label": "Risk" }, words.map((word) => {
-    const [level, text] = RISKS[word] ?? ["medium", word];
-    return h("li", { className: `risk ${level}` }, text);
-  }));
 }
 
 /** The words that ask for this very call, where the mode wants them. */

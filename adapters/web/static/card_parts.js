@@ -5,11 +5,26 @@ import { freshId, h, icon, ICONS } from "./dom.js";
 /** For a text without characters; the server puts a text that reads so in quotes. */
 const EMPTY = "(empty)";
 
+const RISKS = {
+  reads: ["low", "Reads"],
+  writes: ["medium", "Writes"],
+  destroys: ["high", "Destroys"],
+  "reaches outside": ["medium", "Reaches outside"],
+};
+
 /** "calendar · create_event", and then the server's own title, never alone. */
 export function what({ server, tool, title }) {
   const name = h("span", { className: "what-name" }, h("b", {}, server), h("span", { className: "sep", "aria-hidden": "true" }, " › "), h("b", {}, tool));
   const own = title && title !== tool ? h("span", { className: "what-title" }, title) : null;
   return h("div", { className: "what" }, name, own);
+}
+
+/** What a call may do to the world. */
+export function risks(words) {
+  return h("ul", { className: "risks", "aria-label": "Risk" }, words.map((word) => {
+    const [level, text] = RISKS[word] ?? ["medium", word];
+    return h("li", { className: `risk ${level}` }, text);
+  }));
 }
 
 /**

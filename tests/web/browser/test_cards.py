@@ -149,11 +149,12 @@ async def test_approve_all_is_there_when_several_wait(product: Product, window: 
     await expect(window.button("Approve")).to_have_count(1)
     await expect(window.button("Approve all")).to_be_hidden()
     await product.services.post(THREAD, an_approval("b"))
-    await product.services.post(THREAD, an_approval("c"))
+    await product.services.post(THREAD, an_approval("c", risk=("destroys",)))
     await expect(window.page.get_by_text("3 approvals are waiting for you.")).to_be_visible()
     product.services.may_decide["c"] = {"web:ben"}
     await window.button("Approve all").click()
-    await expect(window.dialog.locator("li")).to_have_count(3)
+    await expect(window.dialog.locator("ol > li")).to_have_count(3)
+    await expect(window.dialog.locator("ol > li").nth(2)).to_contain_text("Destroys")
     assert not product.services.decisions
     await window.dialog.get_by_role("button", name="Approve 3").click()
     await expect(window.log.get_by_text("Approved by Ana")).to_have_count(2)
