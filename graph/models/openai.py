@@ -6,9 +6,10 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import httpcore2
@@ -170,7 +171,7 @@ def create_openai_model(name: str, *, base_url: str | None, api_key: SecretStr |
     elif _RESPONSES_ONLY.match(name):
         extra |= {"use_responses_api": True, "store": False}
     connect = min(_CONNECT_SECONDS, timeout)
-    return _OpenAIModel(
+    return OpenAIModel(
         model=name,
         base_url=address,
         # Local services want no key, the client insists on one.
@@ -185,9 +186,9 @@ def create_openai_model(name: str, *, base_url: str | None, api_key: SecretStr |
     )
 
 
-class _OpenAIModel(ChatOpenAI):
-    """`ChatOpenAI`, but for tool calls: their pieces are taken out of the service's events before LangChain sees them,
-    and come with the last piece of the answer, under `WRITTEN_CALLS`.
+class OpenAIModel(ChatOpenAI):
+    """`ChatOpenAI`, with another way to stream an answer: `stream_answer`. Text, and pieces of tool calls, are taken
+    out of the service's events before LangChain sees them; the calls come with the last piece, under `WRITTEN_CALLS`.
 
     LangChain makes a message of every event, and each parses the arguments it holds, leniently: from broken JSON
     (which every piece is) it takes off one character after the other, so that 50,000 characters in one event kept the
@@ -206,51 +207,93 @@ class _OpenAIModel(ChatOpenAI):
             generation.generation_info = (generation.generation_info or {}) | said
         return generation
 
-    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
-        calls, root = WrittenCalls(), self.root_async_client
+    async def stream_answer(
+        self, messages: Sequence[AnyMessage], on_text: Callable[[str], None], **bound: Any
+    ) -> AsyncGenerator[AIMessageChunk]:
+        """Ask, and stream the answer: its text to `on_text` as it comes, all else that the service says (why it ended,
+        the tokens it counts, the calls) in pieces without text. Raises what LangChain and the client raise.
+
+        The request, the errors and whatever is more than text are LangChain's: `_astream`. Not `astream`, which makes
+        five objects of each piece of text, tells callbacks that nobody has set, and keeps all pieces to join them in
+        the end: that was a third of a model's call, without the network. What a service says beside the text is passed
+        on when it says so for the first time, and how many tokens it counts in the end: services that count in each
+        piece count from the beginning. Raises `ValueError` when it says more than `_MOST_TOLD` different things.
+
+        `bound`: what is bound to the model, such as tools.
+        """
+        calls, root, lumps = WrittenCalls(), self.root_async_client, _Lumps(on_text)
         # The events are timed where they are read: many of them are not passed on.
         timed: dict[str, Any] = {"stream_chunk_timeout": None}
-        create = _Completions(root, calls, self.stream_chunk_timeout)
+        create = _Completions(root, calls, lumps.add, self.stream_chunk_timeout)
         responses = _Client(_Responses(root, calls, self.stream_chunk_timeout))
         asking = self.model_copy(update={**timed, "async_client": create, "root_async_client": responses})
-        async for generation in _in_lumps(ChatOpenAI._astream(asking, *args, **kwargs)):
-            yield generation
-        if calls:
-            more, ours = {WRITTEN_CALLS: calls}, {"model_provider": "openai"}
-            last = AIMessageChunk(content="", additional_kwargs=more, response_metadata=ours)
-            yield ChatGenerationChunk(message=last)
+        usage: UsageMetadata | None = None
+        told: list[Mapping[str, Any]] = []
+        # It is declared as an iterator and is a generator: closed here, its connection is released at once.
+        answer = cast("AsyncGenerator[ChatGenerationChunk]", asking._astream(list(messages), **bound))
+        async with aclosing(answer):
+            async for generation in answer:
+                message = generation.message
+                if text := message.text:
+                    lumps.add(text)
+                if isinstance(message, AIMessageChunk):
+                    usage = message.usage_metadata or usage
+                tells = {**(generation.generation_info or {}), **message.response_metadata}
+                tells.pop("logprobs", None)
+                if tells in told:
+                    continue
+                told.append(tells)
+                if len(told) > _MOST_TOLD:
+                    raise ValueError("an answer that ends again and again")
+                yield AIMessageChunk(content="", response_metadata=tells)
+        lumps.end()
+        more = {WRITTEN_CALLS: calls} if calls else {}
+        # What LangChain says of each piece that it sees.
+        ours = {"model_provider": "openai"} if calls or lumps.began else {}
+        yield AIMessageChunk(content="", additional_kwargs=more, response_metadata=ours, usage_metadata=usage)
 
 
-async def _in_lumps(generations: AsyncIterator[ChatGenerationChunk]) -> AsyncIterator[ChatGenerationChunk]:
-    """An answer in pieces of text: each as it comes, in a long answer `_LUMP` characters at a time.
+class _Lumps:
+    """Passes text on: each piece as it comes, in a long answer `_LUMP` characters at a time."""
 
-    LangChain keeps all pieces until the end, to join them: tens of thousands hold the event loop for longer than
-    anybody may. What a service says beside the text is passed on when it says so for the first time, and how many
-    tokens it counts in the end: services that count in each piece count from the beginning. Raises `ValueError` when
-    it says more than `_MOST_TOLD` different things.
-    """
-    passed, gathered, characters, told = 0, list[str](), 0, list[Mapping[str, Any]]()
-    usage: UsageMetadata | None = None
-    async for generation in generations:
-        message = generation.message
-        text = message.text
-        gathered.append(text)
-        characters += len(text)
-        if isinstance(message, AIMessageChunk):
-            usage, message.usage_metadata = message.usage_metadata or usage, None
-        tells = {**message.response_metadata, **(generation.generation_info or {})}
-        tells.pop("logprobs", None)
-        if is_new := tells not in told:
-            told.append(tells)
-        if len(told) > _MOST_TOLD:
-            raise ValueError("an answer that ends again and again")
-        if passed >= _ONE_BY_ONE and characters < _LUMP and not is_new:
-            continue
-        message.content, message.additional_kwargs = "".join(gathered), {}
-        passed, gathered, characters = passed + 1, [], 0
-        yield generation
-    if gathered or usage:
-        yield ChatGenerationChunk(message=AIMessageChunk(content="".join(gathered), usage_metadata=usage))
+    def __init__(self, on_text: Callable[[str], None]) -> None:
+        self.began = False
+        """Whether there was any piece, which may be empty."""
+        self._on_text = on_text
+        self._passed = self._characters = 0
+        self._gathered: list[str] = []
+
+    def add(self, text: str) -> None:
+        """More text."""
+        self.began = True
+        if not text:
+            return
+        self._gathered.append(text)
+        self._characters += len(text)
+        if self._passed < _ONE_BY_ONE or self._characters >= _LUMP:
+            self.end()
+
+    def end(self) -> None:
+        """Pass on what is there."""
+        if self._gathered:
+            self._on_text("".join(self._gathered))
+            self._passed, self._characters, self._gathered = self._passed + 1, 0, []
+
+
+def _text_alone(event: Any) -> str | None:
+    """The text of an event of chat completions that says nothing else; None when it may say something. LangChain reads
+    no more than the text out of such an event, at twenty times the cost."""
+    choices = event.get("choices") if isinstance(event, dict) else None
+    if not isinstance(choices, list) or len(choices) != 1 or event.get("usage") or event.get("type"):
+        return None
+    choice = choices[0]
+    if not isinstance(choice, dict) or any(choice.get(key) for key in choice.keys() - {"index", "delta"}):
+        return None
+    delta = choice.get("delta")
+    if not isinstance(delta, dict) or any(delta[key] for key in delta.keys() - {"role", "content"}):
+        return None
+    text = delta.get("content")
+    return text if isinstance(text, str) and delta.get("role") in {None, "", "assistant"} else None
 
 
 def _said_of_the_end(choice: Mapping[str, Any]) -> dict[str, str]:
@@ -324,9 +367,16 @@ class _Completions:
     than all the rest of a turn (`make bench`). Sending, errors, and time limits stay the client's.
     """
 
-    def __init__(self, client: openai.AsyncOpenAI, calls: WrittenCalls, seconds: float | None) -> None:
+    def __init__(
+        self,
+        client: openai.AsyncOpenAI,
+        calls: WrittenCalls,
+        on_text: Callable[[str], None],
+        seconds: float | None,
+    ) -> None:
         self._client = client
         self._calls = calls
+        self._on_text = on_text
         self._seconds = seconds
 
     async def create(self, **body: Any) -> _Events:
@@ -337,10 +387,13 @@ class _Completions:
         return _Events(stream, self._take, seconds=self._seconds)
 
     def _take(self, event: Any) -> bool:
-        """Whether there is nothing in an event but pieces of calls, which are kept.
+        """Whether there is nothing in an event but text, which is passed on, or pieces of calls, which are kept.
 
         Raises `ValueError` when they cannot be read.
         """
+        if (text := _text_alone(event)) is not None:
+            self._on_text(text)
+            return True
         choices = event.get("choices") if isinstance(event, dict) else None
         choice = choices[0] if isinstance(choices, list) and choices else None
         if not isinstance(choice, dict) or not isinstance(delta := choice.get("delta"), dict):

@@ -14,9 +14,9 @@ import structlog
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableBinding
 
-from graph.models.openai import wire_messages
+from graph.models.openai import OpenAIModel, wire_messages
 from graph.models.problems import ModelProblem, Trouble, explain_model_error
 from graph.models.tool_calls import LONGEST_ANSWER, WRITTEN_CALLS, WrittenCalls
 
@@ -132,18 +132,28 @@ class _Shown:
 
     def __init__(self, on_text: Callable[[str], None]) -> None:
         self.any = False
+        self.fault: Exception | None = None
+        """What showing has raised, which is not the model's failure."""
         self._on_text = on_text
 
     def __call__(self, text: str) -> None:
         if text:
             self.any = True
-            self._on_text(text)
+            try:
+                self._on_text(text)
+            except Exception as fault:
+                self.fault = fault
+                raise
 
 
 async def _ask(model: Model, messages: list[AnyMessage], show: _Shown) -> AIMessage:
     answer = _Answer()
-    # Runnable.astream is declared as an iterator and is a generator: closed here, its connection is released at once.
-    pieces = cast(AsyncGenerator[AIMessage, None], model.astream(cast(LanguageModelInput, messages)))
+
+    def take(text: str) -> None:
+        answer.add_text(text)
+        show(text)
+
+    pieces = _pieces(model, messages, take)
     async with aclosing(pieces):
         while True:
             try:
@@ -151,6 +161,8 @@ async def _ask(model: Model, messages: list[AnyMessage], show: _Shown) -> AIMess
                 if piece is not None:
                     answer.add(piece)
             except Exception as error:  # whatever a provider's client raises is the model's failure
+                if error is show.fault:
+                    raise
                 raise explain_model_error(error) from error
             if piece is None:
                 break
@@ -158,6 +170,18 @@ async def _ask(model: Model, messages: list[AnyMessage], show: _Shown) -> AIMess
             if answer.pieces % _AT_ONCE == 0:
                 await asyncio.sleep(0)
     return await answer.finished()
+
+
+def _pieces(
+    model: Model, messages: list[AnyMessage], on_text: Callable[[str], None]
+) -> AsyncGenerator[AIMessage | AIMessageChunk]:
+    """An answer in pieces. Where a model can, text that is nothing else goes to `on_text` instead."""
+    asked, bound = (model.bound, model.kwargs) if isinstance(model, RunnableBinding) else (model, {})
+    if isinstance(asked, OpenAIModel):
+        return asked.stream_answer(messages, on_text, **bound)
+    # Runnable.astream is declared as an iterator and is a generator: closed by the caller, its connection is released
+    # at once.
+    return cast(AsyncGenerator[AIMessage], model.astream(cast(LanguageModelInput, messages)))
 
 
 class _Answer:
@@ -178,18 +202,21 @@ class _Answer:
 
     def add(self, piece: AIMessage) -> None:
         """Raises `ModelProblem` when the answer does not end."""
-        text = piece.text
-        self.pieces += 1
-        self._characters += len(text)
-        if max(self._characters, self.pieces) > LONGEST_ANSWER:
-            raise ModelProblem(Trouble.TOO_MUCH)
-        self._text.append(text)
+        self.add_text(piece.text)
         self._add_calls(piece)
         if piece.usage_metadata is not None:
             self._usage = add_usage(self._usage, piece.usage_metadata)
         self._metadata |= {key: value for key, value in piece.response_metadata.items() if value is not None}
         self._note_end(piece.response_metadata)
         self._id = self._id or piece.id
+
+    def add_text(self, text: str) -> None:
+        """Add a piece that is nothing but text. Raises `ModelProblem` when the answer does not end."""
+        self.pieces += 1
+        self._characters += len(text)
+        if max(self._characters, self.pieces) > LONGEST_ANSWER:
+            raise ModelProblem(Trouble.TOO_MUCH)
+        self._text.append(text)
 
     def _note_end(self, metadata: Mapping[str, Any]) -> None:
         ended = _ended(metadata)

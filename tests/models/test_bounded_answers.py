@@ -102,16 +102,20 @@ def said_with(text: str, finish_reason: str, tokens: int) -> bytes:
 
 
 async def test_what_is_said_with_each_piece_keeps_no_pieces_apart() -> None:
-    """LangChain joins all pieces in the end: 60,000 that each say why the answer ended held the event loop for 0.6 s.
-    Services that count tokens in each piece count from the beginning: added up, a person's day was soon over."""
+    """LangChain's own way joins all pieces in the end: 60,000 that each say why the answer ended held the event loop
+    for 0.6 s. Services that count tokens in each piece count from the beginning: added up, a person's day was soon
+    over."""
     pieces = b"".join(said_with("a", "stop", number) for number in range(1, 3_001))
     async with raw_http([EVENTS + b"\r\n", pieces]) as raw:
         model = create_openai_model("m", base_url=f"{raw.url}/v1", api_key=SecretStr("k"), timeout=10)
-        answer = await stream_message(model, ASK, lambda _: None, retry=ONCE)
-        passed_on = [piece async for piece in model.astream(ASK)]
+        shown: list[str] = []
+        answer = await stream_message(model, ASK, shown.append, retry=ONCE)
+        assert isinstance(model, openai.OpenAIModel)
+        beside = [piece async for piece in model.stream_answer(ASK, lambda _: None)]
     assert (len(answer.text), tokens_of(answer)) == (3_000, 3_010)
-    assert len(passed_on) < 1_100
-    assert "".join(piece.text for piece in passed_on) == answer.text
+    assert len(shown) < 1_100
+    assert "".join(shown) == answer.text
+    assert len(beside) == 2, "what it says of the end, and how many tokens it counts"
 
 
 async def test_an_answer_that_ends_again_and_again_is_none() -> None:

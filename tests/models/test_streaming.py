@@ -10,6 +10,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from demo_model.model import DemoChatModel
+from graph.models.openai import _text_alone
 from graph.models.problems import ModelProblem, Trouble
 from graph.models.streaming import Retry, pause_before, stream_message, tokens_of
 from tests.fakes.openai_server import Reply, ToolUse, fake_openai
@@ -302,3 +303,41 @@ async def test_tokens_are_estimated_where_the_service_does_not_count_them() -> N
 
 async def test_the_demo_model_costs_nothing() -> None:
     assert tokens_of(await stream_message(DemoChatModel(), ASK, Shown())) == 0
+
+
+PLAIN = {"index": 0, "delta": {"role": "assistant", "content": "a"}, "finish_reason": None, "logprobs": None}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"choices": [PLAIN | {"finish_reason": "stop"}]},
+        {"choices": [PLAIN | {"stop_reason": "max_tokens"}]},
+        {"choices": [PLAIN | {"native_finish_reason": "SAFETY"}]},
+        {"choices": [PLAIN | {"error": {"code": 502}}]},
+        {"choices": [PLAIN | {"logprobs": {"content": []}}]},
+        {"choices": [PLAIN | {"delta": {"content": "a", "tool_calls": [{"index": 0}]}}]},
+        {"choices": [PLAIN | {"delta": {"content": "a", "function_call": {"name": "f"}}}]},
+        {"choices": [PLAIN | {"delta": {"content": "a", "refusal": "no"}}]},
+        {"choices": [PLAIN | {"delta": {"content": "a", "role": "tool"}}]},
+        {"choices": [PLAIN | {"delta": {"content": [{"type": "text", "text": "a"}]}}]},
+        {"choices": [PLAIN | {"delta": {"content": None}}]},
+        {"choices": [PLAIN | {"delta": None}]},
+        {"choices": [PLAIN, PLAIN]},
+        {"choices": [None]},
+        {"choices": []},
+        {"choices": None},
+        {"choices": [PLAIN], "usage": {"total_tokens": 1}},
+        {"choices": [PLAIN], "type": "content.delta"},
+    ],
+    ids=str,
+)
+def test_only_what_is_nothing_but_text_goes_past_langchain(more: dict[str, Any]) -> None:
+    event = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "system_fingerprint": "f"}
+    assert _text_alone(event | {"choices": [PLAIN], "usage": None}) == "a"
+    assert _text_alone(event | more) is None
+
+
+@pytest.mark.parametrize("event", ["text", None, [], 1, {}])
+def test_what_is_no_event_is_for_langchain_to_refuse(event: Any) -> None:
+    assert _text_alone(event) is None
