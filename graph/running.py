@@ -15,10 +15,10 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
-from graph.calls import current_turn, spoken_in
+from graph.calls import current_turn, open_calls, spoken_in
 from graph.interrupts import Asked, InterruptAnswer, Superseded, asked_adapter
 from graph.ports import Live, Spoken, Unfinished
-from graph.state import RunContext, Turn
+from graph.state import RunContext, Turn, turn_of
 from graph.workflow import Workflow
 
 RunVerb = Literal["run", "resume", "settle"]
@@ -107,8 +107,7 @@ class Agent:
             return await self.status(turn["thread_id"])
         # Nothing was pending before and nothing stopped it: it ran to its end, and what it returned is the newest
         # checkpoint: reading it back would cost as much as the rest of our part of a short turn.
-        spoken = spoken_in(current_turn(ended["messages"]))
-        return ThreadStatus(turn["delivery"], "run", at_rest=True, interrupts=(), turn=turn, spoken=spoken)
+        return _ended(turn, turn["delivery"], "run", ended)
 
     async def go_on(self, thread_id: str, delivery: str, verb: RunVerb, live: Live) -> ThreadStatus:
         """Continue a run that was broken off, until it is at rest."""
@@ -120,8 +119,11 @@ class Agent:
     ) -> ThreadStatus:
         """Answer interrupts, by their ids. The model is asked only when every branch has finished."""
         resume = {interrupt_id: answer.model_dump(mode="json") for interrupt_id, answer in answers.items()}
-        await self._run(thread_id, Command(resume=resume), delivery, "resume", RunContext(live=live))
-        return await self.status(thread_id)
+        ended = await self._run(thread_id, Command(resume=resume), delivery, "resume", RunContext(live=live))
+        if ended.get(_INTERRUPTED) or open_calls(ended["messages"]):
+            return await self.status(thread_id)
+        # No call is open any more and nothing stopped it: it ran to its end, as `begin` says.
+        return _ended(turn_of(ended), delivery, "resume", ended)
 
     async def settle(
         self, thread_id: str, delivery: str, why: str, *, unfinished: Unfinished | None = None
@@ -169,6 +171,12 @@ def _config(thread_id: str, *, delivery: str | None = None, verb: RunVerb | None
     if delivery is not None:
         config["metadata"] = {"delivery": delivery, "verb": verb}
     return config
+
+
+def _ended(turn: Turn, delivery: str, verb: RunVerb, ended: Mapping[str, Any]) -> ThreadStatus:
+    """The status after a run that came to its end, from what it returned."""
+    spoken = spoken_in(current_turn(ended["messages"]))
+    return ThreadStatus(delivery, verb, at_rest=True, interrupts=(), turn=turn, spoken=spoken)
 
 
 def _status_of(snapshot: StateSnapshot, *, at_rest: bool) -> ThreadStatus:

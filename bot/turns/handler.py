@@ -7,6 +7,7 @@ handling the delivery again ends in the same place.
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -91,6 +92,8 @@ class LiveText:
         return Spoken(self._message_id, text) if text.strip() else None
 
 
+MOST_AT_REST = 64
+"""Threads of which is remembered where their graph came to rest."""
 NOT_READ = ThreadStatus(delivery=None, verb=None, at_rest=True, interrupts=(), turn=None, spoken=())
 
 
@@ -105,6 +108,8 @@ class Handling:
     live: LiveText
     broken_off: Spoken | None
     """What was being said in the thread when its run was broken off for this delivery."""
+    rested: ThreadStatus | None
+    """Where the graph of the thread stands, as far as that is remembered."""
     introduced: bool = False
     status: ThreadStatus = NOT_READ
     """Where the graph of the thread stands."""
@@ -131,6 +136,10 @@ class TurnHandler:
     turn_limit: TurnLimit
     _broken_off: dict[str, Spoken] = field(default_factory=dict, init=False)
     """Thread → what was being said when its run was broken off, until the next delivery is handled there."""
+    _at_rest: OrderedDict[str, ThreadStatus] = field(default_factory=OrderedDict, init=False)
+    """Thread → where its graph stands since its last delivery was concluded, the latest last. Reading that back takes
+    0.5 to 1 ms, of the way from a click to its call. Taken out when the next delivery begins, whatever becomes of it:
+    only what is on disk may be remembered, and a failed transaction may have lost checkpoints."""
     _made_at: float = field(init=False)
     """When the process began to handle deliveries, in seconds since the epoch."""
 
@@ -152,7 +161,8 @@ class TurnHandler:
             reader = delivery.body.get("person") or thread.requester or ""
             live = LiveText(platform.live(thread.thread_id, thread.place, reader) if platform else Silent())
             broken_off = self._broken_off.pop(delivery.thread_id, None)
-            handling = Handling(delivery, delivery, thread, live, broken_off)
+            rested = self._at_rest.pop(delivery.thread_id, None)
+            handling = Handling(delivery, delivery, thread, live, broken_off, rested)
             try:
                 while not isinstance(action := next_action(await self._facts(handling)), TurnEnding):
                     await self._step(handling, action)
@@ -203,7 +213,7 @@ class TurnHandler:
             if facts.timer != "expired":
                 return facts
         if handling.status is NOT_READ:
-            handling.status = await self.agent.status(delivery.thread_id)
+            handling.status = handling.rested or await self.agent.status(delivery.thread_id)
             if handling.status.delivery == delivery.key or not handling.status.at_rest:
                 handling.kept = "perhaps"
         if delivery.kind != "message":
@@ -389,6 +399,10 @@ class TurnHandler:
             if status.turn is not None:
                 await threads.set_turn(tx, thread_id, status.turn["requester"], status.turn["delivery"])
             await deliveries.done(tx, handling.delivery.key)
+        if status is not NOT_READ:
+            self._at_rest[thread_id] = status
+            if len(self._at_rest) > MOST_AT_REST:
+                self._at_rest.popitem(last=False)
 
     async def _park(self, handling: Handling, cause: str) -> None:
         log.error("delivery_parked", cause=cause, reference=reference_of(handling.delivery))

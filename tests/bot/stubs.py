@@ -54,6 +54,8 @@ class FragileAgent:
     broken_off: bool = False
     """Whether the thread stands where a process died in a decision's run."""
     gone_on: int = 0
+    breaking_off: set[str] = field(default_factory=set)
+    """Messages whose first run fails in the middle."""
 
     async def status(self, thread_id: str) -> ThreadStatus:
         # Some turn there was, or nothing could be decided; whose, the records say.
@@ -67,6 +69,10 @@ class FragileAgent:
 
     async def begin(self, turn: Turn, text: str, live: Live, *, background: str = "") -> ThreadStatus:
         self.begun.append(text)
+        if text in self.breaking_off:
+            self.breaking_off.discard(text)
+            self.broken_off = True
+            raise RuntimeError("failed in the middle")
         if text in self.unable:
             raise RuntimeError(f"cannot take it, see {SECRET}")
         spoken = Spoken(f"{turn['delivery']}.0", f"You said: {text}")

@@ -52,6 +52,23 @@ async def test_free_calls_run_at_once_and_the_others_wait_alone(tmp_path: Path) 
         assert r.problems() == []
 
 
+@pytest.mark.parametrize("names", [(), ("free",), ("ask_a",), ("ask_a", "ask_b"), ("ask_a", "free", "deny_c")])
+async def test_what_a_run_returns_is_what_would_be_read_before_and_after_pruning(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    async with rig(tmp_path, does(*names), Bench([name for name in names if name != "free"])) as r:
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert await r.agent.status("t") == status
+        for number, _ in enumerate(status.interrupts):
+            await r.agent.prune("t", status)
+            r.checkpoints.sync("t")
+            assert await r.agent.status("t") == status
+            answer = Approved(by=("Ana",)) if number == 0 else Rejected(by="Ben")
+            status = await r.agent.resume("t", f"r{number}", {status.interrupts[0].interrupt_id: answer}, LIVE)
+            assert await r.agent.status("t") == status
+        assert not status.interrupts
+
+
 async def test_calls_are_numbered_by_us_whatever_the_model_calls_them(tmp_path: Path) -> None:
     async with rig(tmp_path, does("free", "free"), Bench(["free"])) as r:
         await r.agent.begin(turn("m1"), "go", LIVE)
