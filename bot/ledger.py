@@ -11,7 +11,7 @@ from dataclasses import replace
 from bot.audit.log import AuditLog, judgement_of
 from bot.crypto import NewId
 from bot.domain import Clock
-from bot.outbox import Outbox
+from bot.outbox import CALL_FIRST, OUTCOME_FIRST, Outbox
 from bot.records import approvals, attempts
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
@@ -229,7 +229,7 @@ class AttemptLedger:
         if isinstance(approval_id, NotApproved):
             return approval_id
         await attempts.move(tx, latest.attempt_id, "asking", "started")
-        await self._outbox.show_soon(tx, [approval_id] if approval_id else [])
+        await self._outbox.show_again(tx, [approval_id] if approval_id else [], within=OUTCOME_FIRST)
         return Begun(latest.number)
 
     async def _right(self, tx: Transaction, record: CallRecord) -> str | NotApproved | None:
@@ -246,7 +246,7 @@ class AttemptLedger:
     async def _add(self, tx: Transaction, record: CallRecord, number: int, approval_id: str | None, at: float) -> None:
         judged = judgement_of(record)
         await attempts.add(tx, self._new_id(), number, record, approval_id=approval_id, judged=judged, now=at)
-        await self._outbox.show_soon(tx, [approval_id] if approval_id else [])
+        await self._outbox.show_again(tx, [approval_id] if approval_id else [], within=OUTCOME_FIRST)
 
     async def _finish(self, tx: Transaction, call_id: str, attempt: int, outcome: Succeeded | Failed) -> None:
         row = await attempts.of_call(tx, call_id, attempt)
@@ -259,7 +259,7 @@ class AttemptLedger:
         is_new = await attempts.end(tx, call_id, attempt, status, now=self._clock(), **kept)
         if row is not None and is_new:
             await self._audit.ended(tx, row, status, output)
-        await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id))
+        await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id), within=CALL_FIRST)
 
     async def _note_choice(self, tx: Transaction, attempt: AttemptRow) -> None:
         """Writes into the audit log what a person said of an unknown outcome, before anything follows from it."""

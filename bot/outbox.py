@@ -33,8 +33,12 @@ LONGEST_POST_PAUSE_SECONDS = 60.0
 """Seconds between two tries at most, unless the platform asks for more."""
 LONGEST_RETRY_AFTER = 600.0
 """Seconds that a platform may ask to wait before the next try."""
-SHOWN_SOON = 0.25
-"""Seconds within which what is shown soon may be overtaken by something newer."""
+CALL_FIRST = 0.005
+"""Seconds that a card waits for the call, or the model's request, that leaves after a decision or an outcome: whoever
+looks at a card does not see them, and they are 1.5 ms of the way to what was asked for."""
+OUTCOME_FIRST = 0.25
+"""Seconds that a card does not say that a call has begun: most have ended by then, and one update shows what two
+would have."""
 MARKED_AFTER = 0.05
 """Seconds after which updates that are shown are marked as sent, all that there were in one transaction."""
 Pause = Callable[[int, float | None], float]
@@ -88,6 +92,8 @@ class Outbox:
         self._shown: dict[str, PostRow] = {}
         """Post → what of it is shown and not marked as sent yet."""
         self._marking: asyncio.Task[None] | None = None
+        self._waiting: dict[str, asyncio.TimerHandle] = {}
+        """Lane → when it is woken at the latest."""
         self._stopping = False
 
     async def say(self, tx: Transaction, post: NewPost) -> bool:
@@ -97,16 +103,16 @@ class Outbox:
             tx.afterwards(lambda: self._wake(post.lane))
         return is_new
 
-    async def show_again(self, tx: Transaction, subjects: Sequence[str]) -> None:
-        """Sends the cards of these approvals, questions, sign-ins or attempts again: what they show has changed."""
-        for lane in dict.fromkeys(await posts.touch(tx, subjects) if subjects else ()):
-            tx.afterwards(partial(self._wake, lane))
+    async def show_again(self, tx: Transaction, subjects: Sequence[str], *, within: float = 0.0) -> None:
+        """Sends the cards of these approvals, questions, sign-ins or attempts again: what they show has changed.
 
-    async def show_soon(self, tx: Transaction, subjects: Sequence[str]) -> None:
-        """Sends the cards of these approvals again like `show_again`, in `SHOWN_SOON` seconds: most calls have ended
-        by then, and one update shows what two would have."""
+        Args:
+            within: seconds that this may wait for what is more urgent, and be overtaken by what is newer.
+        """
         for lane in dict.fromkeys(await posts.touch(tx, subjects) if subjects else ()):
-            tx.afterwards(partial(self._wake_later, lane))
+            if self._waits_less(lane, within):
+                self._wake(lane)  # it is shown as it was before, while this transaction is put to disk
+            tx.afterwards(partial(self._wake_within, lane, within))
 
     async def start(self) -> None:
         """Sends what was kept before a crash; what may have been sent already is looked for first."""
@@ -131,19 +137,30 @@ class Outbox:
             if self._shown:
                 await self._mark_shown()
 
+    def _waits_less(self, lane: str, seconds: float) -> bool:
+        """Whether a lane waits, and is woken within these seconds."""
+        waiting = self._waiting.get(lane)
+        return waiting is not None and waiting.when() <= asyncio.get_running_loop().time() + seconds
+
+    def _wake_within(self, lane: str, seconds: float) -> None:
+        if not seconds:
+            self._wake(lane)
+        elif not self._waits_less(lane, seconds):
+            if lane in self._waiting:
+                self._waiting[lane].cancel()
+            self._waiting[lane] = asyncio.get_running_loop().call_later(seconds, self._wake, lane)
+
     def _wake(self, lane: str) -> None:
+        waiting = self._waiting.pop(lane, None)
+        if waiting is not None:
+            waiting.cancel()
         if lane in self._senders:
             self._again.add(lane)
         elif not self._stopping:
             self._senders[lane] = asyncio.create_task(self._send_lane(lane), name=f"posts {lane}")
 
-    def _wake_later(self, lane: str) -> None:
-        asyncio.get_running_loop().call_later(SHOWN_SOON, self._wake, lane)
-
     async def _send_lane(self, lane: str) -> None:
         try:
-            for _ in range(2):
-                await asyncio.sleep(0)  # the call that a click lets run goes before its card, which is only looked at
             self._again.add(lane)
             while lane in self._again:
                 self._again.discard(lane)

@@ -33,7 +33,7 @@ from bot.domain import (
 )
 from bot.forms.editing import edit_fields, read_form
 from bot.forms.values import FormErrors
-from bot.outbox import Outbox
+from bot.outbox import CALL_FIRST, Outbox
 from bot.records import approvals, attempts, threads
 from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database, Transaction
@@ -180,7 +180,7 @@ class Approvals:
             done = "approved" if vote.verb == "approve" else "rejected"
             return AlreadySettled(f"You have {done} this already; it waits for others.")
         await approvals.cast(tx, row.approval_id, vote, decision.key)
-        await self._outbox.show_again(tx, [row.approval_id])
+        await self._outbox.show_again(tx, [row.approval_id], within=CALL_FIRST)
         cast = await approvals.votes_on(tx, row.approval_id)
         counted = [CountedVote(v.person_id, _identity_of(v), v.verb) for v in cast]
         count = tally(row.asked.ask, counted, requesters_of(row, known))
@@ -218,7 +218,7 @@ class Approvals:
             return FASTER
         await approvals.void_votes(tx, row.approval_id)
         await approvals.cast(tx, row.approval_id, self._ballot(row, decision, known), decision.key)
-        await self._outbox.show_again(tx, [row.approval_id])
+        await self._outbox.show_again(tx, [row.approval_id], within=CALL_FIRST)
         if edit.digest is None:
             return Settled(f"Changed. {edit.anew}")
         granted = await self._grant(tx, row, decision, edit.arguments, edit.digest)

@@ -262,37 +262,52 @@ async def test_a_late_word_of_an_older_revision_changes_nothing(
     assert (await row_of(database, "one")).reference == {"number": "1", "messages": ["1"]}
 
 
-async def test_what_is_shown_soon_is_overtaken_by_what_is_newer(
+async def test_a_change_that_may_wait_is_overtaken_by_a_newer_one(
     database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     await say_card(database, box)
     await until(lambda: platform.done)
     async with database.writing() as tx:
-        await box.show_soon(tx, ["s1"])
+        await box.show_again(tx, ["s1"], within=0.25)
     await show_again(database, box)
     await until_sent(database, "card", 3)
-    await asyncio.sleep(1.5 * outbox.SHOWN_SOON)
+    await asyncio.sleep(0.4)
     assert platform.done == [("send", "card", 1), ("update", "card", 3)]
 
 
-async def test_what_is_shown_soon_is_shown_also_when_nothing_newer_comes(
+async def test_a_change_that_may_wait_is_shown_also_when_nothing_newer_comes(
     database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     await say_card(database, box)
     await until(lambda: platform.done)
     async with database.writing() as tx:
-        await box.show_soon(tx, ["s1"])
+        await box.show_again(tx, ["s1"], within=0.25)
     await until_sent(database, "card", 2)
     assert platform.done == [("send", "card", 1), ("update", "card", 2)]
 
 
-async def test_what_was_to_be_shown_soon_when_the_process_died_is_shown_at_the_start(
+async def test_a_change_that_may_wait_longer_lets_what_waits_be_shown_first(
+    database: Database, box: Outbox, platform: RecordingPlatform
+) -> None:
+    await say_card(database, box)
+    await until_sent(database, "card")
+    async with database.writing() as tx:
+        await box.show_again(tx, ["s1"], within=30.0)
+    async with database.writing() as tx:
+        await box.show_again(tx, ["s1"], within=60.0)
+        await until(lambda: len(platform.done) == 2)
+    await show_again(database, box)
+    await until_sent(database, "card", 4)
+    assert platform.done == [("send", "card", 1), ("update", "card", 2), ("update", "card", 4)]
+
+
+async def test_a_change_that_waited_when_the_process_died_is_shown_at_the_start(
     make_outbox: Callable[[], Outbox], database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     await say_card(database, box)
     await until_sent(database, "card")
     async with database.writing() as tx:
-        await box.show_soon(tx, ["s1"])
+        await box.show_again(tx, ["s1"], within=0.25)
     await box.stop(1.0)
     after = make_outbox()
     await after.start()
