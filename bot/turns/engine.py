@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
@@ -133,6 +135,7 @@ class EmbeddedEngine:
         """There is something to handle in this thread."""
         if self._handler is None or self._stopping:
             return  # what is on disk is found at the start
+        self._limit_of_threads.arrived()
         if thread_id in self._workers:
             self._again.add(thread_id)
             return
@@ -277,15 +280,34 @@ FEWEST = 1
 FIRST = 4
 """Threads at once when there was nothing to do before."""
 MEASURE_EVERY = 0.02
-"""Seconds between two measurements of how late the event loop is, while there is work."""
+"""Seconds between two measurements of the event loop, while there is work."""
 LATE = 0.004
 """Seconds. A loop that is later than this has too much to do."""
 EASY = 0.001
 """Seconds. A loop that is no later than this has time for more."""
+CROWD = 150.0
+"""Arrivals a second, from which on turns leave some of the loop's time to those who wait for an acknowledgement."""
+RECENT = 5
+"""Measurements over which arrivals are averaged."""
+BUSY = 0.7
+"""Share of its time that the loop may compute while there is a crowd."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopLoad:
+    """What one measurement says of the event loop."""
+
+    late: float
+    """Seconds by which it woke up too late."""
+    busy: float
+    """Share of the time since the last measurement in which it computed."""
+    arrivals: float
+    """Deliveries a second that were accepted lately."""
 
 
 class AdaptiveLimit:
-    """How many threads are worked on at once: a semaphore whose size follows how late the event loop is, up to `most`.
+    """How many threads are worked on at once: a semaphore whose size follows how much the event loop has to do, up to
+    `most`.
 
     A fixed number is wrong either way: turns that wait for a slow model may be many, turns that compute may not, since
     each of their steps holds up everybody who waits for an answer to a request.
@@ -297,6 +319,12 @@ class AdaptiveLimit:
         self._running = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._watch: asyncio.Task[None] | None = None
+        self._arrived = 0
+        """Since the last measurement."""
+
+    def arrived(self) -> None:
+        """Something was accepted that a turn is to handle."""
+        self._arrived += 1
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
@@ -337,16 +365,22 @@ class AdaptiveLimit:
 
     async def _measure(self) -> None:
         loop = asyncio.get_running_loop()
+        arrivals = 0.0
         while self._running or self._waiting:
-            due = loop.time() + MEASURE_EVERY
+            began, computed = loop.time(), time.thread_time()
             await asyncio.sleep(MEASURE_EVERY)
-            self._limit = next_limit(self._limit, late=loop.time() - due, most=self._most)
+            passed, computed = loop.time() - began, time.thread_time() - computed
+            arrivals += (self._arrived / passed - arrivals) / RECENT
+            self._arrived = 0
+            load = LoopLoad(passed - MEASURE_EVERY, computed / passed, arrivals)
+            self._limit = next_limit(self._limit, load, most=self._most)
             self._admit()
         self._limit = min(FIRST, self._most)
 
 
-def next_limit(limit: int, *, late: float, most: int) -> int:
-    """Half as many when the loop is late, one more when it has time. `late` in seconds."""
-    if late > LATE:
+def next_limit(limit: int, load: LoopLoad, *, most: int) -> int:
+    """Half as many when the loop has too much to do, one more when it has time."""
+    crowded = load.arrivals > CROWD and load.busy > BUSY
+    if load.late > LATE or crowded:
         return max(FEWEST, limit // 2)
-    return min(most, limit + 1) if late < EASY else limit
+    return min(most, limit + 1) if load.late < EASY else limit

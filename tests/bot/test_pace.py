@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
-from bot.turns.engine import EASY, FEWEST, LATE, AdaptiveLimit, next_limit
+from bot.turns.engine import BUSY, CROWD, EASY, FEWEST, FIRST, LATE, AdaptiveLimit, LoopLoad, next_limit
 
 
 @pytest.mark.parametrize(
@@ -14,7 +15,39 @@ from bot.turns.engine import EASY, FEWEST, LATE, AdaptiveLimit, next_limit
     [(8, 2 * LATE, 4), (1, 2 * LATE, FEWEST), (8, (EASY + LATE) / 2, 8), (8, EASY / 2, 9), (64, 0.0, 64)],
 )
 def test_a_late_loop_halves_what_is_worked_on_and_an_easy_one_adds_to_it(limit: int, late: float, then: int) -> None:
-    assert next_limit(limit, late=late, most=64) == then
+    assert next_limit(limit, LoopLoad(late, busy=1.0, arrivals=0.0), most=64) == then
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "busy", "then"),
+    [(2 * CROWD, 1.0, 4), (2 * CROWD, BUSY / 2, 9), (CROWD / 2, 1.0, 9)],
+)
+def test_a_busy_loop_works_on_less_while_there_is_a_crowd_and_never_because_turns_wait(
+    arrivals: float, busy: float, then: int
+) -> None:
+    assert next_limit(8, LoopLoad(0.0, busy, arrivals), most=64) == then
+
+
+async def test_while_many_arrive_and_the_loop_computes_fewer_threads_are_worked_on() -> None:
+    pace, most_at_once, at_once = AdaptiveLimit(64), [], 0
+
+    async def compute() -> None:
+        nonlocal at_once
+        async with pace.place():
+            at_once += 1
+            for _ in range(20):
+                began = time.thread_time()
+                while time.thread_time() - began < 0.0005:
+                    pass
+                pace.arrived()
+                await asyncio.sleep(0)
+            most_at_once.append(at_once)
+            at_once -= 1
+
+    await asyncio.gather(*(compute() for _ in range(100)))
+    await pace.stop()
+    assert most_at_once[0] == FIRST
+    assert min(most_at_once[-50:]) == FEWEST
 
 
 async def test_places_are_given_first_come_first_served_and_never_too_many() -> None:
