@@ -38,6 +38,8 @@ _Result = TypeVar("_Result")
 
 BUSY_MILLISECONDS = 10_000
 """How long SQLite waits for another process that writes."""
+BUSY_READING_MILLISECONDS = 20
+"""How long a read, which is done in the event loop, waits for one that has the whole file for itself."""
 MOST_READ = 32
 """Threads whose state stays in memory although all of it is on disk: more than run at once, as a rule."""
 LONG = 64 * 1024
@@ -409,7 +411,7 @@ async def sqlite_checkpoints(path: Path) -> AsyncIterator[Checkpoints]:
     path.parent.mkdir(parents=True, exist_ok=True)
     private_file(path)
     connection = await asyncio.to_thread(_connect, path)
-    reader = await asyncio.to_thread(_connect, path)
+    reader = await asyncio.to_thread(_connect_to_read, path)
     wal = os.open(f"{path}-wal", os.O_RDWR)
     with closing(connection), closing(reader):
         checkpoints = Checkpoints(connection, reader, wal)
@@ -427,4 +429,11 @@ def _connect(path: Path) -> sqlite3.Connection:
     for pragma in ("journal_mode=WAL", "synchronous=NORMAL", f"busy_timeout={BUSY_MILLISECONDS}"):
         connection.execute(f"PRAGMA {pragma}")
     SqliteSaver(connection).setup()
+    return connection
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, check_same_thread=False)
+    for pragma in ("query_only=ON", f"busy_timeout={BUSY_READING_MILLISECONDS}"):
+        connection.execute(f"PRAGMA {pragma}")
     return connection
