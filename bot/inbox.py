@@ -22,7 +22,7 @@ from bot.domain import (
 )
 from bot.outbox import Outbox, notice
 from bot.records import deliveries, posts, threads, waiting
-from bot.records.database import Database, Transaction
+from bot.records.database import Database, Pauses, Transaction
 from bot.records.deliveries import Delivery
 from bot.records.waiting import is_with_us, requesters
 from bot.sessions import QUIET_SECONDS, ThreadForMessage, current_thread, thread_for
@@ -155,8 +155,10 @@ class Inbox:
         async with self._database.writing_urgently() as tx:
             await threads.forget_place(tx, place)
             here = await threads.threads_at(tx, place, await _unfinished(tx, f"{place.platform}:"))
+            pauses = Pauses()
             for thread_id in here:
                 await self._open_requests.supersede(tx, thread_id, f"left:{place.key}", REMOVED)
+                await pauses.when_due()
             await posts.give_up_lanes(tx, [place.key, *here])
 
     @asynccontextmanager

@@ -67,15 +67,15 @@ async def thread_for(
 
 
 async def _continues(tx: Transaction, session: SessionRow, message: Message, *, was_quiet: bool) -> bool:
-    pending = await waiting.in_thread(tx, session.thread_id)
-    if pending:
+    waited_for = await waiting.waited_for(tx, session.thread_id)
+    if waited_for:
         # Somebody else's question is open here: whoever speaks to the bot meanwhile gets a session of their own.
-        return not message.addressed or message.author.person_id in pending.requesters
+        return not message.addressed or message.author.person_id in waited_for
     return not was_quiet
 
 
 async def _current_session(tx: Transaction, place: ConversationReference, person_id: str) -> SessionRow | None:
     own = await threads.newest_session(tx, place.key, of=person_id)
-    if own is not None and person_id in (await waiting.in_thread(tx, own.thread_id)).requesters:
+    if own is not None and person_id in await waiting.waited_for(tx, own.thread_id):
         return own
     return await threads.newest_session(tx, place.key)

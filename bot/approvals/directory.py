@@ -69,8 +69,8 @@ class PeopleDirectory:
     async def for_voting(self, person_id: str, approval_ids: Iterable[str]) -> Known:
         """Returns what these approvals, as they are now, need to know about somebody who decides."""
         async with self._database.reading() as tx:
-            found = [await approvals.get(tx, approval_id) for approval_id in dict.fromkeys(approval_ids)]
-        return await self.for_judging(person_id, [row for row in found if row is not None])
+            rows = await approvals.without_arguments(tx, dict.fromkeys(approval_ids))
+        return await self.for_judging(person_id, rows)
 
     async def for_judging(self, person_id: str, rows: Sequence[ApprovalRow]) -> Known:
         """Returns what these approvals need to know to say whether somebody may decide; at once where nothing has to be

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -65,6 +65,7 @@ PENDING_COLUMNS = tuple(c for c in approvals.c if c.name not in {"arguments", "a
 """What is read of many that wait. The arguments of each may be a megabyte, 10 to 50 ms of the event loop."""
 _BY_ID = sa.select(approvals).where(approvals.c.approval_id == sa.bindparam("approval"))
 _GET = Prepared(_BY_ID)
+_PENDING = Prepared(sa.select(*PENDING_COLUMNS).where(approvals.c.approval_id == sa.bindparam("approval")))
 _HOLD = Prepared(_BY_ID.with_for_update())
 _OF_CALL = Prepared(
     sa.select(approvals).where(approvals.c.call_id == sa.bindparam("call"), approvals.c.round == sa.bindparam("nth"))
@@ -192,10 +193,21 @@ async def count_pending(tx: Transaction, thread_id: str) -> int:
     return row.n if row else 0
 
 
+async def without_arguments(tx: Transaction, approval_ids: Iterable[str]) -> Sequence[ApprovalRow]:
+    """Those of these approvals that there are, in this order, without arguments: looking at `asked.arguments` raises
+    `AttributeError`."""
+    ids = [{"approval": storable(approval_id)} for approval_id in approval_ids]
+    return [_pending(r) for r in await tx.each(_PENDING, ids)]
+
+
 async def select_pending(tx: Transaction, query: Statement, values: Values | None = None) -> Sequence[ApprovalRow]:
     """The approvals that a query of `PENDING_COLUMNS` finds, without arguments: looking at `asked.arguments` raises
     `AttributeError`."""
-    return [_row(r, ApprovalAsked.model_construct(**_asked(r))) for r in await tx.all(query, values)]
+    return [_pending(r) for r in await tx.all(query, values)]
+
+
+def _pending(r: Any) -> ApprovalRow:
+    return _row(r, ApprovalAsked.model_construct(**_asked(r)))
 
 
 async def settle(
@@ -351,10 +363,13 @@ def _of_person(query: sa.Select[Any]) -> Prepared:
     return Prepared(mine.order_by(grants.c.until.desc(), grants.c.grant_id))
 
 
-_GRANTS_OF = _of_person(
-    sa.select(grants, approvals.c.risk).join(approvals, approvals.c.approval_id == grants.c.approval_id)
+_GRANTS_OF = _of_person(sa.select(grants.c.grant_id))
+_IN_FORCE = Prepared(
+    sa.select(*(c for c in grants.c if c.name != "arguments"), approvals.c.risk)
+    .join(approvals, approvals.c.approval_id == grants.c.approval_id)
+    .where(grants.c.grant_id == sa.bindparam("grant"))
 )
-_LISTED_GRANTS = _of_person(unless_longer(grants, grants.c.arguments))
+_LISTED = Prepared(unless_longer(grants, grants.c.arguments).where(grants.c.grant_id == sa.bindparam("grant")))
 
 
 async def add_grant(tx: Transaction, grant: GrantRow) -> None:
@@ -374,12 +389,13 @@ async def grant(tx: Transaction, grant_id: str) -> GrantRow | None:
 
 async def grants_of(tx: Transaction, person_id: str, now: float) -> Sequence[tuple[GrantRow, tuple[Risk, ...]]]:
     """What somebody allows themselves now, the one that ends last first, each with what the card warned of with which
-    it was given."""
+    it was given. Without arguments: they are empty."""
     found = []
-    for row in await tx.all(_GRANTS_OF, {"person": person_id, "now": now}):
+    # Read whenever a call is judged: with the arguments, which may be a megabyte each, ten took 160 ms.
+    for row in await tx.each(_IN_FORCE, await _ids_of_grants(tx, person_id, now)):
         values = row._asdict()
         risk = values.pop("risk")
-        found.append((GrantRow(**values), tuple(map(Risk, risk))))
+        found.append((GrantRow(**values, arguments={}), tuple(map(Risk, risk))))
     return found
 
 
@@ -387,12 +403,18 @@ async def listed_grants(tx: Transaction, person_id: str, now: float, longest: in
     """Returns the standing approvals of a person for a list, each with 0, or with how many characters its arguments
     have as JSON when these are more than `longest`: they are not read then, and empty."""
     found = []
-    for row in await tx.all(_LISTED_GRANTS, {"person": person_id, "now": now, "longest": longest}):
+    ids = await _ids_of_grants(tx, person_id, now)
+    for row in await tx.each(_LISTED, [{**one, "longest": longest} for one in ids]):
         values = row._asdict()
         characters = values.pop("characters")
         unread = characters if characters > longest else 0
         found.append((GrantRow(**{**values, "arguments": values["arguments"] or {}}), unread))
     return found
+
+
+async def _ids_of_grants(tx: Transaction, person_id: str, now: float) -> Sequence[Values]:
+    rows = await tx.all(_GRANTS_OF, {"person": person_id, "now": now})
+    return [{"grant": row.grant_id} for row in rows]
 
 
 async def revoke_grant(tx: Transaction, grant_id: str, person_id: str, now: float) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
@@ -28,6 +29,8 @@ from bot.records.statements import Prepared, Values, all_rows, as_sqlalchemys, f
 BUSY_SECONDS = 10.0
 """How long a transaction waits for another process that writes (a person with a shell) before it gives up."""
 BUSY_PAUSE = 0.01
+LONGEST_STRETCH = 0.003
+"""Seconds of reading rows after which others have their turn on the event loop."""
 CACHED_STATEMENTS = 512
 """Statements that SQLite's driver keeps compiled on each connection: more than there are."""
 RowT = TypeVar("RowT")
@@ -77,6 +80,21 @@ class Transaction:
             return statement.execute(self.connection, self._driver, values, all_rows)
         return self.connection.execute(statement, values).all()
 
+    async def each(self, statement: Statement, every: Iterable[Values]) -> Sequence[Row]:
+        """The first row for each of these values, where there is one, in their order.
+
+        For rows with a column that may be long: each may take milliseconds, and how many there are is up to people. So
+        others have their turn on the event loop in between, and what is read is not the records of one moment.
+        """
+        rows: list[Row] = []
+        pauses = Pauses()
+        for values in every:
+            row = await self.one(statement, values)
+            if row is not None:
+                rows.append(row)
+            await pauses.when_due()
+        return rows
+
     async def changes(self, statement: sa.Update | sa.Delete) -> bool:
         """Execute a change of one row; whether there was one to change."""
         # RETURNING, never rowcount: some drivers count a conflict as a row.
@@ -106,6 +124,19 @@ class Transaction:
         """Do what was to be done afterwards."""
         for action in self._afterwards:
             action()
+
+
+class Pauses:
+    """Gives others their turn on the event loop, in a loop that reads many rows."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+
+    async def when_due(self) -> None:
+        """Pauses, if this task has worked for `LONGEST_STRETCH`."""
+        if time.monotonic() - self._since >= LONGEST_STRETCH:
+            await asyncio.sleep(0)
+            self._since = time.monotonic()
 
 
 class Database:

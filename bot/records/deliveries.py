@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -51,8 +51,13 @@ _BUSY = Prepared(
     .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.status == WAITING, deliveries.c.kind != TIMER)
     .limit(1)
 )
+_BODY = Prepared(
+    sa.select(deliveries.c.key, deliveries.c.body, deliveries.c.accepted_at).where(
+        deliveries.c.seq == sa.bindparam("number")
+    )
+)
 _WAITING_MESSAGES = Prepared(
-    sa.select(deliveries.c.key, deliveries.c.body)
+    sa.select(deliveries.c.seq)
     .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.status == WAITING)
     .where(deliveries.c.kind == "message")
     .order_by(deliveries.c.seq)
@@ -143,7 +148,13 @@ async def count_try(tx: Transaction, key: str) -> None:
 
 async def waiting_messages(tx: Transaction, thread_id: str) -> Sequence[tuple[str, str]]:
     """Key and author's person id of the messages that wait or are being handled in a thread, oldest first."""
-    return [(r.key, r.body["person"]) for r in await tx.all(_WAITING_MESSAGES, {"thread": thread_id})]
+    rows = await _bodies(tx, await tx.all(_WAITING_MESSAGES, {"thread": thread_id}))
+    return [(r.key, r.body["person"]) for r in rows]
+
+
+async def _bodies(tx: Transaction, numbers: Iterable[Any]) -> Sequence[Any]:
+    """What the deliveries with these numbers say, one after the other: how many there are is up to people."""
+    return await tx.each(_BODY, [{"number": row.seq} for row in numbers])
 
 
 async def is_busy(tx: Transaction, thread_id: str) -> bool:
@@ -222,14 +233,14 @@ _COUNTS = {
 async def messages_of(tx: Transaction, thread_id: str, limit: int) -> list[MessageView]:
     """What people wrote in a thread, oldest first, the newest `limit` of them."""
     query = (
-        sa.select(deliveries.c.key, deliveries.c.body, deliveries.c.accepted_at)
+        sa.select(deliveries.c.seq)
         .where(deliveries.c.thread_id == thread_id, deliveries.c.kind.in_(["message", "stop"]))
         .order_by(deliveries.c.seq.desc())
         .limit(limit)
     )
-    rows = await tx.all(query)
+    rows = await _bodies(tx, reversed(await tx.all(query)))
     return [
         MessageView(r.key, r.body["name"], r.body["person"], r.body["text"], r.accepted_at)
-        for r in reversed(rows)
+        for r in rows
         if r.body.get("text")
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -59,7 +59,7 @@ class PostRow:
 
 _row = reader(PostRow, place=lambda place: ConversationReference(**place) if place else None)
 _UNSENT = Prepared(
-    sa.select(posts)
+    sa.select(posts.c.seq)
     .where(posts.c.lane == sa.bindparam("lane"), posts.c.sent_revision < posts.c.revision)
     .order_by(posts.c.seq)
 )
@@ -72,6 +72,12 @@ _TOUCH = PreparedForLists(
         .where(posts.c.subject.in_(subjects))
         .values(revision=posts.c.revision + 1)
         .returning(posts.c.lane)
+    )
+)
+_BY_SEQ = Prepared(sa.select(posts).where(posts.c.seq == sa.bindparam("number")))
+_ANSWER = Prepared(
+    sa.select(*(c for c in posts.c if c.name != "content"), sa.null().label("content")).where(
+        posts.c.seq == sa.bindparam("number")
     )
 )
 _BY_KEY = Prepared(sa.select(posts).where(posts.c.key == sa.bindparam("of")))
@@ -90,7 +96,7 @@ async def touch(tx: Transaction, subjects: Sequence[str]) -> Sequence[str]:
 
 async def unsent(tx: Transaction, lane: str) -> Sequence[PostRow]:
     """What has to be shown in a lane, in order."""
-    return [_row(r) for r in await tx.all(_UNSENT, {"lane": lane})]
+    return await _each(tx, await tx.all(_UNSENT, {"lane": lane}))
 
 
 async def lanes_with_unsent(tx: Transaction) -> Sequence[str]:
@@ -133,8 +139,13 @@ async def failed(tx: Transaction, key: str, cause: str) -> None:
 
 async def of_thread(tx: Transaction, thread_id: str, limit: int) -> list[PostRow]:
     """The newest posts of a thread, oldest first."""
-    query = sa.select(posts).where(posts.c.thread_id == thread_id).order_by(posts.c.seq.desc()).limit(limit)
-    return [_row(r) for r in reversed(await tx.all(query))]
+    query = sa.select(posts.c.seq).where(posts.c.thread_id == thread_id).order_by(posts.c.seq.desc()).limit(limit)
+    return await _each(tx, reversed(await tx.all(query)))
+
+
+async def _each(tx: Transaction, numbers: Iterable[Any], statement: Prepared = _BY_SEQ) -> list[PostRow]:
+    """The posts with these numbers, one after the other: an answer may be a megabyte long."""
+    return [_row(r) for r in await tx.each(statement, [{"number": row.seq} for row in numbers])]
 
 
 async def of_subjects(tx: Transaction, subjects: Sequence[str]) -> Mapping[str, Sequence[PostRow]]:
@@ -146,16 +157,16 @@ async def of_subjects(tx: Transaction, subjects: Sequence[str]) -> Mapping[str, 
 
 
 async def answers_at(tx: Transaction, place_key: str, limit: int) -> Sequence[PostRow]:
-    """The newest answers in the newest threads of a place, newest first."""
+    """The newest answers in the newest threads of a place, newest first, without their content."""
     here = sa.select(threads.c.thread_id).where(threads.c.place_key == place_key)
     newest = await tx.all(here.order_by(threads.c.created_at.desc()).limit(NEWEST_THREADS))
-    found: list[PostRow] = []
+    found: list[Any] = []
     for row in newest:  # one after the other: of several at once all posts would be read to find the newest
-        query = sa.select(posts).where(posts.c.thread_id == row.thread_id, posts.c.kind == "said")
-        found += [_row(r) for r in await tx.all(query.order_by(posts.c.seq.desc()).limit(limit - len(found)))]
+        query = sa.select(posts.c.seq).where(posts.c.thread_id == row.thread_id, posts.c.kind == "said")
+        found += await tx.all(query.order_by(posts.c.seq.desc()).limit(limit - len(found)))
         if len(found) == limit:
             break
-    return sorted(found, key=lambda post: post.at, reverse=True)
+    return sorted(await _each(tx, found, _ANSWER), key=lambda post: post.at, reverse=True)
 
 
 async def is_in_a_reference(tx: Transaction, message: str, within: str) -> bool:

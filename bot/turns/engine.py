@@ -19,7 +19,7 @@ import structlog
 
 from bot.domain import Clock
 from bot.records import deliveries
-from bot.records.database import Database, Transaction
+from bot.records.database import Database, Pauses, Transaction
 from bot.records.deliveries import Delivery
 
 log = structlog.get_logger(__name__)
@@ -120,13 +120,16 @@ class EmbeddedEngine:
 
     async def start(self, handler: DeliveryHandler) -> None:
         """Take up whatever was left undone, then go on as deliveries come."""
-        self._handler = handler
+        pauses = Pauses()
         async with self._database.reading() as tx:
             left = await deliveries.threads_with_work(tx, self._clock())
             for thread_id in left:
                 head = await deliveries.head(tx, thread_id, self._clock())
                 if head is not None:  # the process may have ended in the middle of it
                     self._begun[thread_id] = head.key
+                await pauses.when_due()
+        # Not before: nothing of what was left may pass for not begun. What has come meanwhile is due, for the timers.
+        self._handler = handler
         for thread_id in left:
             self.wake(thread_id)
         self._timer = asyncio.create_task(self._watch_timers(), name="timers")
