@@ -90,6 +90,8 @@ class _Newest:
     metadata: CheckpointMetadata
     parent: str | None
     on_disk: bool = False
+    size: int = 0
+    """Bytes on disk, without what was written after it."""
     writes: dict[tuple[str, int], _Write] = field(default_factory=dict)
     """What was written after it, by task and index."""
 
@@ -291,7 +293,8 @@ class Checkpoints(SqliteSaver):
             for task_id, task_path, index, channel, type_, value in written
         }
         known: CheckpointMetadata = json.loads(metadata) if metadata is not None else {}
-        return _Newest(self.serde.loads_typed((kind, checkpoint)), known, parent, on_disk=True, writes=writes)
+        newest = self.serde.loads_typed((kind, checkpoint))
+        return _Newest(newest, known, parent, on_disk=True, size=len(checkpoint), writes=writes)
 
     async def _in_thread(self, read: Callable[..., _Result], *args: Any) -> _Result:
         return await asyncio.get_running_loop().run_in_executor(self._long_reads, read, *args)
@@ -337,9 +340,10 @@ class Checkpoints(SqliteSaver):
                 write.on_disk = True
         rows.thread.has_rows = True
         if rows.thread.pruned and {ns: each for ns, each, _ in rows.newest} == rows.thread.newest:
-            # At rest, and all that is left of it is on disk.
+            # At rest, and all that is left of it is on disk. What is short stays all the same, among the newest: reading
+            # it back would be 0.7 ms of the way from a click to its call.
             rows.thread.pruned = False
-            if not rows.thread.unwritten():
+            if not rows.thread.unwritten() and sum(each.size for each in rows.thread.newest.values()) > LONG:
                 self._threads.pop(rows.thread_id, None)
 
 
@@ -367,15 +371,15 @@ class _Rows:
 
     def checkpoints(self, serde: SerializerProtocol) -> list[tuple[Any, ...]]:
         """Parameters of `_PUT`."""
-        return [
-            (
-                *(self.thread_id, namespace, each.checkpoint_id, each.parent),
-                *serde.dumps_typed(each.checkpoint),
-                json.dumps(each.metadata, ensure_ascii=False).encode("utf-8", "ignore"),
-            )
-            for namespace, each, _ in self.newest
-            if not each.on_disk
-        ]
+        found = []
+        for namespace, each, _ in self.newest:
+            if each.on_disk:
+                continue
+            kind, written = serde.dumps_typed(each.checkpoint)
+            each.size = len(written)
+            metadata = json.dumps(each.metadata, ensure_ascii=False).encode("utf-8", "ignore")
+            found.append((self.thread_id, namespace, each.checkpoint_id, each.parent, kind, written, metadata))
+        return found
 
     def pending_writes(self, serde: SerializerProtocol) -> list[tuple[Any, ...]]:
         """Parameters of `_PUT_WRITE`."""

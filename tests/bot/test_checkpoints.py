@@ -160,7 +160,6 @@ async def test_pruning_leaves_the_newest_and_writes_nothing_else(tmp_path: Path)
         assert rows(path, "checkpoints") == 4, "not before somebody rests on it"
         saver.sync("t")
         assert (rows(path, "checkpoints"), rows(path, "writes")) == (1, 0)
-        assert saver._threads == {}
         state = await graph(saver).aget_state(config())
         assert [message.text for message in state.values["said"]] == ["hello", "calling", "a: yes", "b: yes"]
 
@@ -254,6 +253,20 @@ async def test_threads_that_are_on_disk_do_not_fill_the_memory(tmp_path: Path) -
             saver.sync(f"t{n}")
         assert len(saver._threads) <= module.MOST_READ
         assert set(unwritten) <= set(saver._threads)
+
+
+@pytest.mark.parametrize(("text", "stays"), [("hello", True), ("x" * 2 * module.LONG, False)])
+async def test_a_short_conversation_at_rest_is_not_read_back(tmp_path: Path, text: str, stays: bool) -> None:
+    said = {"said": [HumanMessage(text, id="1")]}
+    async with sqlite_checkpoints(tmp_path / "c.db") as saver:
+        first = await run(saver, said)
+        await run(saver, Command(resume={each.id: "yes" for each in first["__interrupt__"]}))
+        await saver.prune_thread("t", [])
+        saver.sync("t")
+        assert ("t" in saver._threads) is stays
+        kept = await saver.aget_tuple(config())
+    async with sqlite_checkpoints(tmp_path / "c.db") as saver:
+        assert await saver.aget_tuple(config()) == kept
 
 
 async def test_a_long_conversation_is_read_without_holding_the_loop(tmp_path: Path) -> None:
