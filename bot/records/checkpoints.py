@@ -340,7 +340,7 @@ class Checkpoints(SqliteSaver):
                 write.on_disk = True
         rows.thread.has_rows = True
         if rows.thread.pruned and {ns: each for ns, each, _ in rows.newest} == rows.thread.newest:
-            # At rest, and all that is left of it is on disk. What is short stays all the same, among the newest: reading
+            # At rest, and all that is left of it is on disk. What is short stays in memory, among the newest: to read
             # it back would be 0.7 ms of the way from a click to its call.
             rows.thread.pruned = False
             if not rows.thread.unwritten() and sum(each.size for each in rows.thread.newest.values()) > LONG:
