@@ -46,8 +46,8 @@ async def withdraw(routing: Routing, approval_id: str) -> Any:
 
 
 async def expire(routing: Routing, approval_id: str) -> Any:
-    """As the timer does, once it is due."""
-    async with routing.database.writing() as tx:
+    """As the timer does, once it is due; but urgently, so that the order is that of the test's."""
+    async with routing.database.writing_urgently() as tx:
         timer = Delivery(f"expire:{approval_id}", THREAD, "timer", {"approval": approval_id}, False, 0.0, 0.0)
         settled = await routing.parts.requests.on_timer(tx, timer)
     return Settled("Expired.") if settled else AlreadySettled("")
