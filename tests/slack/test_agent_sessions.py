@@ -66,6 +66,19 @@ async def test_a_turn_that_is_over_at_once_needs_no_call() -> None:
         assert stage.slack.calls_of(METHOD) == []
 
 
+async def test_turns_that_follow_each_other_at_once_need_no_call_either_in_a_thread_that_is_being_put_right() -> None:
+    async with staged(status_pace=StatusPace(0.0, clear=0.3, before=60.0)) as stage:
+        for _ in range(5):
+            live = stage.live()
+            live.status("Thinking…")
+            await asyncio.sleep(0.02)
+            live.end(waiting=False)
+            await asyncio.sleep(0.02)
+        await stage.slack.until(lambda: states(stage))
+        await stage.drafts.close()
+        assert states(stage) == ["active"]
+
+
 async def test_a_card_that_is_there_at_once_shows_that_the_thread_waits_and_what_follows_ends_that() -> None:
     async with staged(status_pace=StatusPace(0.0, 0.0, before=60.0)) as stage:
         await new_thread(stage)

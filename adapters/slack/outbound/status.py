@@ -9,7 +9,7 @@ from typing import Literal
 
 import structlog
 
-from adapters.shared.background_tasks import BackgroundTasks, happens
+from adapters.shared.background_tasks import BackgroundTasks, happens, now
 from adapters.shared.caches import Newest, Refusals
 from adapters.shared.calls import CallFailed
 from adapters.slack.ids import PLATFORM, SlackLocation
@@ -80,6 +80,8 @@ class _Status:
     """Failures in a row."""
     due: asyncio.TimerHandle | None = None
     """When it is shown, until then."""
+    at_work_since: float = 0.0
+    """On the loop's clock, when work began."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -144,8 +146,10 @@ class StatusLines:
             return
         line = self._lines.get(location)
         if line is None:
-            line = self._lines[location] = _Status(state, text)
+            line = self._lines[location] = _Status("active", "")
             line.due = asyncio.get_running_loop().call_later(self._pace.before, self._begin, location, line)
+        if state == "processing" and line.state != "processing":
+            line.at_work_since = now()
         line.state, line.text = state, text
         if state != "processing" and line.due is not None:
             line.due.cancel()
@@ -176,6 +180,10 @@ class StatusLines:
                     await happens(line.changed, self._pace.refresh)
                     if not line.changed.is_set():
                         line.shown = ""  # by the time that Slack takes it away
+                    continue
+                wait = line.at_work_since + self._pace.before - now()
+                if line.state == "processing" and wait > 0:
+                    await happens(line.changed, wait)
                     continue
                 if line.state != "processing" or not line.word:
                     await happens(line.changed, 0.0 if self._closing.is_set() else self._pace.clear)
