@@ -125,13 +125,13 @@ class AttemptLedger:
             row = await attempts.of_call(tx, call_id, attempt)
             if row is not None:
                 await attempts.move(tx, row.attempt_id, "started", "asking")
-            await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id))
+            await self._outbox.show_call_again(tx, call_id)
 
     async def did_nothing(self, call_id: str, attempt: int) -> None:
         """Records that nothing was done: the server said so by its protocol, or the request never left."""
         async with self._database.writing() as tx:
             await attempts.end(tx, call_id, attempt, "nothing", now=self._clock())
-            await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id))
+            await self._outbox.show_call_again(tx, call_id)
 
     async def leave_off(self, tx: Transaction, turn: str, why: str) -> Sequence[AttemptRow]:
         """Records that nobody knows what came of the calls of a turn that had begun when all else of it was lost: they
@@ -181,7 +181,7 @@ class AttemptLedger:
                     return _attempt_unknown(latest)
                 case _:
                     # Its card says what it waited for, which is over.
-                    await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id))
+                    await self._outbox.show_call_again(tx, call_id)
                     if await attempts.was_repeated_unasked(tx, call_id, latest.number):
                         return Recorded(_of_last_try(Failed("the call was not made.")))
                     return None
@@ -249,17 +249,16 @@ class AttemptLedger:
         await self._outbox.show_again(tx, [approval_id] if approval_id else [], within=OUTCOME_FIRST)
 
     async def _finish(self, tx: Transaction, call_id: str, attempt: int, outcome: Succeeded | Failed) -> None:
-        row = await attempts.of_call(tx, call_id, attempt)
         match outcome:
             case Succeeded(text=text, whole=whole, owner=owner):
                 status, output = "done", whole or text
                 kept = {"text": text, "whole": whole or None, "owner": owner}
             case Failed(text=text, owner=owner):
                 status, output, kept = "failed", text, {"text": text, "owner": owner}
-        is_new = await attempts.end(tx, call_id, attempt, status, now=self._clock(), **kept)
-        if row is not None and is_new:
-            await self._audit.ended(tx, row, status, output)
-        await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id), within=CALL_FIRST)
+        ended = await attempts.end(tx, call_id, attempt, status, now=self._clock(), **kept)
+        if ended is not None:
+            await self._audit.ended(tx, ended, status, output)
+        await self._outbox.show_call_again(tx, call_id, within=CALL_FIRST)
 
     async def _note_choice(self, tx: Transaction, attempt: AttemptRow) -> None:
         """Writes into the audit log what a person said of an unknown outcome, before anything follows from it."""
@@ -273,7 +272,7 @@ class AttemptLedger:
         await self._audit.ended(tx, attempt, "unknown", outcome.text or None)
         card = NewPost(f"outcome:{attempt.attempt_id}", attempt.thread_id, "outcome", subject=attempt.attempt_id)
         await self._outbox.say(tx, card)
-        await self._outbox.show_again(tx, await approvals.ids_of_call(tx, attempt.call_id))
+        await self._outbox.show_call_again(tx, attempt.call_id)
         return AttemptUnknown(attempt.number, outcome.text, outcome.owner)
 
 

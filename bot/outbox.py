@@ -15,7 +15,7 @@ import structlog
 from bot.card_masks import PLAIN, masked_post
 from bot.domain import Clock, ConversationReference, Notice
 from bot.platform import Platform, PostFailed, Reference
-from bot.records import posts, threads
+from bot.records import posts
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost, PostRow
 from bot.views import post_of
@@ -109,7 +109,14 @@ class Outbox:
         Args:
             within: seconds that this may wait for what is more urgent, and be overtaken by what is newer.
         """
-        for lane in dict.fromkeys(await posts.touch(tx, subjects) if subjects else ()):
+        self._show_again(tx, await posts.touch(tx, subjects) if subjects else (), within)
+
+    async def show_call_again(self, tx: Transaction, call_id: str, *, within: float = 0.0) -> None:
+        """Sends the cards of all approvals of a call again; `within` as for `show_again`."""
+        self._show_again(tx, await posts.touch_of_call(tx, call_id), within)
+
+    def _show_again(self, tx: Transaction, lanes: Sequence[str], within: float) -> None:
+        for lane in dict.fromkeys(lanes):
             if self._waits_less(lane, within):
                 self._wake(lane)  # it is shown as it was before, while this transaction is put to disk
             tx.afterwards(partial(self._wake_within, lane, within))
@@ -178,10 +185,8 @@ class Outbox:
     async def _send_unsent(self, lane: str) -> None:
         """Sends everything that is unsent now; what is kept meanwhile wakes its lane again."""
         async with self._database.reading() as tx:
-            rows = [row for row in await posts.unsent(tx, lane) if not self._is_shown(row)]
-            thread = await threads.get(tx, lane) if rows else None
-        for row in rows:
-            place = row.place or (thread.place if thread else None)
+            unsent = [each for each in await posts.unsent(tx, lane) if not self._is_shown(each[0])]
+        for row, place in unsent:
             if place is not None:
                 await self._show(row, place)
         self._left_over.discard(lane)
@@ -207,7 +212,7 @@ class Outbox:
                     self._mark_later(row)
                     return
                 async with self._database.writing_apart() as tx:
-                    await posts.sent(tx, row.key, row.revision, reference)
+                    await posts.sent(tx, row.key, row.revision, reference, before=row.reference)
                 return
             may_be_there = True
             await asyncio.sleep(self._pause(attempt, retry_after))
@@ -253,7 +258,7 @@ class Outbox:
         try:
             async with self._database.writing_apart() as tx:
                 for row in shown:
-                    await posts.sent(tx, row.key, row.revision, row.reference or {})
+                    await posts.sent(tx, row.key, row.revision, row.reference or {}, before=row.reference)
         except Exception:
             # Only the database can fail here. What is not marked when the process ends is shown once more.
             log.exception("posts_not_marked")

@@ -23,7 +23,7 @@ from bot.domain import (
 from bot.forms.editing import read_answers, read_elicited
 from bot.forms.values import FormErrors
 from bot.outbox import Outbox
-from bot.records import approvals, clarifications
+from bot.records import clarifications
 from bot.records.clarifications import ClarificationRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost
@@ -107,7 +107,7 @@ class Questions:
             key = f"clarification:{clarification_id}"
             await self._outbox.say(tx, NewPost(key, thread_id, "clarification", subject=clarification_id))
             # The card of the call that asks says what it waits for.
-            await self._outbox.show_again(tx, await approvals.ids_of_call(tx, asked.call_id))
+            await self._outbox.show_call_again(tx, asked.call_id)
 
     async def answer_text(self, tx: Transaction, row: ClarificationRow, text: str, key: str) -> bool | FormErrors:
         """Records a plain reply. A tool's question has to be answered as its schema wants, which a plain reply can do

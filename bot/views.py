@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 
 from bot.approvals.permissions import is_shown_within
 from bot.approvals.standing_approvals import is_offered
@@ -102,7 +103,8 @@ async def approval_view(
     row, unread = found
     cast = await approvals.votes_on(tx, approval_id)
     ask = as_asked(row, now)
-    names = await threads.names(tx, [*row.asked.requesters, *row.handed_to])
+    known = await threads.known_names(tx, {*row.asked.requesters, *row.handed_to, *ask.approvers})
+    names = threads.shown_names(known, [*row.asked.requesters, *row.handed_to])
     result, tone = await _result(tx, row)
     return ApprovalView(
         approval_id=approval_id,
@@ -114,7 +116,7 @@ async def approval_view(
         asked_arguments=row.asked.arguments if row.approved_arguments is not None else None,
         risk=tuple(r.value for r in row.asked.risk),
         requester=", ".join(names[r] for r in row.asked.requesters),
-        may_decide=await deciders_in_words(tx, row, now),
+        may_decide=_in_words(row, ask, known),
         approvers=ask.approvers,
         requester_ids=row.asked.requesters,
         four_eyes=ask.self_approval == "fourEyes",
@@ -144,8 +146,11 @@ async def approval_view(
 async def deciders_in_words(tx: Transaction, row: ApprovalRow, now: float) -> str:
     """Returns in words who may decide, or might have when it was settled."""
     ask = as_asked(row, now)
-    names = await threads.names(tx, row.asked.requesters)
-    known = await threads.known_names(tx, ask.approvers)
+    return _in_words(row, ask, await threads.known_names(tx, {*row.asked.requesters, *ask.approvers}))
+
+
+def _in_words(row: ApprovalRow, ask: Ask, known: Mapping[str, str]) -> str:
+    names = threads.shown_names(known, row.asked.requesters)
     # Whoever has no name is shown by their reference: their own platform knows how to show that.
     return describe_approvers(ask, [names[r] for r in row.asked.requesters], lambda p: known.get(p, p))
 

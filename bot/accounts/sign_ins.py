@@ -12,7 +12,7 @@ from bot.crypto import NewId, Sealer, hashed, random_token
 from bot.domain import Clock, Refused, Unknown
 from bot.limits import SlidingWindows
 from bot.outbox import Outbox
-from bot.records import approvals, attempts, authorizations, connections, sign_ins
+from bot.records import attempts, authorizations, connections, sign_ins
 from bot.records.authorizations import AuthorizationRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost
@@ -82,7 +82,7 @@ class SignIns:
                 await self._links.begin(tx, person, needed.connection, needed.challenge)
             card = NewPost(f"sign_in:{row.sign_in_id}", thread_id, "sign_in", subject=row.sign_in_id)
             await self._outbox.say(tx, card)
-            await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id))
+            await self._outbox.show_call_again(tx, call_id)
         return row.sign_in_id
 
     def _is_for(self, known: SignInRow, needed: SignInNeeded | AccountNeeded) -> bool:

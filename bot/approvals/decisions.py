@@ -176,12 +176,13 @@ class Approvals:
 
     async def _vote(self, tx: Transaction, row: ApprovalRow, decision: Decision, known: Known) -> ClickResult:
         vote = self._ballot(row, decision, known)
-        if any(_is_the_same(vote, earlier) for earlier in await approvals.votes_on(tx, row.approval_id)):
+        earlier = await approvals.votes_on(tx, row.approval_id)
+        if any(_is_the_same(vote, each) for each in earlier):
             done = "approved" if vote.verb == "approve" else "rejected"
             return AlreadySettled(f"You have {done} this already; it waits for others.")
         await approvals.cast(tx, row.approval_id, vote, decision.key)
         await self._outbox.show_again(tx, [row.approval_id], within=CALL_FIRST)
-        cast = await approvals.votes_on(tx, row.approval_id)
+        cast = [each for each in earlier if not approvals.is_replaced(each, vote)] + [vote]
         counted = [CountedVote(v.person_id, _identity_of(v), v.verb) for v in cast]
         count = tally(row.asked.ask, counted, requesters_of(row, known))
         how: dict[str, Any] = {}

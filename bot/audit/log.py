@@ -78,10 +78,10 @@ class AuditLog:
 
     async def _write(self, tx: Transaction, end: CallEnd) -> None:
         key = key_of(end.call_id, end.attempt, end.status, end.settled, in_utc(end.at))
-        if await audit.exists(tx, key):
+        before, is_written = await audit.newest(tx, key)
+        if is_written:
             return
         whole = replace(end, votes=await audit.votes_on_call(tx, end.call_id))
-        before = await audit.newest(tx)
         await audit.add(tx, link(before, key, entry_of(whole, self._masker)), at=end.at)
 
 

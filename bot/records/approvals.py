@@ -270,6 +270,11 @@ async def cast(tx: Transaction, approval_id: str, vote: VoteRow, key: str) -> No
     await upsert(tx, votes, {"approval_id": approval_id, **asdict(vote), "claimed": list(vote.claimed), "key": key})
 
 
+def is_replaced(earlier: VoteRow, by: VoteRow) -> bool:
+    """Whether casting a vote has put it in the place of an earlier one on the same approval."""
+    return earlier.person_id == by.person_id or (by.human is not None and earlier.human == by.human)
+
+
 async def void_votes(tx: Transaction, approval_id: str) -> None:
     """What was said so far does not count: it was about another call."""
     await tx.run(_FORGET_VOTES, {"approval": approval_id})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -61,7 +61,7 @@ _ADD = Prepared(sa.insert(attempts))
 _END = Prepared(
     sa.update(attempts)
     .where(*_NTH, sa.or_(*(attempts.c.status == status for status in _BEGUN)))
-    .returning(attempts.c.attempt_id)
+    .returning(*(attempts.c[each.name] for each in fields(AttemptRow)))
 )
 _GET = Prepared(sa.select(attempts).where(attempts.c.attempt_id == sa.bindparam("attempt")))
 _TRIED_AGAIN = (
@@ -180,11 +180,10 @@ async def end(
     text: str | None = None,
     whole: str | None = None,
     owner: str | None = None,
-) -> str | None:
-    """Say what came of an attempt; its id, or none when it had ended before."""
+) -> AttemptRow | None:
+    """Say what came of an attempt. Returns it; none when it had ended before."""
     outcome = {"status": status, "text": text, "whole": whole, "owner": owner, "ended_at": now}
-    row = await tx.one(_END, {"call": call_id, "nth": number, **outcome})
-    return row[0] if row else None
+    return await tx.first(_row, _END, {"call": call_id, "nth": number, **outcome})
 
 
 async def move(tx: Transaction, attempt_id: str, before: str, after: str) -> bool:

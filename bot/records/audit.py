@@ -21,8 +21,12 @@ AT_A_TIME = 500
 """Entries that are read at once: a log of millions never has to fit into memory."""
 
 _link = reader(Link)
-_NEWEST = Prepared(sa.select(audit).order_by(audit.c.seq.desc()).limit(1))
-_EXISTS = Prepared(sa.select(audit.c.seq).where(audit.c.key == sa.bindparam("of")))
+_SAME = audit.alias()
+_NEWEST = Prepared(
+    sa.select(audit, sa.exists().where(_SAME.c.key == sa.bindparam("of")).label("has_key"))
+    .order_by(audit.c.seq.desc())
+    .limit(1)
+)
 _ADD = Prepared(sa.insert(audit))
 _VOTES = Prepared(
     sa.select(votes, approvals.c.round)
@@ -32,14 +36,10 @@ _VOTES = Prepared(
 )
 
 
-async def newest(tx: Transaction) -> Link | None:
-    """The last link of the chain; none before the first."""
-    return await tx.first(_link, _NEWEST)
-
-
-async def exists(tx: Transaction, key: str) -> bool:
-    """Whether this end of a call has been written down."""
-    return await tx.one(_EXISTS, {"of": key}) is not None
+async def newest(tx: Transaction, key: str) -> tuple[Link | None, bool]:
+    """The last link of the chain, none before the first; and whether this end of a call has been written down."""
+    row = await tx.one(_NEWEST, {"of": key})
+    return (None, False) if row is None else (_link(row), bool(row.has_key))
 
 
 async def add(tx: Transaction, link: Link, *, at: float) -> None:

@@ -42,7 +42,7 @@ _HEAD = Prepared(
     .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.status == WAITING)
     .where(sa.or_(deliveries.c.kind != TIMER, deliveries.c.due_at <= sa.bindparam("now")))
     .order_by(deliveries.c.urgent.desc(), deliveries.c.seq)
-    .limit(1)
+    .limit(2)
 )
 _DONE = Prepared(sa.update(deliveries).where(deliveries.c.key == sa.bindparam("of")).values(status="done"))
 _EXISTS = Prepared(sa.select(deliveries.c.seq).where(deliveries.c.key == sa.bindparam("of")))
@@ -70,15 +70,6 @@ _NEXT_DUE = Prepared(
         deliveries.c.status == WAITING, deliveries.c.due_at > sa.bindparam("now")
     )
 )
-_HEARD_BEFORE = Prepared(
-    sa.select(deliveries.c.key)
-    .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.kind == "message")
-    .where(
-        deliveries.c.seq < sa.select(deliveries.c.seq).where(deliveries.c.key == sa.bindparam("this")).scalar_subquery()
-    )
-    .order_by(deliveries.c.seq.desc())
-    .limit(1)
-)
 
 
 async def add(tx: Transaction, delivery: Delivery) -> bool:
@@ -95,10 +86,15 @@ async def exists(tx: Transaction, key: str) -> bool:
 async def head(tx: Transaction, thread_id: str, now: float) -> Delivery | None:
     """What the thread has to handle next: the urgent first, then the oldest. Timers count from when they are due;
     anything else that waits to be tried again holds back what came after it."""
-    row = await tx.one(_HEAD, {"thread": thread_id, "now": now})
-    if row is None or row.due_at > now:
-        return None
-    return _delivery(row)
+    found, _ = await head_and_more(tx, thread_id, now)
+    return found
+
+
+async def head_and_more(tx: Transaction, thread_id: str, now: float) -> tuple[Delivery | None, bool]:
+    """The head of a thread, and whether anything waits behind it."""
+    rows = await tx.all(_HEAD, {"thread": thread_id, "now": now})
+    is_due = bool(rows) and rows[0].due_at <= now
+    return _delivery(rows[0]) if is_due else None, len(rows) > 1
 
 
 async def threads_with_work(tx: Transaction, now: float) -> Sequence[str]:
@@ -184,12 +180,6 @@ async def first_author(tx: Transaction, thread_id: str) -> str | None:
     )
     row = await tx.one(query.order_by(deliveries.c.urgent.desc(), deliveries.c.seq).limit(1))
     return row.body["person"] if row and row.kind in {"message", "stop"} else None
-
-
-async def heard_before(tx: Transaction, thread_id: str, key: str) -> str | None:
-    """Key of the message before this one in its thread; `None`: it is the first."""
-    row = await tx.one(_HEARD_BEFORE, {"thread": thread_id, "this": key})
-    return row.key if row else None
 
 
 async def waiting_message(tx: Transaction, key: str) -> Delivery | None:

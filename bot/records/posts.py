@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from bot.domain import ConversationReference
 from bot.records.database import Transaction, insert_new, reader
 from bot.records.statements import Prepared, PreparedForLists
-from bot.records.tables import post_messages, posts, threads
+from bot.records.tables import approvals, post_messages, posts, threads
 from graph.json_values import storable
 
 NEWEST_THREADS = 10
@@ -57,9 +57,14 @@ class PostRow:
     at: float
 
 
-_row = reader(PostRow, place=lambda place: ConversationReference(**place) if place else None)
+def _place(kept: Mapping[str, Any] | None) -> ConversationReference | None:
+    return ConversationReference(**kept) if kept else None
+
+
+_row = reader(PostRow, place=_place)
 _UNSENT = Prepared(
-    sa.select(posts.c.seq)
+    sa.select(posts.c.seq, threads.c.place.label("place_of_lane"))
+    .join(threads, threads.c.thread_id == posts.c.lane, isouter=True)
     .where(posts.c.lane == sa.bindparam("lane"), posts.c.sent_revision < posts.c.revision)
     .order_by(posts.c.seq)
 )
@@ -80,6 +85,12 @@ _ANSWER = Prepared(
         posts.c.seq == sa.bindparam("number")
     )
 )
+_TOUCH_OF_CALL = Prepared(
+    sa.update(posts)
+    .where(posts.c.subject.in_(sa.select(approvals.c.approval_id).where(approvals.c.call_id == sa.bindparam("call"))))
+    .values(revision=posts.c.revision + 1)
+    .returning(posts.c.lane)
+)
 _BY_KEY = Prepared(sa.select(posts).where(posts.c.key == sa.bindparam("of")))
 
 
@@ -94,9 +105,17 @@ async def touch(tx: Transaction, subjects: Sequence[str]) -> Sequence[str]:
     return [r.lane for r in await tx.all(*_TOUCH.of(subjects))]
 
 
-async def unsent(tx: Transaction, lane: str) -> Sequence[PostRow]:
-    """What has to be shown in a lane, in order."""
-    return await _each(tx, await tx.all(_UNSENT, {"lane": lane}))
+async def touch_of_call(tx: Transaction, call_id: str) -> Sequence[str]:
+    """The same for the posts of all approvals of a call."""
+    return [r.lane for r in await tx.all(_TOUCH_OF_CALL, {"call": call_id})]
+
+
+async def unsent(tx: Transaction, lane: str) -> Sequence[tuple[PostRow, ConversationReference | None]]:
+    """What has to be shown in a lane, in order, and where: at its own place, or at that of the thread. `None`: the
+    thread is not known."""
+    found = await tx.all(_UNSENT, {"lane": lane})
+    of_lane = _place(found[0].place_of_lane) if found else None
+    return [(row, row.place or of_lane) for row in await _each(tx, found)]
 
 
 async def lanes_with_unsent(tx: Transaction) -> Sequence[str]:
@@ -105,11 +124,20 @@ async def lanes_with_unsent(tx: Transaction) -> Sequence[str]:
     return [r.lane for r in await tx.all(query.group_by(posts.c.lane))]
 
 
-async def sent(tx: Transaction, key: str, revision: int, reference: Mapping[str, Any]) -> None:
-    """This revision is shown; a newer one is not marked by an older one's arrival."""
+async def sent(
+    tx: Transaction, key: str, revision: int, reference: Mapping[str, Any], *, before: Mapping[str, Any] | None
+) -> None:
+    """This revision is shown; a newer one is not marked by an older one's arrival.
+
+    Args:
+        before: the reference that was kept for the revision before: its messages are known to be the post's.
+    """
     values = {"sent_revision": revision, "reference": dict(reference), "tries": 0, "cause": None}
     await tx.run(_SENT, {"of": key, "shown": revision, **values})
+    known = set(messages_in(before))
     for message in dict.fromkeys(messages_in(reference)):
+        if message in known:
+            continue
         await insert_new(tx, post_messages, {"message": message, "post": key})
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.domain import ConversationReference, Feedback, Person, ThreadSummary
-from bot.records.database import Transaction, insert_for, insert_new, reader, upsert
+from bot.records.database import Row, Transaction, insert_for, insert_new, reader, upsert
 from bot.records.statements import Prepared, PreparedForLists
 from bot.records.tables import (
     OPEN,
@@ -18,6 +18,7 @@ from bot.records.tables import (
     approvals,
     attempts,
     clarifications,
+    deliveries,
     feedback,
     people,
     places,
@@ -47,6 +48,17 @@ class ThreadRow:
 _thread = reader(ThreadRow, place=lambda place: ConversationReference(**place), unsettled=bool)
 _PERSON = Prepared(sa.select(people).where(people.c.person_id == sa.bindparam("id")))
 _BY_ID = Prepared(sa.select(threads).where(threads.c.thread_id == sa.bindparam("id")))
+_THIS = sa.select(deliveries.c.seq).where(deliveries.c.key == sa.bindparam("this")).scalar_subquery()
+_HEARD_BEFORE = (
+    sa.select(deliveries.c.key)
+    .where(deliveries.c.thread_id == sa.bindparam("id"), deliveries.c.kind == "message", deliveries.c.seq < _THIS)
+    .order_by(deliveries.c.seq.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_OF_DELIVERY = Prepared(
+    sa.select(threads, _HEARD_BEFORE.label("heard")).where(threads.c.thread_id == sa.bindparam("id"))
+)
 _OF_THREAD = sa.update(threads).where(threads.c.thread_id == sa.bindparam("id"))
 _SET_TURN = Prepared(_OF_THREAD)
 _LET_GO = Prepared(_OF_THREAD.where(threads.c.requester == sa.bindparam("person")).values(requester=None))
@@ -96,6 +108,12 @@ async def ensure(
 async def get(tx: Transaction, thread_id: str) -> ThreadRow | None:
     """The thread, or none."""
     return await tx.first(_thread, _BY_ID, {"id": thread_id})
+
+
+async def of_delivery(tx: Transaction, thread_id: str, key: str) -> tuple[ThreadRow | None, str | None]:
+    """The thread of a delivery, or none; and the key of the message before it there. `None`: it is the first."""
+    row = await tx.one(_OF_DELIVERY, {"id": thread_id, "this": key})
+    return (None, None) if row is None else (_thread(row), row.heard)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +190,10 @@ async def remember(tx: Transaction, person: Person, now: float) -> None:
 async def is_kept(tx: Transaction, person: Person) -> bool:
     """Whether all that is said here of a person is what is kept of them."""
     row = await tx.one(_PERSON, {"id": person.person_id})
-    if row is None:
-        return False
+    return row is not None and _is_same(row, person)
+
+
+def _is_same(row: Row, person: Person) -> bool:
     kept = (row.name, row.time_zone, row.locale)
     return kept == (person.name, person.time_zone, person.locale) and person.email in {"", row.email}
 
@@ -198,6 +218,21 @@ _SAME_ADDRESS = Prepared(
 )
 
 
+_WITH_ACCOUNTS = Prepared(
+    sa.select(people, _OTHERS.c.person_id.label("account"))
+    .join(_OTHERS, sa.and_(_OTHERS.c.email == people.c.email, people.c.email != ""), isouter=True)
+    .where(people.c.person_id == sa.bindparam("id"))
+)
+
+
+async def kept_with_accounts(tx: Transaction, person: Person) -> tuple[str, ...] | None:
+    """What `accounts_of` says of a person; `None` when not all that is said here of them is what is kept."""
+    rows = await tx.all(_WITH_ACCOUNTS, {"id": person.person_id})
+    if not rows or not _is_same(rows[0], person):
+        return None
+    return tuple(sorted({person.person_id, *(row.account for row in rows if row.account is not None)}))
+
+
 async def accounts_of(tx: Transaction, person_id: str) -> tuple[str, ...]:
     """This person's id and those of their other accounts, in order: all of whom platforms said the same address when
     they were seen last. Good enough for counting; who may decide is for `bot.approvals.directory` to find out."""
@@ -208,8 +243,12 @@ async def accounts_of(tx: Transaction, person_id: str) -> tuple[str, ...]:
 async def names(tx: Transaction, person_ids: Iterable[str]) -> Mapping[str, str]:
     """Names by person id; for somebody who was never seen, the last part of the id."""
     wanted = list(dict.fromkeys(person_ids))
-    known = await known_names(tx, wanted)
-    return {p: known.get(p, p.rsplit(":", 1)[-1]) for p in wanted}
+    return shown_names(await known_names(tx, wanted), wanted)
+
+
+def shown_names(known: Mapping[str, str], person_ids: Iterable[str]) -> Mapping[str, str]:
+    """Names by person id, of those that are `known`; for somebody who was never seen, the last part of the id."""
+    return {p: known.get(p, p.rsplit(":", 1)[-1]) for p in person_ids}
 
 
 async def known_names(tx: Transaction, person_ids: Iterable[str]) -> Mapping[str, str]:

@@ -51,12 +51,15 @@ _OPEN_IN = (
     (tables.sign_ins, _OPEN),
     (tables.attempts, _UNKNOWN),
 )
-_ANY_OPEN = Prepared(
-    sa.select(
-        sa.or_(
-            *(sa.exists().where(table.c.thread_id == sa.bindparam("thread"), is_open) for table, is_open in _OPEN_IN)
-        ).label("any")
-    )
+_IS_ANY_OPEN = sa.or_(
+    *(sa.exists().where(table.c.thread_id == sa.bindparam("thread"), is_open) for table, is_open in _OPEN_IN)
+).label("any")
+_ANY_OPEN = Prepared(sa.select(_IS_ANY_OPEN))
+_DONE = Prepared(
+    sa.update(tables.deliveries)
+    .where(tables.deliveries.c.key == sa.bindparam("of"))
+    .values(status="done")
+    .returning(_IS_ANY_OPEN)
 )
 
 
@@ -79,6 +82,13 @@ _WAITED_FOR = Prepared(
 async def anything_in(tx: Transaction, thread_id: str) -> bool:
     """Whether anything is open in a thread."""
     row = await tx.one(_ANY_OPEN, {"thread": thread_id})
+    return row is not None and bool(row.any)
+
+
+async def conclude(tx: Transaction, thread_id: str, key: str) -> bool:
+    """Marks a delivery of a thread that has taken effect, as `deliveries.done` does. Returns whether anything is open
+    in the thread."""
+    row = await tx.one(_DONE, {"of": key, "thread": thread_id})
     return row is not None and bool(row.any)
 
 

@@ -222,10 +222,11 @@ class EmbeddedEngine:
             return True
 
     async def _handle_next(self, thread_id: str) -> bool:
+        """Handles the head of a thread. Returns whether there may be more to handle, apart from what has come since."""
         while (held := self._held.get(thread_id)) is not None:
             await held.wait()
         async with self._database.reading() as tx:
-            delivery = await deliveries.head(tx, thread_id, self._clock())
+            delivery, more = await deliveries.head_and_more(tx, thread_id, self._clock())
         if delivery is None or self._handler is None:
             return False
         self._begun[thread_id] = delivery.key
@@ -247,6 +248,9 @@ class EmbeddedEngine:
             # The handler deals with every failure of a delivery itself; what arrives here is the database failing.
             log.exception("delivery_not_handled", delivery=delivery.key, thread_id=thread_id)
             await asyncio.sleep(PAUSE)
+        else:
+            # What has come since has woken this thread. What is to be tried again does when it is due.
+            return more
         finally:
             self._interrupted.discard(thread_id)
             del self._handling[thread_id]

@@ -57,7 +57,7 @@ from bot.turns.decision import (
 )
 from bot.turns.engine import Engine
 from bot.turns.failures import GAVE_UP, STATE_LOST, after_failure, loss_in_words, reference_of, regret
-from bot.turns.messages import Introductions, NewTurn, Supersedes, announcement, meaning
+from bot.turns.messages import HUMAN, Introductions, NewTurn, Supersedes, announcement, meaning
 from bot.turns.open_requests import OpenRequests
 from graph.models import ModelProblem
 from graph.ports import Live, Spoken, Unfinished
@@ -105,6 +105,8 @@ class Handling:
     delivery: Delivery
     """What is handled; a message as its platform introduces it, once it has."""
     thread: ThreadRow
+    heard: str | None
+    """Key of the message before it in its thread."""
     live: LiveText
     broken_off: Spoken | None
     """What was being said in the thread when its run was broken off for this delivery."""
@@ -117,6 +119,8 @@ class Handling:
     """Whether what the model said, and what the graph asks, is in the records."""
     objection: str = ""
     """Why the message could not be taken as an answer."""
+    waits: bool | None = None
+    """Whether the thread waits for people, where that was found out in the end."""
     done: list[type[TurnStep]] = field(default_factory=list)
 
 
@@ -153,7 +157,7 @@ class TurnHandler:
         """
         with log_context(thread_id=delivery.thread_id, delivery=delivery.key):
             async with self.database.reading() as tx:
-                thread = await threads.get(tx, delivery.thread_id)
+                thread, heard = await threads.of_delivery(tx, delivery.thread_id, delivery.key)
             if thread is None:
                 await self._park_unknown(delivery)
                 return
@@ -162,7 +166,7 @@ class TurnHandler:
             live = LiveText(platform.live(thread.thread_id, thread.place, reader) if platform else Silent())
             broken_off = self._broken_off.pop(delivery.thread_id, None)
             rested = self._at_rest.pop(delivery.thread_id, None)
-            handling = Handling(delivery, delivery, thread, live, broken_off, rested)
+            handling = Handling(delivery, delivery, thread, heard, live, broken_off, rested)
             try:
                 while not isinstance(action := next_action(await self._facts(handling)), TurnEnding):
                     await self._step(handling, action)
@@ -182,15 +186,16 @@ class TurnHandler:
                 log.exception("delivery_failed", tries=delivery.tries + 1, reference=reference_of(delivery))
                 await self._end(handling, after_failure(delivery, cause, None))
             finally:
-                await self._end_live(delivery.thread_id, live)
+                await self._end_live(handling)
 
-    async def _end_live(self, thread_id: str, live: LiveText) -> None:
-        waits = False
+    async def _end_live(self, handling: Handling) -> None:
+        waits = handling.waits or False
         try:
-            async with self.database.reading() as tx:
-                waits = await waiting.anything_in(tx, thread_id)
+            if handling.waits is None:
+                async with self.database.reading() as tx:
+                    waits = await waiting.anything_in(tx, handling.thread.thread_id)
         finally:
-            live.end(waiting=waits)
+            handling.live.end(waiting=waits)
 
     # ------------------------------------------------------------------------------------------- the facts
 
@@ -222,7 +227,7 @@ class TurnHandler:
             given_up = handling.status.verb == "settle"
             return replace(facts, progress="given up" if given_up else "begun", at_rest=handling.status.at_rest)
         if not handling.introduced:
-            introduced = await self.introductions.of(delivery, handling.thread)
+            introduced = await self.introductions.of(delivery, handling.thread, handling.heard)
             if isinstance(introduced, Unwelcome):
                 return replace(facts, unwelcome=introduced)
             handling.delivery, handling.introduced = introduced, True
@@ -282,8 +287,10 @@ class TurnHandler:
         status, delivery = handling.status, handling.delivery
         if Supersede in handling.done or (status.delivery, status.verb) == (delivery.key, "settle"):
             return None
-        async with self.database.reading() as tx:
-            human = (await threads.accounts_of(tx, delivery.body["person"]))[0]
+        human = delivery.body.get(HUMAN)
+        if human is None:  # nobody has introduced them
+            async with self.database.reading() as tx:
+                human = (await threads.accounts_of(tx, delivery.body["person"]))[0]
         return self.turn_limit.refusal(delivery.key, human, delivery.thread_id)
 
     # ------------------------------------------------------------------------------------------- steps
@@ -396,9 +403,9 @@ class TurnHandler:
             for post in posts:
                 await self.outbox.say(tx, post)
             await self.requests.record(tx, thread_id, status.interrupts)
-            if status.turn is not None:
+            if status.turn is not None and not _is_turn_of(handling.thread, status.turn):
                 await threads.set_turn(tx, thread_id, status.turn["requester"], status.turn["delivery"])
-            await deliveries.done(tx, handling.delivery.key)
+            handling.waits = await waiting.conclude(tx, thread_id, handling.delivery.key)
         if status is not NOT_READ:
             self._at_rest[thread_id] = status
             if len(self._at_rest) > MOST_AT_REST:
@@ -452,3 +459,9 @@ class TurnHandler:
                 due_at = self.clock() + pause_between(outages, retry_after)
                 await deliveries.put_off(tx, delivery, due_at, cause)
                 tx.afterwards(self.engine.timer_was_set)
+
+
+def _is_turn_of(thread: ThreadRow, turn: Turn) -> bool:
+    """Whether this is kept of the thread already. As it was read before its delivery was handled: nothing else changes
+    whose turn it is meanwhile."""
+    return (thread.requester, thread.turn, thread.unsettled) == (turn["requester"], turn["delivery"], False)

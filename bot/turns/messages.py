@@ -9,7 +9,7 @@ from bot.accounts.codes import Codes, code_in
 from bot.domain import Arrival, Clock, Message, Notice, Person, Quote, Unwelcome
 from bot.outbox import notice
 from bot.platform import Platform
-from bot.records import deliveries, threads
+from bot.records import threads
 from bot.records.clarifications import ClarificationRow
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
@@ -19,6 +19,8 @@ from bot.records.waiting import Waiting
 from graph.json_values import storable
 from policies.approvers import Decider, Permitted, judge_decider
 
+HUMAN = "human"
+"""In the body of an introduced message: its author's id, the same for all accounts of one human."""
 STOP = frozenset({"stop", "cancel"})
 """What the requester says to end the turn."""
 ASKED = "This is a new conversation. What was said here before is not part of it."
@@ -163,26 +165,28 @@ class Introductions:
         self._clock = clock
         self._codes = codes
 
-    async def of(self, delivery: Delivery, thread: ThreadRow) -> Delivery | Unwelcome:
+    async def of(self, delivery: Delivery, thread: ThreadRow, heard: str | None) -> Delivery | Unwelcome:
         """The delivery with its author's name and time zone, its text in words, and as its `background` what people
         said before it; or why its author may not use the bot. A platform that is not connected adds nothing.
+
+        Args:
+            heard: key of the message before it in its thread; `None`: it is the first.
 
         Raises `PostFailed` when the platform cannot tell now.
         """
         platform = self._platforms.get(thread.place.platform)
         if platform is None:
             return delivery
-        async with self._database.reading() as tx:
-            heard = await deliveries.heard_before(tx, delivery.thread_id, delivery.key)
         introduced = await platform.introduce(Arrival(message_of(delivery, thread, delivery.body["text"]), heard))
         if isinstance(introduced, Unwelcome):
             return introduced
         author = replace(introduced.author, name=storable(introduced.author.name))
         async with self._database.reading() as tx:
-            is_kept = await threads.is_kept(tx, author)
-        if not is_kept:
+            accounts = await threads.kept_with_accounts(tx, author)
+        if accounts is None:
             async with self._database.writing(delivery.thread_id) as tx:
                 await threads.remember(tx, author, self._clock())
+                accounts = await threads.accounts_of(tx, author.person_id)
         background = await self._codes.without_codes(introduced.background)
         body = {
             **delivery.body,
@@ -190,6 +194,7 @@ class Introductions:
             "time_zone": author.time_zone,
             "text": storable(introduced.text),
             "background": storable(in_lines(background)),
+            HUMAN: accounts[0],
         }
         return replace(delivery, body=body)
 

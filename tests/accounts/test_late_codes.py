@@ -85,6 +85,6 @@ async def test_a_message_is_introduced_without_them(stage: Stage) -> None:
     async with stage.database.reading() as tx:
         delivery = await deliveries.head(tx, HERE.key, stage.clock())
     assert delivery is not None
-    introduced = await introductions.of(delivery, ThreadRow(HERE.key, HERE, "hello", None, None, 0.0))
+    introduced = await introductions.of(delivery, ThreadRow(HERE.key, HERE, "hello", None, None, 0.0), None)
     assert isinstance(introduced, Delivery)
     assert introduced.body["background"] == "Ben: hello"

@@ -97,7 +97,7 @@ async def test_a_name_that_changes_and_changes_back_is_kept_each_time(stage: Sta
 
     async def introduce(person: Person) -> None:
         chat.answer = Introduction(person, "hello")
-        await introductions.of(message, thread())
+        await introductions.of(message, thread(), None)
 
     async def write(person: Person) -> None:
         stage.clock.move(1)
@@ -147,7 +147,7 @@ async def test_an_introduced_message_has_names_in_the_place_of_ids(
     known = Person(ANA.person_id, "Ana", "Europe/Berlin")
     chat = Introducing(answer=Introduction(known, "@Ben and I", (Quote("Ben", "shall we?", 0.0),)))
     introductions = Introductions(database, {"chat": chat}, clock, stage.parts.codes)
-    introduced = await introductions.of(await accepted(stage, "m1"), thread())
+    introduced = await introductions.of(await accepted(stage, "m1"), thread(), None)
     assert isinstance(introduced, Delivery)
     wanted = {"name": "Ana", "time_zone": "Europe/Berlin", "text": "@Ben and I", "background": "Ben: shall we?"}
     assert wanted.items() <= introduced.body.items()
@@ -166,12 +166,17 @@ async def test_somebody_who_has_no_name_yet_is_not_remembered_under_none(stage: 
 async def test_the_platform_is_told_what_was_heard_before(stage: Stage, database: Database, clock: SetClock) -> None:
     chat = Introducing(answer=Introduction(ANA, "hello"))
     introductions = Introductions(database, {"chat": chat}, clock, stage.parts.codes)
-    first = await accepted(stage, "m1")
-    await introductions.of(first, thread())
+
+    async def introduced(delivery: Delivery) -> None:
+        async with database.reading() as tx:
+            _, heard = await threads.of_delivery(tx, delivery.thread_id, delivery.key)
+        await introductions.of(delivery, thread(), heard)
+
+    await introduced(await accepted(stage, "m1"))
     assert chat.heard is None
     async with database.writing() as tx:
         await deliveries.done(tx, "m1")
-    await introductions.of(await accepted(stage, "m2"), thread())
+    await introduced(await accepted(stage, "m2"))
     assert chat.heard == "m1"
 
 

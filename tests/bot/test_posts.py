@@ -258,7 +258,7 @@ async def test_a_late_word_of_an_older_revision_changes_nothing(
     await say(database, box, "one")
     await until_sent(database, "one")
     async with database.writing() as tx:
-        await posts.sent(tx, "one", 1, {"number": "wrong"})
+        await posts.sent(tx, "one", 1, {"number": "wrong"}, before=None)
     assert (await row_of(database, "one")).reference == {"number": "1", "messages": ["1"]}
 
 

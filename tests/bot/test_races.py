@@ -72,6 +72,8 @@ async def test_of_two_who_settle_at_once_one_does(routing: Routing, first: Act, 
 @pytest.mark.parametrize("settle", SETTLING)
 async def test_what_is_settled_is_handed_to_nobody_and_escalated_to_nobody(routing: Routing, settle: Act) -> None:
     approval_id = await routing.ask(escalate_after=10.0, escalate_to=(CARA.person_id,))
+    await until(lambda: routing.chat.view(THREAD))
+    await routing.outbox.stop(5.0)  # while it writes, whoever hands over would go before a timer that came first
     await asyncio.gather(settle(routing, approval_id), routing.hand(BEN, approval_id, CHLOE))
     assert (await routing.row(approval_id)).handed_to == ()
     routing.clock.move(10)

@@ -26,6 +26,7 @@ SORTED = {
     "connections.of_person": "one person's accounts",
     "deliveries.first_author": "what waits in one thread",
     "deliveries.head": "what waits in one thread",
+    "deliveries.head_and_more": "what waits in one thread",
     "approvals.listed_grants": "the grants in force that end at the same moment",
     "approvals.grants_of": "the grants in force that end at the same moment",
     "sign_ins.open_for": "what is open for one person",
