@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import threading
 import tracemalloc
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -18,7 +19,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tool_servers import http_client
+from adapters.tool_servers import connection, http_client
+from adapters.tool_servers.connection import SHORT_ANSWER
 from adapters.tool_servers.http_client import (
     FIRST_PAUSE,
     LONGEST_RECONNECT_PAUSE_SECONDS,
@@ -40,9 +42,9 @@ from adapters.tool_servers.incoming import (
     as_event,
     elicitation_in,
 )
-from adapters.tool_servers.outcomes import LONGEST_WHOLE, MOST_PARTS
+from adapters.tool_servers.outcomes import LONGEST_WHOLE, MOST_PARTS, outcome_of_result
 from adapters.tool_servers.sessions import RelistPauses, Timings
-from graph.ports import OutcomeUnknown, Succeeded
+from graph.ports import OutcomeUnknown, Succeeded, ToolOutcome
 from tests.support.examples import examples
 from tests.support.raw_http import turns_of_others
 
@@ -94,6 +96,23 @@ async def test_a_programs_large_answer_is_the_fault_of_that_call_alone(tmp_path:
         assert await call(servers, "odd__echo", text="still there") == Succeeded("still there", "")
         assert len(lines(tmp_path / "starts")) == 1
         other.cancel()
+
+
+@pytest.mark.parametrize(("characters", "in_the_loop"), [(10, [True]), (2 * SHORT_ANSWER, [False])])
+async def test_only_a_short_answer_is_read_in_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, characters: int, in_the_loop: list[bool]
+) -> None:
+    """Rule 13."""
+    read_here: list[bool] = []
+
+    def noting(*about: Any) -> ToolOutcome:
+        read_here.append(threading.current_thread() is threading.main_thread())
+        return outcome_of_result(*about)
+
+    monkeypatch.setattr(connection, "outcome_of_result", noting)
+    async with running(tmp_path, {"odd": bare_server("odd.py", tmp_path)}) as servers:
+        assert await call(servers, "odd__echo", text="x" * characters) == Succeeded("x" * characters, "")
+    assert read_here == in_the_loop
 
 
 async def test_a_program_that_does_not_end_its_message_is_given_up_and_started_again(tmp_path: Path) -> None:
