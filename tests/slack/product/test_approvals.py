@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from bot import ledger
 from tests.fakes.slack.server import FakeSlack
 from tests.slack.product.conftest import as_, opened
 from tests.slack.product.talk import Talk, buttons, words
@@ -43,6 +44,28 @@ async def test_a_call_waits_for_a_click_and_its_card_says_what_came_of_it(talk: 
     assert buttons(settled) == []
     assert shop.done == ["make lamp 2"]
     assert len(talk.of_the_bot()) == 3
+
+
+async def test_the_card_of_a_quick_call_is_updated_twice_at_most(
+    talk: Talk, slack: FakeSlack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That it was approved, and what came of it: that it runs would be news for a moment only."""
+    monkeypatch.setattr(ledger, "OUTCOME_FIRST", 60.0)
+    await talk.mentions("use make what=lamp count=2")
+    card = await talk.card("workshop: make")
+    await talk.clicks(card, "approve")
+    await talk.says("Results: made lamp")
+    await talk.settled(card, "Approved", "made lamp")
+    assert len([call for call in slack.calls_of("chat.update") if call.arguments["ts"] == card["ts"]]) <= 2
+
+
+async def test_the_card_of_a_slow_call_says_that_it_runs(talk: Talk, shop: Workshop) -> None:
+    await talk.mentions("use make_slowly what=lamp")
+    card = await talk.card("workshop: make_slowly")
+    await talk.clicks(card, "approve")
+    await talk.settled(card, "Approved", "Running…")
+    shop.may_end.set()
+    await talk.settled(card, "Approved", "made lamp slowly")
 
 
 @pytest.mark.usefixtures("both_modes")
