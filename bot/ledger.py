@@ -11,7 +11,7 @@ from dataclasses import replace
 from bot.audit.log import AuditLog, judgement_of
 from bot.crypto import NewId
 from bot.domain import Clock
-from bot.outbox import CALL_FIRST, OUTCOME_FIRST, Outbox
+from bot.outbox import MODEL_FIRST, OUTCOME_FIRST, Outbox
 from bot.records import approvals, attempts
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
@@ -258,7 +258,7 @@ class AttemptLedger:
         ended = await attempts.end(tx, call_id, attempt, status, now=self._clock(), **kept)
         if ended is not None:
             await self._audit.ended(tx, ended, status, output)
-        await self._outbox.show_call_again(tx, call_id, within=CALL_FIRST)
+        await self._outbox.show_call_again(tx, call_id, within=MODEL_FIRST)
 
     async def _note_choice(self, tx: Transaction, attempt: AttemptRow) -> None:
         """Writes into the audit log what a person said of an unknown outcome, before anything follows from it."""
