@@ -7,7 +7,7 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
@@ -80,6 +80,8 @@ class _Write:
     channel: str
     value: Any
     on_disk: bool = False
+    serialised: tuple[str, bytes] | None = None
+    """From `prepare` until it is on disk."""
 
 
 @dataclass(slots=True, eq=False)
@@ -89,9 +91,11 @@ class _Newest:
     checkpoint: Checkpoint
     metadata: CheckpointMetadata
     parent: str | None
-    on_disk: bool = False
     size: int = 0
-    """Bytes on disk, without what was written after it."""
+    """Bytes of the checkpoint; until it is serialised, of the one before."""
+    on_disk: bool = False
+    serialised: tuple[str, bytes, bytes] | None = None
+    """With its metadata; from `prepare` until it is on disk."""
     writes: dict[tuple[str, int], _Write] = field(default_factory=dict)
     """What was written after it, by task and index."""
 
@@ -154,8 +158,34 @@ class Checkpoints(SqliteSaver):
         self._memory = threading.Lock()
         """Held while `_threads` is looked at or changed, never while anything is serialised or written."""
 
-    def sync(self, thread_id: str | None = None) -> None:
-        """Wait until every checkpoint that was put is on disk, of this thread or of all. Blocks; from any thread.
+    async def prepare(self, thread_id: str) -> None:
+        """Serialise what `sync` has to write of this thread. Transactions that share a commit share its `sync`, and
+        what cannot be serialised must be told to the one that rests on it, before the others rest on it too.
+
+        Raises what the serialiser raises; what cannot be serialised is forgotten, as `sync` says.
+        """
+        with self._memory:
+            thread = self._threads.get(thread_id)
+            rows = _Rows.of(thread_id, thread) if thread is not None else None
+        if rows is None:
+            return
+        if sum(each.size for _, each, _ in rows.newest) < LONG:
+            self._serialise(rows)
+        else:
+            await self._in_thread(self._serialise, rows)
+
+    def _serialise(self, rows: _Rows) -> None:
+        try:
+            rows.checkpoints(self.serde)
+            rows.pending_writes(self.serde)
+        except Exception:
+            with self._memory:
+                self._threads.pop(rows.thread_id, None)
+            raise
+
+    def sync(self, *thread_ids: str) -> None:
+        """Wait until every checkpoint that was put is on disk, of these threads or, if none is named, of all. Blocks;
+        from any thread.
 
         Raises what SQLite and the disk raise; what is not written then stays in memory, for the next time. What cannot
         be serialised is forgotten, as if the process had died before it was put: else it would stand in the way of the
@@ -163,10 +193,10 @@ class Checkpoints(SqliteSaver):
         """
         with self.lock:
             with self._memory:
-                threads = dict(self._threads) if thread_id is None else self._known(thread_id)
+                threads = {each: self._threads[each] for each in thread_ids or self._threads if each in self._threads}
                 collected = [rows for each, thread in threads.items() if (rows := _Rows.of(each, thread)) is not None]
             if collected:
-                self._write(collected, named=thread_id)
+                self._write(collected, named=thread_ids)
             if self._unsynced:
                 os.fsync(self._wal)
                 self._unsynced = False
@@ -196,8 +226,10 @@ class Checkpoints(SqliteSaver):
         """Keep a checkpoint. It replaces the one before in its namespace, with what was written after that."""
         thread_id, namespace, parent = _place(config)
         thread = self._thread(thread_id)
-        newest = _Newest(checkpoint, get_checkpoint_metadata(config, metadata), parent)
         with self._memory:
+            before = thread.newest.get(namespace)
+            size = before.size if before is not None else 0
+            newest = _Newest(checkpoint, get_checkpoint_metadata(config, metadata), parent, size)
             if namespace == "":
                 # The other namespaces were of tasks of the one before, which have all ended.
                 thread.newest.clear()
@@ -242,10 +274,6 @@ class Checkpoints(SqliteSaver):
             thread.pruned = True
 
     # ------------------------------------------------------------------------------------ memory and file
-
-    def _known(self, thread_id: str) -> dict[str, _Thread]:
-        thread = self._threads.get(thread_id)
-        return {} if thread is None else {thread_id: thread}
 
     def _thread(self, thread_id: str) -> _Thread:
         """What is known of a thread, which for one that is not in memory is what namespaces it has on disk."""
@@ -293,8 +321,9 @@ class Checkpoints(SqliteSaver):
             for task_id, task_path, index, channel, type_, value in written
         }
         known: CheckpointMetadata = json.loads(metadata) if metadata is not None else {}
-        newest = self.serde.loads_typed((kind, checkpoint))
-        return _Newest(newest, known, parent, on_disk=True, size=len(checkpoint), writes=writes)
+        return _Newest(
+            self.serde.loads_typed((kind, checkpoint)), known, parent, len(checkpoint), on_disk=True, writes=writes
+        )
 
     async def _in_thread(self, read: Callable[..., _Result], *args: Any) -> _Result:
         return await asyncio.get_running_loop().run_in_executor(self._long_reads, read, *args)
@@ -303,7 +332,7 @@ class Checkpoints(SqliteSaver):
         """An exception holds all that was in its frames: it is kept as it is read back."""
         return self.serde.loads_typed(self.serde.dumps_typed(value)) if channel == _ERROR else value
 
-    def _write(self, threads: Sequence[_Rows], *, named: str | None) -> None:
+    def _write(self, threads: Sequence[_Rows], *, named: Collection[str]) -> None:
         """All of it or nothing, in one transaction."""
         checkpoints: list[tuple[Any, ...]] = []
         writes: list[tuple[Any, ...]] = []
@@ -314,7 +343,7 @@ class Checkpoints(SqliteSaver):
             except Exception as unserialisable:
                 with self._memory:
                     self._threads.pop(each.thread_id, None)
-                if each.thread_id == named:
+                if each.thread_id in named:
                     raise
                 log.warning("checkpoint_not_serialised", thread_id=each.thread_id, cause=type(unserialisable).__name__)
             else:
@@ -335,9 +364,9 @@ class Checkpoints(SqliteSaver):
 
     def _is_written(self, rows: _Rows) -> None:
         for _, newest, writes in rows.newest:
-            newest.on_disk = True
+            newest.on_disk, newest.serialised = True, None
             for _, write in writes:
-                write.on_disk = True
+                write.on_disk, write.serialised = True, None
         rows.thread.has_rows = True
         if rows.thread.pruned and {ns: each for ns, each, _ in rows.newest} == rows.thread.newest:
             # At rest, and all that is left of it is on disk. What is short stays in memory, among the newest: to read
@@ -371,26 +400,26 @@ class _Rows:
 
     def checkpoints(self, serde: SerializerProtocol) -> list[tuple[Any, ...]]:
         """Parameters of `_PUT`."""
-        found = []
+        rows = []
         for namespace, each, _ in self.newest:
-            if each.on_disk:
-                continue
-            kind, written = serde.dumps_typed(each.checkpoint)
-            each.size = len(written)
-            metadata = json.dumps(each.metadata, ensure_ascii=False).encode("utf-8", "ignore")
-            found.append((self.thread_id, namespace, each.checkpoint_id, each.parent, kind, written, metadata))
-        return found
+            if not each.on_disk:
+                if each.serialised is None:
+                    metadata = json.dumps(each.metadata, ensure_ascii=False).encode("utf-8", "ignore")
+                    each.serialised = *serde.dumps_typed(each.checkpoint), metadata
+                    each.size = len(each.serialised[1])
+                rows.append((self.thread_id, namespace, each.checkpoint_id, each.parent, *each.serialised))
+        return rows
 
     def pending_writes(self, serde: SerializerProtocol) -> list[tuple[Any, ...]]:
         """Parameters of `_PUT_WRITE`."""
-        return [
-            (
-                *(self.thread_id, namespace, each.checkpoint_id, task_id, write.task_path, index, write.channel),
-                *serde.dumps_typed(write.value),
-            )
-            for namespace, each, writes in self.newest
-            for (task_id, index), write in writes
-        ]
+        rows = []
+        for namespace, each, writes in self.newest:
+            for (task_id, index), write in writes:
+                if write.serialised is None:
+                    write.serialised = serde.dumps_typed(write.value)
+                place = self.thread_id, namespace, each.checkpoint_id, task_id, write.task_path, index, write.channel
+                rows.append((*place, *write.serialised))
+        return rows
 
     def all_else(self) -> dict[str, str]:
         """Parameters of `_PRUNE`."""

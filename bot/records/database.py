@@ -18,7 +18,7 @@ from functools import cache, partial
 from itertools import count
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -39,7 +39,12 @@ Row = Any
 """A tuple with the names of its columns as attributes, and `_fields`."""
 Statement = Prepared | sa.Executable
 """Prepared where turns and clicks execute it: composing it anew costs many times what SQLite needs for it."""
+MOST_TOGETHER = 32
+"""Transactions that share a commit at most, so that the first of them does not wait for ever."""
 _BEGIN = Prepared(sa.text("BEGIN IMMEDIATE"))
+_SAVE = Prepared(sa.text("SAVEPOINT own"))
+_RELEASE = Prepared(sa.text("RELEASE own"))
+_TAKE_BACK = Prepared(sa.text("ROLLBACK TO own"))
 
 
 @dataclass(slots=True)
@@ -47,6 +52,8 @@ class Transaction:
     """One transaction, and what is to happen once it is on disk."""
 
     connection: sa.Connection
+    is_within_another: bool = field(default=False, init=False)
+    """Whether others wrote before it that go to disk with it, so that it has a savepoint of its own."""
     _afterwards: list[Callable[[], None]] = field(default_factory=list)
     _driver: Any = field(init=False)
     """The driver's own connection, on which prepared statements are executed."""
@@ -104,6 +111,11 @@ class Transaction:
         """Do this when the transaction is committed, and never if it is not. The action must not raise."""
         self._afterwards.append(action)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the driver is in a transaction: SQLite ends it by itself when the disk is full or fails."""
+        return bool(self._driver.in_transaction)
+
     def commit(self) -> None:
         """Put it to disk. Blocks."""
         # SQLAlchemy knows of a transaction only when one of its own statements was executed in it.
@@ -139,17 +151,31 @@ class Pauses:
             self._since = time.monotonic()
 
 
+class Foundation(Protocol):
+    """What the transactions of a turn rest on: its checkpoints."""
+
+    async def prepare(self, thread_id: str) -> None:
+        """Gets ready what there is of this thread. Raises what keeps it from being put to disk."""
+        ...
+
+    def sync(self, *thread_ids: str) -> None:
+        """Puts to disk what there is of these threads, or of all when none is named. Blocks; called in a thread."""
+        ...
+
+
 class Database:
     """The records in one SQLite file. `open` before use, `close` in the end.
 
-    `foundation`: puts to disk what the transactions of a turn rest on (the checkpoints of its thread, or of all threads
-    when it is given None); blocks, called in a thread.
+    Transactions that wait for the writer at the same time share a commit, which waits for the disk as long for many as
+    for one. Each is on disk when its block ends, or nothing of it is.
     """
 
-    def __init__(self, engine: sa.Engine, foundation: Callable[[str | None], None]) -> None:
+    def __init__(self, engine: sa.Engine, foundation: Foundation) -> None:
         self._engine = engine
         self._foundation = foundation
-        self._turnstile = _Turnstile()
+        self._turnstile = _Turnstile(self._go_on)
+        self._together: _Together | None = None
+        """The transactions of the next commit: one may be under way, the others have ended."""
         self._writer: sa.Connection | None = None
         self._reader: sa.Connection | None = None
         self._reading: _Reading | None = None
@@ -163,8 +189,12 @@ class Database:
         self._reading = _Reading(Transaction(self._reader))
 
     async def close(self) -> None:
-        """Wait for the transaction that is under way, then disconnect."""
+        """Wait for the transactions that are under way, then disconnect."""
         await self._turnstile.enter(urgent=True)
+        while (together := self._together) is not None:
+            self._commit(together)
+            await asyncio.wait([together.on_disk])
+            await self._turnstile.enter(urgent=True)
         try:
             for connection in (self._writer, self._reader):
                 if connection is not None:
@@ -184,45 +214,102 @@ class Database:
 
         `thread_id`: the only thread on whose checkpoints it may rest; None: it may rest on those of any.
         """
-        return _Writing(self, partial(self._foundation, thread_id), urgent=False)
+        return _Writing(self, _RestsOn(thread_id), urgent=False)
 
     def writing_apart(self) -> AbstractAsyncContextManager[Transaction]:
         """A transaction that rests on no checkpoint, such as that a post was shown, so it puts none to disk."""
-        return _Writing(self, _nothing, urgent=False)
+        return _Writing(self, None, urgent=False)
 
     def writing_urgently(self) -> AbstractAsyncContextManager[Transaction]:
         """A transaction that somebody outside waits for: it goes before those that only turns wait for."""
-        return _Writing(self, _nothing, urgent=True)
+        return _Writing(self, None, urgent=True)
 
     async def begin(self, *, urgent: bool) -> Transaction:
-        """Waits until it is this transaction's turn to write, and begins it. `end` has to follow."""
+        """Waits until it is this transaction's turn to write, and begins it. `keep` or `take_back` has to follow."""
         await self._turnstile.enter(urgent=urgent)
         try:
             transaction = Transaction(_opened(self._writer))
-            await _begin(transaction)
+            if self._together is None:
+                await _begin(transaction)
+                self._together = _Together(asyncio.get_running_loop().create_future())
+            else:
+                await transaction.run(_SAVE)
+                transaction.is_within_another = True
         except BaseException:
-            self._turnstile.leave()
+            self._go_on()
             raise
         return transaction
 
-    def end(self) -> None:
-        """Lets the next transaction write."""
+    async def keep(self, transaction: Transaction, rests_on: _RestsOn | None, *, urgent: bool) -> asyncio.Future[None]:
+        """Ends a transaction whose block has. Returns what is done when it is on disk, or fails when it cannot be put
+        there. Raises what keeps this one from it; then nothing of it is kept."""
+        together = self._together
+        assert together is not None  # noqa: S101  # since `begin`
+        try:
+            if rests_on is not None and rests_on.thread_id is not None:
+                await self._foundation.prepare(rests_on.thread_id)
+            if transaction.is_within_another:
+                await transaction.run(_RELEASE)
+        except BaseException as cause:
+            await self.take_back(transaction, cause)
+            raise
+        together.add(transaction, rests_on, urgent=urgent)
+        self._go_on()
+        return together.on_disk
+
+    async def take_back(self, transaction: Transaction, cause: BaseException) -> None:
+        """Ends a transaction of which nothing is to be kept, because of `cause`."""
+        try:
+            if not transaction.is_within_another:
+                transaction.roll_back()
+            elif transaction.is_open:
+                await transaction.run(_TAKE_BACK)
+                await transaction.run(_RELEASE)
+        finally:
+            if not transaction.is_open and self._together is not None:
+                self._fail(self._together, cause)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Lets in who goes next, in the same commit or after it. A commit takes as long for many as for one."""
+        together = self._together
+        if together is None or (
+            self._turnstile.lets_in(urgent_only=together.is_urgent) and len(together.transactions) < MOST_TOGETHER
+        ):
+            self._turnstile.leave()
+        else:
+            self._commit(together)
+
+    def _commit(self, together: _Together) -> None:
+        committing = asyncio.get_running_loop().run_in_executor(self._disk, self.commit, together)
+        committing.add_done_callback(partial(self._is_committed, together))
+
+    def _fail(self, together: _Together, cause: BaseException) -> None:
+        self._together = None
+        if together.transactions:
+            together.on_disk.set_exception(cause if isinstance(cause, Exception) else RuntimeError("taken back"))
+
+    def commit(self, together: _Together) -> None:
+        """Put to disk what these transactions rest on, then themselves. Blocks; called in a thread."""
+        if not together.transactions[-1].is_open:
+            raise RuntimeError("SQLite has ended the transaction by itself")  # to commit then would do nothing
+        if together.rests_on is not None:
+            self._foundation.sync(*together.rests_on)
+        together.transactions[-1].commit()
+
+    def _is_committed(self, together: _Together, committing: asyncio.Future[None]) -> None:
+        cause = committing.exception()
+        self._together = None
+        if cause is not None:
+            # The one writer must be clean for the next.
+            together.transactions[-1].roll_back()
+            together.on_disk.set_exception(cause)
+        else:
+            # Although a task may have been cancelled meanwhile: it is on disk, so whoever waits for it must be woken.
+            for transaction in together.transactions:
+                committing.get_loop().call_soon(transaction.committed)
+            together.on_disk.set_result(None)
         self._turnstile.leave()
-
-    async def to_disk(self, commit: Callable[[], None]) -> asyncio.CancelledError | None:
-        """See a commit through however often the task is cancelled: half of one leaves the writer unusable.
-
-        Returns the cancellation, when there was one; raises what the commit raises.
-        """
-        work = asyncio.get_running_loop().run_in_executor(self._disk, commit)
-        cancelled: asyncio.CancelledError | None = None
-        while not work.done():
-            try:
-                await asyncio.wait([work])
-            except asyncio.CancelledError as cancellation:
-                cancelled = cancellation
-        work.result()
-        return cancelled
 
 
 # Classes rather than generators with `asynccontextmanager`: a turn enters a dozen of these blocks.
@@ -244,11 +331,11 @@ class _Reading:
 class _Writing:
     """The block of a transaction that writes."""
 
-    __slots__ = ("_database", "_foundation", "_transaction", "_urgent")
+    __slots__ = ("_database", "_rests_on", "_transaction", "_urgent")
 
-    def __init__(self, database: Database, foundation: Callable[[], None], *, urgent: bool) -> None:
+    def __init__(self, database: Database, rests_on: _RestsOn | None, *, urgent: bool) -> None:
         self._database = database
-        self._foundation = foundation
+        self._rests_on = rests_on
         self._urgent = urgent
 
     async def __aenter__(self) -> Transaction:
@@ -256,33 +343,63 @@ class _Writing:
         return self._transaction
 
     async def __aexit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        try:
-            if error is not None:
-                self._transaction.roll_back()
-            else:
-                await self._commit()
-        finally:
-            self._database.end()
-
-    async def _commit(self) -> None:
-        try:
-            cancelled = await self._database.to_disk(self._blocking_commit)
-        except BaseException:
-            # The one writer must be clean for the next.
-            self._transaction.roll_back()
-            raise
-        # Although the task may have been cancelled meanwhile: it is on disk, so whoever waits for it must be woken.
-        self._transaction.committed()
+        if error is not None:
+            await self._database.take_back(self._transaction, error)
+            return
+        on_disk = await self._database.keep(self._transaction, self._rests_on, urgent=self._urgent)
+        cancelled: asyncio.CancelledError | None = None
+        while not on_disk.done():  # however often the task is cancelled: it may be on disk all the same
+            try:
+                await asyncio.wait([on_disk])
+            except asyncio.CancelledError as cancellation:
+                cancelled = cancellation
+        on_disk.result()
         if cancelled is not None:
             raise cancelled
 
-    def _blocking_commit(self) -> None:
-        self._foundation()
-        self._transaction.commit()
+
+@dataclass(frozen=True, slots=True)
+class _RestsOn:
+    """The checkpoints that a transaction rests on."""
+
+    thread_id: str | None
+    """The only thread that they may be of; None: of any."""
 
 
-def _nothing(_: str | None = None) -> None:
-    """What comes from outside rests on nothing."""
+@dataclass(slots=True, eq=False)
+class _Together:
+    """Transactions that are put to disk by one commit. Each but the first has a savepoint of its own until its block
+    ends, so one that fails takes nothing back of the others."""
+
+    on_disk: asyncio.Future[None]
+    transactions: list[Transaction] = field(default_factory=list)
+    is_urgent: bool = False
+    """Whether somebody outside waits for one of them."""
+    rests_on: set[str] | None = None
+    """Threads whose checkpoints go first; empty: those of all; None: of none."""
+
+    def add(self, transaction: Transaction, rests_on: _RestsOn | None, *, urgent: bool) -> None:
+        """One whose block has ended."""
+        self.transactions.append(transaction)
+        self.is_urgent = self.is_urgent or urgent
+        if rests_on is None:
+            return
+        if rests_on.thread_id is None:
+            self.rests_on = set()
+        elif self.rests_on is None:
+            self.rests_on = {rests_on.thread_id}
+        elif self.rests_on:
+            self.rests_on.add(rests_on.thread_id)
+
+
+class NoFoundation:
+    """For transactions that rest on nothing."""
+
+    async def prepare(self, thread_id: str) -> None:
+        """There is nothing."""
+
+    def sync(self, *thread_ids: str) -> None:
+        """There is nothing."""
 
 
 def _opened(connection: Opened | None) -> Opened:
@@ -309,7 +426,9 @@ async def _begin(transaction: Transaction) -> None:
 class _Turnstile:
     """A lock that lets the urgent go first, and within that the earliest; `leave` follows each `enter`."""
 
-    def __init__(self) -> None:
+    def __init__(self, go_on: Callable[[], None]) -> None:
+        self._go_on = go_on
+        """Called when who was let in does not come."""
         self._taken = False
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = count()
@@ -325,8 +444,14 @@ class _Turnstile:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.leave()
+                self._go_on()
             raise
+
+    def lets_in(self, *, urgent_only: bool) -> bool:
+        """Whether somebody waits whom `leave` would let in; who is cancelled does not count."""
+        while self._waiting and self._waiting[0][2].done():
+            heapq.heappop(self._waiting)
+        return bool(self._waiting) and not (urgent_only and self._waiting[0][0])
 
     def leave(self) -> None:
         """Let the next in."""
@@ -338,7 +463,7 @@ class _Turnstile:
         self._taken = False
 
 
-def sqlite_database(path: Path, foundation: Callable[[str | None], None] = _nothing) -> Database:
+def sqlite_database(path: Path, foundation: Foundation | None = None) -> Database:
     """A database in one file, durable at every commit (WAL, `synchronous=FULL`)."""
     path.parent.mkdir(parents=True, exist_ok=True)
     engine = sa.create_engine(
@@ -353,7 +478,7 @@ def sqlite_database(path: Path, foundation: Callable[[str | None], None] = _noth
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=0", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
 
-    return Database(engine, foundation)
+    return Database(engine, foundation or NoFoundation())
 
 
 def unless_longer(table: sa.Table, *columns: sa.Column[Any]) -> sa.Select[Any]:

@@ -43,7 +43,7 @@ async def open_records(file: Path) -> AsyncIterator[Records]:
             beside, moved_away="Without it conversations begin anew, and what waits for people in them is void."
         ):
             checkpoints = await stack.enter_async_context(sqlite_checkpoints(beside))
-        database = sqlite_database(file, foundation=checkpoints.sync)
+        database = sqlite_database(file, foundation=checkpoints)
         with told_when_damaged(file, moved_away=f"Without it (and {beside.name}, then) everything begins anew."):
             await database.open()
         stack.push_async_callback(database.close)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -11,8 +14,9 @@ import sqlalchemy as sa
 from bot.domain import Person
 from bot.records import approvals, deliveries, threads
 from bot.records.approvals import VoteRow
-from bot.records.database import Database
+from bot.records.database import Database, NoFoundation, sqlite_database
 from bot.records.deliveries import Delivery
+from bot.records.startup import upgrade_sqlite
 from bot.records.tables import votes
 from tests.bot.conftest import until
 
@@ -138,3 +142,201 @@ async def test_a_timer_that_is_set_is_not_counted_as_waiting(database: Database)
         await deliveries.add(tx, Delivery("expire:a1", "chat:T1", "timer", {}, False, 0.0, 9e9))
         await deliveries.add(tx, Delivery("m1", "chat:T1", "message", {}, False, 0.0, 0.0))
         assert await deliveries.counts(tx) == {"waiting": 1, "parked": 0}
+
+
+# ------------------------------------------------------------------------------- several in one commit
+
+
+@dataclass
+class Together:
+    """Transactions that wait for the disk, with what each commit held."""
+
+    database: Database
+    commits: list[int] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+
+    async def waiting(self, *names: str) -> list[asyncio.Task[None]]:
+        """One writer after the other, all of them while the first waits for the disk."""
+        tasks = [asyncio.create_task(remember(self.database, name, self.done)) for name in names]
+        await asyncio.sleep(0)
+        return tasks
+
+
+@pytest.fixture
+def together(database: Database, monkeypatch: pytest.MonkeyPatch) -> Together:
+    together, commit = Together(database), Database.commit
+
+    def counted(self: Database, transactions: Any) -> None:
+        together.commits.append(len(transactions.transactions))
+        commit(self, transactions)
+
+    monkeypatch.setattr(Database, "commit", counted)
+    return together
+
+
+async def test_who_waits_for_the_writer_meanwhile_shares_the_next_commit(
+    database: Database, together: Together
+) -> None:
+    disk = SlowDisk(database)
+    writers = await together.waiting("ana") + await together.waiting("ben", "chloe", "dan")
+    disk.let_go()
+    await asyncio.gather(*writers)
+    assert together.commits == [1, 3]
+    assert together.done == ["ana", "ben", "chloe", "dan"]
+
+
+async def test_one_that_fails_takes_nothing_back_of_those_that_share_its_commit(
+    database: Database, together: Together
+) -> None:
+    async def failing(name: str) -> None:
+        async with database.writing() as tx:
+            tx.afterwards(lambda: together.done.append("never"))
+            await threads.remember(tx, Person(f"chat:{name}", name), 0.0)
+            raise OSError(name)
+
+    disk = SlowDisk(database)
+    writers = await together.waiting("chloe")
+    writers += [asyncio.create_task(failing("dan"))]
+    writers += await together.waiting("ana")
+    writers += [asyncio.create_task(failing("eve"))]
+    writers += await together.waiting("ben")
+    disk.let_go()
+    results = await asyncio.gather(*writers, return_exceptions=True)
+    assert [type(result) for result in results] == [type(None), OSError, type(None), OSError, type(None)]
+    assert together.done == ["chloe", "ana", "ben"]
+    assert await names(database) == {"ana", "ben"}
+    async with database.reading() as tx:
+        assert await threads.person(tx, "chat:dan") is None
+        assert await threads.person(tx, "chat:eve") is None
+
+
+async def test_when_the_last_that_was_let_in_fails_the_others_are_committed_all_the_same(
+    database: Database, together: Together
+) -> None:
+    async def failing() -> None:
+        async with database.writing():
+            raise OSError
+
+    disk = SlowDisk(database)
+    writers = await together.waiting("chloe") + await together.waiting("ana", "ben")
+    writers.append(asyncio.create_task(failing()))
+    await asyncio.sleep(0)
+    disk.let_go()
+    await asyncio.gather(*writers, return_exceptions=True)
+    assert together.commits == [1, 2]
+    assert await names(database) == {"ana", "ben"}
+
+
+async def test_a_commit_that_fails_is_told_to_all_that_share_it(database: Database, together: Together) -> None:
+    async def breaking() -> None:
+        async with database.writing() as tx:
+            tx.connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+            await approvals.cast(tx, "no such approval", VoteRow("chat:ana", "Ana", "approve", "", 0.0), "k")
+
+    disk = SlowDisk(database)
+    writers = await together.waiting("chloe") + await together.waiting("ana")
+    writers.append(asyncio.create_task(breaking()))
+    await asyncio.sleep(0)
+    disk.let_go()
+    first, *rest = await asyncio.gather(*writers, return_exceptions=True)
+    assert first is None
+    assert [type(result) for result in rest] == [sa.exc.IntegrityError, sa.exc.IntegrityError]
+    assert together.done == ["chloe"]
+    assert await names(database) == set()
+    await remember(database, "ben", together.done)
+    assert await names(database) == {"ben"}
+
+
+async def test_a_transaction_that_sqlite_has_ended_by_itself_is_told_to_all_that_share_it(
+    database: Database, together: Together
+) -> None:
+    async def ended() -> None:
+        async with database.writing() as tx:
+            tx.connection.connection.driver_connection.rollback()  # as SQLite does when the disk is full
+            raise OSError("disk full")
+
+    disk = SlowDisk(database)
+    writers = await together.waiting("chloe") + await together.waiting("ana")
+    writers.append(asyncio.create_task(ended()))
+    await asyncio.sleep(0)
+    disk.let_go()
+    results = await asyncio.gather(*writers, return_exceptions=True)
+    assert [type(result) for result in results] == [type(None), OSError, OSError]
+    await remember(database, "ben", together.done)
+    assert together.done == ["chloe", "ben"]
+    assert await names(database) == {"ben"}
+
+
+async def test_only_the_urgent_share_a_commit_that_somebody_outside_waits_for(
+    database: Database, together: Together
+) -> None:
+    async def urgent(name: str) -> None:
+        async with database.writing_urgently() as tx:
+            await threads.remember(tx, Person(f"chat:{name}", name), 0.0)
+
+    disk = SlowDisk(database)
+    writers = await together.waiting("ana") + await together.waiting("ben", "chloe")
+    writers += [asyncio.create_task(urgent(name)) for name in ("dan", "eve")]
+    await asyncio.sleep(0)
+    disk.let_go()
+    await asyncio.gather(*writers)
+    assert together.commits == [1, 2, 2]
+
+
+async def test_who_is_cancelled_when_just_let_in_does_not_leave_the_others_without_a_commit(
+    database: Database, together: Together
+) -> None:
+    disk = SlowDisk(database)
+    first, second, third = await together.waiting("chloe") + await together.waiting("ana", "ben")
+    cancelling = second.get_loop().call_soon
+
+    async def leaving() -> None:
+        async with database.writing():
+            cancelling(third.cancel)  # it is let in when this block ends, in the same step
+
+    last = asyncio.create_task(leaving())
+    second.cancel()
+    await asyncio.sleep(0)
+    disk.let_go()
+    async with asyncio.timeout(10):
+        await asyncio.gather(first, second, third, last, return_exceptions=True)
+        await remember(database, "ana", together.done)
+    assert "ana" in await names(database)
+
+
+async def test_closing_waits_for_those_that_wait_for_the_disk(database: Database, together: Together) -> None:
+    disk = SlowDisk(database)
+    writers = await together.waiting("chloe") + await together.waiting("ana", "ben")
+    closing = asyncio.create_task(database.close())
+    await asyncio.sleep(0)
+    disk.let_go()
+    await closing
+    await asyncio.wait(writers)
+    await database.open()
+    assert "chloe" in together.done
+
+
+async def test_what_cannot_be_put_to_disk_is_told_to_the_one_that_rests_on_it(tmp_path: Path) -> None:
+    class Unserialisable(NoFoundation):
+        async def prepare(self, thread_id: str) -> None:
+            if thread_id == "broken":
+                raise TypeError("cannot be serialised")
+
+    upgrade_sqlite(tmp_path / "countersign.db")
+    database = sqlite_database(tmp_path / "countersign.db", Unserialisable())
+    await database.open()
+
+    async def write(name: str, thread_id: str) -> None:
+        async with database.writing(thread_id) as tx:
+            await threads.remember(tx, Person(f"chat:{name}", name), 0.0)
+
+    disk = SlowDisk(database)
+    writers = [asyncio.create_task(write("chloe", "first"))]
+    await asyncio.sleep(0)
+    writers += [asyncio.create_task(write(name, thread)) for name, thread in (("ana", "broken"), ("ben", "whole"))]
+    await asyncio.sleep(0)
+    disk.let_go()
+    results = await asyncio.gather(*writers, return_exceptions=True)
+    assert [type(result) for result in results] == [type(None), TypeError, type(None)]
+    assert await names(database) == {"ben"}
+    await database.close()

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from bot.domain import Decision, Person
 from bot.outbox import said
 from bot.records import approvals, clarifications, deliveries, tables, threads
-from bot.records.database import Database
+from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
 from bot.turns.decision import MOST_DEATHS
 from graph.interrupts import Asked, ClarificationAsked, InterruptAnswer
@@ -304,17 +304,22 @@ SCENES = [
 def world(stage: Stage, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> World:
     countdown = Countdown()
     world = World(stage, SmallGraph(countdown, request.param), countdown)
-    to_disk = Database.to_disk
+    keep = Database.keep
 
-    async def dying(self: Database, commit: Callable[[], None]) -> Any:
+    async def dying(self: Database, transaction: Transaction, *args: Any, **kwargs: Any) -> Any:
+        try:
+            countdown.point()
+            world.graph.to_disk()
+            countdown.point()
+        except DiedError as death:
+            await self.take_back(transaction, death)
+            raise
+        on_disk = await keep(self, transaction, *args, **kwargs)
+        await asyncio.wait([on_disk])
         countdown.point()
-        world.graph.to_disk()
-        countdown.point()
-        done = await to_disk(self, commit)
-        countdown.point()
-        return done
+        return on_disk
 
-    monkeypatch.setattr(Database, "to_disk", dying)
+    monkeypatch.setattr(Database, "keep", dying)
     return world
 
 

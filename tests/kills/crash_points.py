@@ -20,14 +20,14 @@ from bot.records.checkpoints import Checkpoints
 from bot.records.database import Database
 
 WRITES: tuple[tuple[type[Any], str], ...] = (
-    (Database, "to_disk"),
+    (Database, "commit"),
     (Checkpoints, "aput"),
     (Checkpoints, "aput_writes"),
     (Checkpoints, "prune_thread"),
     (Checkpoints, "sync"),
 )
 """Every method that makes something durable, or keeps something that is to become so. `sync` is called within
-`to_disk`, before the commit of the records."""
+`commit`, before the commit of the records."""
 DIED = 9
 """Exit code of the product that reached its crash point."""
 
