@@ -121,7 +121,7 @@ async def test_a_reaction_is_to_an_answer_whatever_the_answer_says(stage: Stage)
     """Of the newest answers at a place, each of which may be a megabyte, only the references are looked at."""
     await fill(stage)
     async with stage.database.writing() as tx:
-        await posts.sent(tx, "p3", 1, {"parts": ["1.5"]})
+        await posts.sent(tx, "p3", 1, {"parts": ["1.5"]}, before=None)
     await spoil(stage.database, "posts", "content")
     found = await stage.services.queries.answer_at(place(), lambda reference: "1.5" in reference["parts"])
     assert found == "p3"
