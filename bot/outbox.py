@@ -35,7 +35,7 @@ LONGEST_RETRY_AFTER = 600.0
 """Seconds that a platform may ask to wait before the next try."""
 ANSWER_FIRST = 0.001
 """Seconds that the card of a decision waits for the answer to the click: to read, render and send it takes 1.5 ms. The
-call that was approved does not go before it as well: that gains the call 2 ms and costs the card 3."""
+call that was approved does not go before it as well: that gained the call less than 0.3 ms and cost the card 2."""
 MODEL_FIRST = 0.005
 """Seconds that the card of a call that has ended waits for the model's request, on which everything else waits."""
 OUTCOME_FIRST = 0.25
