@@ -37,6 +37,8 @@ class SlackApi:
         """By the `ts` of its card."""
         self._cards: dict[str, Json] = {}
         """By the approval: the message, and its channel."""
+        self._streamed: dict[str, list[str]] = {}
+        """By the `ts` of an answer that is being written."""
 
     def variables(self) -> Mapping[str, str]:
         """What the product, or a Bolt app, has to be told to find it."""
@@ -81,8 +83,15 @@ class SlackApi:
                 ts = arguments.get("ts") or f"1800000000.{next(self.numbers):06d}"
                 self._show(str(arguments["channel"]), ts, arguments)
                 return {"channel": arguments["channel"], "ts": ts}
-            case "chat.startStream":
-                return {"channel": arguments["channel"], "ts": f"1800000000.{next(self.numbers):06d}"}
+            case "chat.startStream" | "chat.appendStream" | "chat.stopStream":
+                ts = arguments.get("ts") or f"1800000000.{next(self.numbers):06d}"
+                chunks = arguments.get("chunks") or []
+                pieces = self._streamed.setdefault(ts, [])
+                pieces += _texts(json.loads(chunks) if isinstance(chunks, str) else chunks)
+                if method == "chat.stopStream":  # an answer that took long enough to be seen while it was written
+                    text = "".join(self._streamed.pop(ts))
+                    self._show(str(arguments["channel"]), ts, {"blocks": arguments.get("blocks"), "text": text})
+                return {"channel": arguments["channel"], "ts": ts}
             case "conversations.replies" | "conversations.history":
                 return {"messages": [], "has_more": False}
             case _:

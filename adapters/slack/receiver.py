@@ -19,7 +19,6 @@ from adapters.slack.inbound.home_tab import SlackOverviews
 from adapters.slack.inbound.requests import Handlers, SlackPayloadHandler, SlackRequestVerifier
 from adapters.slack.inbound.socket_mode import SocketMode
 from adapters.slack.sender import SlackSender
-from adapters.slack.web_api.installing import InstallPages
 from adapters.slack.web_api.workspaces import Bot
 from bot.domain import system_clock
 from bot.services import Services
@@ -66,7 +65,11 @@ class SlackReceiver:
 
     def routes(self) -> list[web.RouteDef]:
         """Returns the routes for the one aiohttp application. In Socket Mode Slack sends no events here."""
-        routes = InstallPages(self._config, self._installations).routes() if self._installations else []
+        routes: list[web.RouteDef] = []
+        if self._installations:
+            from adapters.slack.web_api.installing import InstallPages  # noqa: PLC0415  # as `slack_sender` does
+
+            routes += InstallPages(self._config, self._installations).routes()
         if self._config.signing_secret and not self._config.socket_mode:
             verifier = SlackRequestVerifier(self._inbound, self._config.signing_secret, system_clock)
             routes.append(web.post(EVENTS_PATH, verifier.handle))

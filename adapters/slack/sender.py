@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from adapters.shared.sending import SignInLink
 from adapters.slack.config import SlackConfig, config_from
@@ -11,11 +12,13 @@ from adapters.slack.outbound.drafts import SlackDrafts
 from adapters.slack.outbound.outbox import SlackPostSender
 from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.earlier_messages import EarlierMessages
-from adapters.slack.web_api.installing import Installations
 from adapters.slack.web_api.people import SlackPeople, SlackPersonFacts
 from adapters.slack.web_api.workspaces import OneToken, Workspaces
 from bot.crypto import Sealer
 from bot.settings import Settings
+
+if TYPE_CHECKING:
+    from adapters.slack.web_api.installing import Installations
 
 
 class SlackSender:
@@ -68,6 +71,9 @@ class SlackSender:
 def slack_sender(settings: Settings, database: Path, key: bytes, sign_in_link: SignInLink) -> SlackSender:
     """The sending half that the settings describe. `database`: SQLite file of the records; `key`: seals tokens."""
     config = config_from(settings)
-    people_install_it = not config.bot_token and config.client_id and config.client_secret
-    installations = Installations(database, config, Sealer(key)) if people_install_it else None
-    return SlackSender(config, sign_in_link, installations=installations)
+    if config.bot_token or not (config.client_id and config.client_secret):
+        return SlackSender(config, sign_in_link)
+    # SQLAlchemy's ORM comes with what keeps installations: 6 MB, imported only where people install it.
+    from adapters.slack.web_api.installing import Installations  # noqa: PLC0415
+
+    return SlackSender(config, sign_in_link, installations=Installations(database, config, Sealer(key)))

@@ -18,13 +18,16 @@ from functools import cache, partial
 from itertools import count
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.pool import NullPool
 
 from bot.records.statements import Prepared, Values, all_rows, as_sqlalchemys, first_row, no_row
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql
 
 BUSY_SECONDS = 10.0
 """How long a transaction waits for another process that writes (a person with a shell) before it gives up."""
@@ -525,7 +528,11 @@ def _upsert(table: sa.Table, updated: tuple[str, ...]) -> Prepared:
 
 def insert_for(dialect: str, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
     """Returns an INSERT that can say what becomes of a conflict."""
-    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
+    if dialect == "sqlite":
+        return sqlite.insert(table)
+    from sqlalchemy.dialects import postgresql  # noqa: PLC0415  # 3 MB that SQLite has no use for
+
+    return postgresql.insert(table)
 
 
 # --------------------------------------------------------------------------------- rows as dataclasses

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from typing import TYPE_CHECKING
 
 import structlog
 from slack_bolt.authorization import AuthorizeResult
@@ -14,8 +15,10 @@ from slack_bolt.authorization import AuthorizeResult
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed
 from adapters.slack.web_api.client import AT_ONCE, SlackHttpClient
-from adapters.slack.web_api.installing import Installations
 from bot.platform import NotConnected
+
+if TYPE_CHECKING:
+    from adapters.slack.web_api.installing import Installations
 
 log = structlog.get_logger(__name__)
 _WHO = "auth.test"
