@@ -248,7 +248,7 @@ async def test_a_call_does_not_wait_for_ever_and_is_then_made_anew_only_if_it_ma
     repeatable: bool,  # noqa: FBT001
 ) -> None:
     more = {"idempotentTools": ["order"]} if repeatable else {}
-    async with asking(tmp_path, "http", timings=replace(QUICK, parked=0.1), **more) as (servers, done):
+    async with asking(tmp_path, "http", timings=replace(QUICK, parked=0.5), **more) as (servers, done):
         question = await call(servers, "shop__order", item="tea")
         await until(lambda: lines(done) == ["cancel tea"], "the end of the patience")
         got = await call(servers, "shop__order", item="tea", answers=(given(question, size=4),))
