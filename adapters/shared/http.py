@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ LONGEST_ANSWER = 4 * 1024 * 1024
 MOST_VALUES = 50_000
 """Values in a JSON answer; reading so many takes up to 30 ms: 200 messages with 250 each. Teams' pages of 500 members
 have some 5,000."""
+LONGEST_WAIT = 600.0
+"""Seconds that an answer may ask to wait. Who calls again earlier than it says is refused once more, and nothing else;
+what waits for a time that never comes is silent until the next start."""
 _READ = 64 * 1024
 
 
@@ -107,12 +111,13 @@ class Http:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Returns the seconds that an answer asks to wait; `None` where nothing is said, or a date."""
+    """Returns the seconds that an answer asks to wait, at most `LONGEST_WAIT`; `None` where nothing is said, or what is
+    no number, such as a date."""
     try:
-        said = headers.get("Retry-After")
-        return max(float(said), 0.0) if said else None
+        said = float(headers.get("Retry-After") or math.nan)
     except ValueError:
         return None
+    return None if math.isnan(said) else min(max(said, 0.0), LONGEST_WAIT)
 
 
 @contextmanager

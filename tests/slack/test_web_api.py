@@ -12,6 +12,7 @@ import structlog
 from aiohttp import web
 
 from adapters.shared.calls import CallFailed
+from adapters.shared.http import LONGEST_WAIT
 from adapters.slack.web_api.client import WebApi
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.support.cpu import at_most_cpu
@@ -188,6 +189,22 @@ async def test_a_429_without_a_number_is_waited_out_too(slack: FakeSlack) -> Non
     async with connected(slack.api_url) as api:
         await post(api, "late")
     assert texts(slack) == ["late"]
+
+
+@pytest.mark.parametrize(
+    ("said", "slept"), [("nan", 1), ("-nan", 1), ("inf", LONGEST_WAIT), ("1e300", LONGEST_WAIT), ("-5", 0.1)]
+)
+async def test_a_429_whose_number_is_none_neither_ends_the_waiting_nor_makes_it_endless(
+    slack: FakeSlack, said: str, slept: float
+) -> None:
+    """Rule 13: with "nan" the same call was made again at once, hundreds of times in a second, and with "inf" nothing
+    was posted in that channel until the next start."""
+    slack.fail(POST, status=429, retry_after=float(said), times=2)
+    moments = Moments()
+    async with connected(slack.api_url, moments) as api:
+        await post(api, "late", patience=10_000)
+    assert texts(slack) == ["late"]
+    assert moments.slept == pytest.approx([slept, slept])
 
 
 async def test_posts_in_one_channel_are_not_paced_until_slack_refuses_one(slack: FakeSlack) -> None:
