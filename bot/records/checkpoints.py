@@ -52,6 +52,13 @@ _NEWEST = """
 SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints
 WHERE thread_id = ? AND checkpoint_ns = ? ORDER BY checkpoint_id DESC LIMIT 1
 """
+_SIZE = """
+SELECT checkpoint_id, length(checkpoint) FROM checkpoints
+WHERE thread_id = ? AND checkpoint_ns = ? ORDER BY checkpoint_id DESC LIMIT 1
+"""
+_SIZE_OF_WRITES = """
+SELECT total(length(value)) FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
+"""
 _WRITES = """
 SELECT task_id, task_path, idx, channel, type, value FROM writes
 WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
@@ -148,10 +155,15 @@ class Checkpoints(SqliteSaver):
     costs several times what a short checkpoint does. Writing is done in the thread that commits the records.
     """
 
-    def __init__(self, connection: sqlite3.Connection, reader: sqlite3.Connection, wal: int) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, reader: sqlite3.Connection, long_reader: sqlite3.Connection, wal: int
+    ) -> None:
         super().__init__(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=[]))
         self._reader = reader
-        self._long_reads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints")
+        self._long_reader = long_reader
+        self._long_reads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints-read")
+        self._preparations = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints-prepared")
+        """Not the one of long reads: everybody who writes waits for who prepares."""
         self._wal = wal
         self._unsynced = False
         self._threads: dict[str, _Thread] = {}
@@ -172,7 +184,7 @@ class Checkpoints(SqliteSaver):
         if sum(each.size for _, each, _ in rows.newest) < LONG:
             self._serialise(rows)
         else:
-            await self._in_thread(self._serialise, rows)
+            await asyncio.get_running_loop().run_in_executor(self._preparations, self._serialise, rows)
 
     def _serialise(self, rows: _Rows) -> None:
         try:
@@ -204,6 +216,7 @@ class Checkpoints(SqliteSaver):
     def close(self) -> None:
         """Write what is in memory. Nothing may be put afterwards. Blocks."""
         self._long_reads.shutdown()
+        self._preparations.shutdown()
         self.sync()
 
     # ----------------------------------------------------------------------- what LangGraph asks of a saver
@@ -306,16 +319,21 @@ class Checkpoints(SqliteSaver):
         return thread.newest.get(namespace)
 
     async def _read(self, thread_id: str, namespace: str) -> _Newest | None:
-        row = self._reader.execute(_NEWEST, (thread_id, namespace)).fetchone()
+        found = self._reader.execute(_SIZE, (thread_id, namespace)).fetchone()
+        if found is None:
+            return None
+        checkpoint_id, size = found
+        (size_of_writes,) = self._reader.execute(_SIZE_OF_WRITES, (thread_id, namespace, checkpoint_id)).fetchone()
+        if size + size_of_writes < LONG:
+            return self._read_from(self._reader, thread_id, namespace)
+        return await self._in_thread(self._read_from, self._long_reader, thread_id, namespace)
+
+    def _read_from(self, reader: sqlite3.Connection, thread_id: str, namespace: str) -> _Newest | None:
+        row = reader.execute(_NEWEST, (thread_id, namespace)).fetchone()
         if row is None:
             return None
-        written = self._reader.execute(_WRITES, (thread_id, namespace, row[0])).fetchall()
-        if len(row[3]) + sum(len(value) for *_, value in written) < LONG:
-            return self._made_of(row, written)
-        return await self._in_thread(self._made_of, row, written)
-
-    def _made_of(self, row: Any, written: Sequence[Any]) -> _Newest:
-        _, parent, kind, checkpoint, metadata = row
+        checkpoint_id, parent, kind, checkpoint, metadata = row
+        written = reader.execute(_WRITES, (thread_id, namespace, checkpoint_id)).fetchall()
         writes = {
             (task_id, index): _Write(task_path, channel, self.serde.loads_typed((type_, value)), on_disk=True)
             for task_id, task_path, index, channel, type_, value in written
@@ -444,10 +462,11 @@ async def sqlite_checkpoints(path: Path) -> AsyncIterator[Checkpoints]:
     path.parent.mkdir(parents=True, exist_ok=True)
     private_file(path)
     connection = await asyncio.to_thread(_connect, path)
-    reader = await asyncio.to_thread(_connect_to_read, path)
+    reader = await asyncio.to_thread(_connect_to_read, path, BUSY_READING_MILLISECONDS)
+    long_reader = await asyncio.to_thread(_connect_to_read, path, BUSY_MILLISECONDS)
     wal = os.open(f"{path}-wal", os.O_RDWR)
-    with closing(connection), closing(reader):
-        checkpoints = Checkpoints(connection, reader, wal)
+    with closing(connection), closing(reader), closing(long_reader):
+        checkpoints = Checkpoints(connection, reader, long_reader, wal)
         try:
             yield checkpoints
         finally:
@@ -465,8 +484,8 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _connect_to_read(path: Path) -> sqlite3.Connection:
+def _connect_to_read(path: Path, busy_milliseconds: int) -> sqlite3.Connection:
     connection = sqlite3.connect(path, check_same_thread=False)
-    for pragma in ("query_only=ON", f"busy_timeout={BUSY_READING_MILLISECONDS}"):
+    for pragma in ("query_only=ON", f"busy_timeout={busy_milliseconds}"):
         connection.execute(f"PRAGMA {pragma}")
     return connection

@@ -6,6 +6,7 @@ import asyncio
 import operator
 import os
 import sqlite3
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -72,6 +73,24 @@ def config(thread: str = "t", namespace: str = "", checkpoint_id: str | None = N
 async def run(saver: Checkpoints, given: Any, thread: str = "t") -> dict[str, Any]:
     ended: dict[str, Any] = await graph(saver).ainvoke(given, config(thread), durability="sync")
     return ended
+
+
+class Fetching:
+    """A connection that knows what was fetched by it."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.longest = 0
+        """Bytes of the longest value."""
+        self._connection = connection
+
+    def execute(self, statement: str, values: Sequence[Any]) -> sqlite3.Cursor:
+        cursor = self._connection.execute(statement, values)
+        cursor.row_factory = self._seen
+        return cursor
+
+    def _seen(self, _: sqlite3.Cursor, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        self.longest = max([self.longest, *(len(each) for each in row if isinstance(each, bytes))])
+        return row
 
 
 def rows(path: Path, table: str) -> int:
@@ -277,3 +296,40 @@ async def test_a_long_conversation_is_read_without_holding_the_loop(tmp_path: Pa
     async with sqlite_checkpoints(path) as saver:
         reads: Sequence[CheckpointTuple | None] = await asyncio.gather(*(saver.aget_tuple(config()) for _ in range(3)))
         assert all(read is not None and len(read.checkpoint["channel_values"]["said"]) > len(said) for read in reads)
+
+
+async def test_what_is_long_is_not_even_fetched_in_the_loop(tmp_path: Path) -> None:
+    """Rule 13: a hundred megabytes of calls, which one turn may have made, took the event loop 0.13 s to fetch."""
+    path = tmp_path / "c.db"
+    async with sqlite_checkpoints(path) as saver:
+        await run(saver, {"said": [HumanMessage("x" * 2 * module.LONG, id="1")]}, "checkpoint")
+        await run(saver, {"said": []}, "writes")
+        kept = await saver.aget_tuple(config("writes"))
+        assert kept is not None
+        await saver.aput_writes(kept.config, [("said", ["x" * 2 * module.LONG])], "task")
+    for thread in ("checkpoint", "writes"):
+        async with sqlite_checkpoints(path) as saver:
+            fetching = Fetching(saver._reader)
+            saver._reader = fetching  # type: ignore[assignment]
+            assert await saver.aget_tuple(config(thread)) is not None
+            assert fetching.longest < module.LONG
+
+
+async def test_who_prepares_does_not_wait_for_long_reads(tmp_path: Path) -> None:
+    """Rule 2: whoever writes waits meanwhile, also those who acknowledge."""
+    path, may_read = tmp_path / "c.db", threading.Event()
+    async with sqlite_checkpoints(path) as saver:
+        await run(saver, {"said": [HumanMessage("x" * 2 * module.LONG, id="1")]}, "read")
+    async with sqlite_checkpoints(path) as saver:
+        await run(saver, {"said": [HumanMessage("x" * 2 * module.LONG, id="1")]}, "written")
+        await saver.prepare("written")  # from now on it is known to be long
+        held = saver._long_reads.submit(may_read.wait)
+        try:
+            reading = asyncio.create_task(saver.aget_tuple(config("read")))
+            async with asyncio.timeout(5):
+                await saver.prepare("written")
+            assert not reading.done()
+        finally:
+            may_read.set()
+        assert held.result()
+        assert await reading is not None
