@@ -200,8 +200,9 @@ class Checkpoints(SqliteSaver):
         from any thread.
 
         Raises what SQLite and the disk raise; what is not written then stays in memory, for the next time. What cannot
-        be serialised is forgotten, as if the process had died before it was put: else it would stand in the way of the
-        transaction that says so. Only who names its thread is told by an exception.
+        be serialised is forgotten when somebody who names its thread is told by an exception, as if the process had
+        died before it was put: else it would stand in the way of the transaction that says so. Not before: what rests
+        on it would find nothing to wait for.
         """
         with self.lock:
             with self._memory:
@@ -359,9 +360,9 @@ class Checkpoints(SqliteSaver):
             try:
                 rows = each.checkpoints(self.serde), each.pending_writes(self.serde)
             except Exception as unserialisable:
-                with self._memory:
-                    self._threads.pop(each.thread_id, None)
                 if each.thread_id in named:
+                    with self._memory:
+                        self._threads.pop(each.thread_id, None)
                     raise
                 log.warning("checkpoint_not_serialised", thread_id=each.thread_id, cause=type(unserialisable).__name__)
             else:
@@ -372,7 +373,7 @@ class Checkpoints(SqliteSaver):
             self.conn.executemany(_PUT, checkpoints)
             self.conn.executemany(_PUT_WRITE, writes)
             for each in whole:
-                if each.prunes:
+                if each.pruned and each.thread.has_rows:
                     for table in ("writes", "checkpoints"):
                         self.conn.execute(_PRUNE.format(table=table), each.all_else())
         self._unsynced = True
@@ -386,7 +387,7 @@ class Checkpoints(SqliteSaver):
             for _, write in writes:
                 write.on_disk, write.serialised = True, None
         rows.thread.has_rows = True
-        if rows.thread.pruned and {ns: each for ns, each, _ in rows.newest} == rows.thread.newest:
+        if rows.pruned and {ns: each for ns, each, _ in rows.newest} == rows.thread.newest:
             # At rest, and all that is left of it is on disk. What is short stays in memory, among the newest: to read
             # it back would be 0.7 ms of the way from a click to its call.
             rows.thread.pruned = False
@@ -403,7 +404,8 @@ class _Rows:
     newest: Sequence[tuple[str, _Newest, Sequence[tuple[tuple[str, int], _Write]]]]
     """Every namespace that is in memory, with what was written after its newest checkpoint and is not on disk yet."""
     unread: Sequence[str]
-    prunes: bool
+    pruned: bool
+    """Whether all else was to be dropped by then: the thread may be pruned while this is written."""
 
     @classmethod
     def of(cls, thread_id: str, thread: _Thread) -> _Rows | None:
@@ -414,7 +416,7 @@ class _Rows:
             (namespace, each, [(key, write) for key, write in each.writes.items() if not write.on_disk])
             for namespace, each in thread.newest.items()
         ]
-        return cls(thread_id, thread, newest, sorted(thread.unread), thread.pruned and thread.has_rows)
+        return cls(thread_id, thread, newest, sorted(thread.unread), thread.pruned)
 
     def checkpoints(self, serde: SerializerProtocol) -> list[tuple[Any, ...]]:
         """Parameters of `_PUT`."""

@@ -183,6 +183,29 @@ async def test_pruning_leaves_the_newest_and_writes_nothing_else(tmp_path: Path)
         assert [message.text for message in state.values["said"]] == ["hello", "calling", "a: yes", "b: yes"]
 
 
+async def test_what_is_pruned_while_it_is_written_is_dropped_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "c.db"
+    async with sqlite_checkpoints(path) as saver:
+        for _ in range(2):
+            await saver.aput(config(), empty_checkpoint(), {}, {})
+            saver.sync("t")
+        await saver.aput(config(), empty_checkpoint(), {}, {})
+        write = saver._write
+
+        def while_pruned(*rows: Any, **named: Any) -> None:
+            with pytest.raises(StopIteration):
+                saver.prune_thread("t", ()).send(None)
+            write(*rows, **named)
+
+        monkeypatch.setattr(saver, "_write", while_pruned)
+        saver.sync()
+        monkeypatch.undo()
+        saver.sync("t")
+        assert rows(path, "checkpoints") == 1
+
+
 async def test_pruning_keeps_what_waits_also_where_it_was_not_read(tmp_path: Path) -> None:
     path = tmp_path / "c.db"
     async with sqlite_checkpoints(path) as saver:
@@ -233,11 +256,23 @@ async def test_what_cannot_be_serialised_is_told_once_and_stands_in_nobodys_way(
             with pytest.raises(TypeError):
                 saver.sync("t")
             saver.sync("t")
-            await run(saver, {"name": object()})
-            saver.sync()
         state = await graph(saver).aget_state(config())
         assert state.values["name"] == "x", "as if the process had died"
         assert (await graph(saver).aget_state(config("other"))).values["name"] == "x"
+
+
+async def test_what_cannot_be_serialised_is_forgotten_only_when_who_rests_on_it_is_told(tmp_path: Path) -> None:
+    """Rule 4: once another's transaction had forgotten it, an attempt began although what it rests on was nowhere."""
+    async with sqlite_checkpoints(tmp_path / "c.db") as saver:
+        await run(saver, {"name": object()})
+        saver.sync()
+        with pytest.raises(TypeError):
+            await saver.prepare("t")
+        await run(saver, {"name": object()})
+        saver.sync()
+        with pytest.raises(TypeError):
+            saver.sync("t")
+        saver.sync("t")
 
 
 async def test_an_exception_is_kept_as_it_is_read_back(tmp_path: Path) -> None:
