@@ -14,11 +14,14 @@ MOST_VALUES = 10_000
 LARGEST_INTEGER = 2**53 - 1
 """The largest integer that every JSON parser reads as it stands (RFC 7493, 2.2): a server written in JavaScript takes
 9007199254740993 for 9007199254740992, and would act on another record than the one that was approved."""
+LARGEST_KEPT = 2**63 - 1
+"""The largest integer that checkpoints take, whatever its sign (`ormsgpack`)."""
 _NO_NUMBER = "a number that JSON cannot carry (infinite, or not a number)"
 _TOO_LARGE = (
     f"an integer beyond ±{LARGEST_INTEGER}, which not every tool server reads as it is written; pass it as text where "
     "the tool takes text"
 )
+_NOT_KEPT = f"an integer beyond ±{LARGEST_KEPT}"
 
 
 class Unreadable(ValueError):  # noqa: N818 (what the arguments are)
@@ -45,6 +48,18 @@ def trouble_with(value: Any) -> str | None:
     A number that JSON cannot carry or that not every parser reads alike, nesting deeper than `DEEPEST`, or more than
     `MOST_VALUES` values.
     """
+    return _trouble_with(value, LARGEST_INTEGER, _TOO_LARGE)
+
+
+def not_kept(value: Any) -> str | None:
+    """What keeps a JSON value that is passed on to nobody out of a checkpoint, to follow "it held"; `None`: nothing.
+
+    As `trouble_with`, but its integers may have 64 bits: schemas bound a number by what their language's type holds.
+    """
+    return _trouble_with(value, LARGEST_KEPT, _NOT_KEPT)
+
+
+def _trouble_with(value: Any, largest: int, too_large: str) -> str | None:
     seen = 0
     level: list[Any] = [value]
     for _ in range(DEEPEST + 1):
@@ -57,8 +72,8 @@ def trouble_with(value: Any) -> str | None:
                     inner.extend(item)
                 case float() if not math.isfinite(item):
                     return _NO_NUMBER
-                case int() if abs(item) > LARGEST_INTEGER:
-                    return _TOO_LARGE
+                case int() if abs(item) > largest:
+                    return too_large
         seen += len(inner)
         if seen > MOST_VALUES:
             return f"more than {MOST_VALUES:,} values"

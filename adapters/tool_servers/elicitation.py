@@ -24,6 +24,7 @@ from adapters.tool_servers.text import MaskText, clean, one_line, shorten, witho
 from bot.forms.editing import edit_fields
 from bot.schemas.measuring import problem_of
 from graph.interrupts import FieldType, FormField, as_far_as_offered
+from graph.json_values import not_kept
 from graph.ports import (
     Caller,
     Failed,
@@ -456,6 +457,8 @@ def _problem(schema: Mapping[str, Any]) -> str | None:
             return f"it is larger than {LARGEST_SCHEMA:,} bytes"
     except (TypeError, ValueError, RecursionError):
         return "it is no JSON"
+    if held := not_kept(schema):
+        return f"it holds {held}"
     problem = problem_of(schema)
     return problem and f"its schema {problem}"
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator
-from typing import Any
+from functools import reduce
+from typing import Any, cast
 from unittest.mock import AsyncMock
 
 import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from adapters.tool_servers.elicitation import QuestionRefused, form_question, link_question
 from adapters.tool_servers.incoming import BoundedEvents, Intake, Substitutes, elicitation_in
@@ -168,6 +170,27 @@ def test_what_is_no_form_is_refused(schema: dict[str, Any]) -> None:
 @given(st.recursive(st.none() | st.booleans() | st.text() | st.integers(), lambda of: st.dictionaries(st.text(), of)))
 def test_no_schema_makes_it_fail(of: Any) -> None:
     assert isinstance(asked({"a": of, "b": of}), QuestionPut | QuestionRefused)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"maximum": 2**256},
+        {"minimum": -(2**64)},
+        {"default": 10**30},
+        {"examples": reduce(lambda inner, _: [inner], range(300), cast(Any, 1))},
+    ],
+)
+def test_what_no_checkpoint_takes_is_put_to_nobody(limits: dict[str, Any]) -> None:
+    """Rules 4 and 10: such a question failed its turn again and again, and what calls of other servers beside it had
+    done, which was known, was recorded as unknown."""
+    assert isinstance(asked({"n": {"type": "integer", **limits}}), QuestionRefused)
+
+
+def test_a_number_may_be_bounded_by_what_a_long_holds() -> None:
+    put = asked({"n": {"type": "integer", "minimum": -(2**63) + 1, "maximum": 2**63 - 1}})
+    assert isinstance(put, QuestionPut)
+    assert JsonPlusSerializer().dumps_typed([[field.model_dump(mode="json") for field in put.fields], dict(put.schema)])
 
 
 def test_a_link_must_be_one_for_a_browser() -> None:
