@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_core.runnables import Runnable, RunnableBinding
 
+from graph.json_values import LARGEST_INTEGER
 from graph.models.openai import OpenAIModel, wire_messages
 from graph.models.problems import ModelProblem, Trouble, explain_model_error
 from graph.models.tool_calls import LONGEST_ANSWER, WRITTEN_CALLS, WrittenCalls
@@ -260,10 +261,21 @@ class _Answer:
             content=text,
             tool_calls=calls,
             invalid_tool_calls=unreadable,
-            usage_metadata=self._usage,
+            usage_metadata=_bounded(self._usage),
             response_metadata=self._metadata,
             id=self._id,
         )
+
+
+def _bounded(usage: UsageMetadata | None) -> UsageMetadata | None:
+    """The counts alone, none larger than a checkpoint takes: they are not worth a turn that cannot be kept."""
+    if usage is None:
+        return None
+    given, made, total = (
+        max(-LARGEST_INTEGER, min(count, LARGEST_INTEGER))
+        for count in (usage["input_tokens"], usage["output_tokens"], usage["total_tokens"])
+    )
+    return UsageMetadata(input_tokens=given, output_tokens=made, total_tokens=total)
 
 
 def _ended(metadata: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from demo_model.model import DemoChatModel
 from graph.models.openai import _text_alone
@@ -46,6 +47,13 @@ async def test_text_is_shown_piece_by_piece_and_returned_whole(connect: Connect)
     assert type(message) is AIMessage
     assert message.usage_metadata is not None
     assert (message.usage_metadata["input_tokens"], message.usage_metadata["output_tokens"]) == (12, 7)
+
+
+async def test_no_count_of_tokens_is_larger_than_a_checkpoint_takes(connect: Connect) -> None:
+    """Rule 10: a service that counted wrong failed the turn after its calls were made, again and again."""
+    async with fake_openai([Reply(text="Hello", usage=(10**30, -(10**30)))]) as server:
+        message = await stream_message(connect(server), ASK, Shown())
+    assert JsonPlusSerializer().loads_typed(JsonPlusSerializer().dumps_typed(message)) == message
 
 
 async def test_the_first_piece_is_shown_before_the_answer_is_finished(connect: Connect) -> None:
