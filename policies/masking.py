@@ -149,8 +149,8 @@ class Masker:
 
 
 def exceeds(value: Any, characters: int = LARGE) -> bool:
-    """Whether a JSON value has more characters than that in its texts and names, `A_TEXT` more for each. Stops counting
-    there."""
+    """Whether a JSON value has more characters than that in its texts and names, `A_TEXT` more for each, and in its
+    integers, which may have thousands of digits. Stops counting there."""
     rest = [value]
     while rest and characters >= 0:
         each = rest.pop()
@@ -163,6 +163,8 @@ def exceeds(value: Any, characters: int = LARGE) -> bool:
             case list() | tuple():
                 characters -= len(each)
                 rest.extend(each)
+            case int():
+                characters -= each.bit_length() // 3  # at least as many as it has digits
     return characters < 0
 
 

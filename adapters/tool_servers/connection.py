@@ -54,7 +54,7 @@ from adapters.tool_servers.text import (
     without_secrets,
 )
 from graph.ports import NotSent, Progress, ToolOutcome
-from policies.masking import exceeds
+from policies.masking import A_TEXT, exceeds
 
 if TYPE_CHECKING:
     from adapters.tool_servers.sessions import CommonParts
@@ -72,7 +72,7 @@ MOST_PAGES = 32
 LONGEST_STATUS = 200
 """Characters of a progress message."""
 SHORT_ANSWER = 1_000
-"""Characters of a result that is read in the event loop."""
+"""Characters of a result that is read in the event loop, `A_TEXT` more for each of its blocks, texts and names."""
 MOST_QUESTIONS = 50
 """Questions in the course of one call, those that are put to nobody included; whatever is asked beyond is cancelled,
 and the time of the call runs on."""
@@ -373,7 +373,8 @@ def _is_short(answer: asyncio.Task[CallResult]) -> bool:
     if answer.cancelled() or answer.exception() is not None:
         return False
     result = answer.result()
-    return not exceeds([result.content, result.structuredContent], SHORT_ANSWER)
+    left = SHORT_ANSWER - len(result.content) * A_TEXT
+    return not exceeds([result.content, result.structuredContent], left)
 
 
 async def _briefly(telling: Callable[[], Awaitable[None]]) -> None:

@@ -45,6 +45,8 @@ def tools() -> list[dict[str, Any]]:
 def call(request_id: int, name: str, arguments: dict[str, Any]) -> None:
     note("calls", name)
     match name:
+        case "echo" if "result" in arguments:
+            say({"id": request_id, "result": json.loads(arguments["result"])})
         case "echo":
             text(request_id, arguments.get("text", ""))
         case "die":
