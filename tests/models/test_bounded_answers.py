@@ -95,6 +95,20 @@ async def test_an_event_of_very_many_values_is_not_parsed(within: bytes) -> None
         assert await asked(raw) == "Hello"
 
 
+@pytest.mark.parametrize("digits", [150, 4_200])
+async def test_nor_is_one_with_numbers_of_very_many_digits(digits: int) -> None:
+    """8 MB of them as the arguments of a call, which are no text then, held the event loop for half a second."""
+    number = b"9" * digits
+    numbers, text = (within % b", ".join([number] * (100_000 // digits)) for within in (b"[%s]", b'"%s"'))
+    events = [HELLO.replace(b'"index": 0', b'"index": 0, "more": ' + inside) for inside in (numbers, text)]
+    async with raw_http([EVENTS + b"\r\n", events[0]]) as raw:
+        with pytest.raises(ModelProblem) as problem:
+            await asked(raw)
+    assert problem.value.trouble is Trouble.TOO_MUCH
+    async with raw_http([EVENTS + b"\r\n", events[1]]) as raw:
+        assert await asked(raw) == "Hello"
+
+
 def said_with(text: str, finish_reason: str, tokens: int) -> bytes:
     usage = {"prompt_tokens": 10, "completion_tokens": tokens, "total_tokens": 10 + tokens}
     choice = {"index": 0, "delta": {"content": text}, "finish_reason": finish_reason}
