@@ -33,8 +33,12 @@ async def test_a_conversation_ends_the_same_at_whichever_write_the_product_dies(
     await product.start("-m", "tests.kills.crash_points", **{COUNTDOWN: str(countdown)})
     async with asyncio.TaskGroup() as group:
         reviving = group.create_task(_revive(product, countdown))
-        told = [await _conversation(product, "whole", seed)]
-        points = FAR - int(countdown.read_text())
+        told, lengths = [], []
+        for name in ("whole", "whole-again"):
+            set_countdown(countdown, FAR)
+            told.append(await _conversation(product, name, seed))
+            lengths.append(FAR - int(countdown.read_text()))
+        points = min(lengths)  # writes that come at the same time share a commit, so some have fewer
         assert points > 2 * MANY_DEATHS, "the conversation writes less than it should"
         for point in _spread(points, deaths, random.Random(seed)):
             set_countdown(countdown, point)
@@ -43,7 +47,7 @@ async def test_a_conversation_ends_the_same_at_whichever_write_the_product_dies(
         assert await product.listening()
         entries = {ana.thread.thread_id: await opened_anew(product.url, ana.thread.thread_id) for ana in told}
         product.ask_to_end()
-    assert reviving.result() > deaths * 0.8, "too few of the conversations were long enough"
+    assert reviving.result() > deaths * 0.7, "too few of the conversations were long enough"
 
     facts, sent = read_facts(home), [message for ana in told for message in ana.sent]
     check_inbox(facts, sent)
