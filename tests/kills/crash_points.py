@@ -6,12 +6,13 @@ just after.
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import inspect
 import os
 import sys
-import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,10 +44,8 @@ def install(countdown: Path) -> None:
     Without the file nothing happens; dying removes it, so that the next product lives.
     """
 
-    one_at_a_time = threading.Lock()  # `sync` is called in the thread that commits
-
     def pass_point() -> None:
-        with one_at_a_time:
+        with _alone(countdown):
             try:
                 left = int(countdown.read_text())
             except FileNotFoundError:
@@ -54,17 +53,31 @@ def install(countdown: Path) -> None:
             if left == 0:
                 countdown.unlink()
                 os._exit(DIED)
-            set_countdown(countdown, left - 1)
+            _write(countdown, left - 1)
 
     for owner, name in WRITES:
         setattr(owner, name, _watched(getattr(owner, name), pass_point))
 
 
 def set_countdown(countdown: Path, points: int) -> None:
-    """Let so many points pass before the one to die at. Whoever reads meanwhile sees a whole number."""
+    """Let so many points pass before the one to die at, whatever the product writes at this moment."""
+    with _alone(countdown):
+        _write(countdown, points)
+
+
+def _write(countdown: Path, points: int) -> None:
+    """Whoever reads meanwhile sees a whole number."""
     new = countdown.with_name(f"{countdown.name}.{os.getpid()}")
     new.write_text(str(points))
     new.replace(countdown)
+
+
+@contextmanager
+def _alone(countdown: Path) -> Iterator[None]:
+    """Keeps the product, whose threads all write, and the test from writing over each other."""
+    with countdown.with_name(f"{countdown.name}.lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _watched(write: Write, pass_point: Callable[[], None]) -> Write:
