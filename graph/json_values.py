@@ -22,6 +22,7 @@ _TOO_LARGE = (
     "the tool takes text"
 )
 _NOT_KEPT = f"an integer beyond ±{LARGEST_KEPT}"
+_NO_NAME = "a name with half of a character"
 
 
 class Unreadable(ValueError):  # noqa: N818 (what the arguments are)
@@ -55,8 +56,27 @@ def not_kept(value: Any) -> str | None:
     """What keeps a JSON value that is passed on to nobody out of a checkpoint, to follow "it held"; `None`: nothing.
 
     As `trouble_with`, but its integers may have 64 bits: schemas bound a number by what their language's type holds.
+    And no key may hold half of a surrogate pair; of other texts it becomes a question mark.
     """
-    return _trouble_with(value, LARGEST_KEPT, _NOT_KEPT)
+    return _trouble_with(value, LARGEST_KEPT, _NOT_KEPT) or (_NO_NAME if _has_broken_name(value) else None)
+
+
+def _has_broken_name(value: Any) -> bool:
+    match value:
+        case dict():
+            return any(not _encodes(key) or _has_broken_name(item) for key, item in value.items())
+        case list() | tuple():
+            return any(map(_has_broken_name, value))
+        case _:
+            return False
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _trouble_with(value: Any, largest: int, too_large: str) -> str | None:

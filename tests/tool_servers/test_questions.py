@@ -179,12 +179,24 @@ def test_no_schema_makes_it_fail(of: Any) -> None:
         {"minimum": -(2**64)},
         {"default": 10**30},
         {"examples": reduce(lambda inner, _: [inner], range(300), cast(Any, 1))},
+        {"x-hints": [{"half \ud83d": 1}]},
     ],
 )
 def test_what_no_checkpoint_takes_is_put_to_nobody(limits: dict[str, Any]) -> None:
     """Rules 4 and 10: such a question failed its turn again and again, and what calls of other servers beside it had
     done, which was known, was recorded as unknown."""
     assert isinstance(asked({"n": {"type": "integer", **limits}}), QuestionRefused)
+
+
+def test_a_field_whose_name_no_checkpoint_takes_is_put_to_nobody() -> None:
+    """Rules 4 and 10: half of an emoji at which a server had cut a field's name did the same."""
+    assert isinstance(asked({"who \ud83d": {"type": "string"}}), QuestionRefused)
+
+
+def test_text_of_a_question_with_half_a_character_is_kept() -> None:
+    put = asked({"who": {"type": "string", "title": "\ud83d", "enum": ["\ud83d", "Ana"]}})
+    assert isinstance(put, QuestionPut)
+    assert JsonPlusSerializer().dumps_typed([[field.model_dump(mode="json") for field in put.fields], dict(put.schema)])
 
 
 def test_a_number_may_be_bounded_by_what_a_long_holds() -> None:
