@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ import pytest
 from mcp import ClientSession
 from mcp.shared.message import SessionMessage
 from mcp.types import EmptyResult, JSONRPCMessage, ServerNotification
+from pydantic import ValidationError
 
 from adapters.tool_servers.sdk_session import read_what_is_used, write_no_messages
 from graph.ports import Succeeded
@@ -102,6 +104,16 @@ async def test_an_answer_is_told_by_its_number_alone(caplog: pytest.LogCaptureFi
     assert [str(each)[:40] for each in heard] == ["Received response with an unknown reques"]
     assert len(str(heard[0])) < 1_000
     assert not caplog.records
+
+
+@pytest.mark.parametrize("key", ["jsonrpc", "method", "params"])
+def test_complaints_of_what_is_no_message_do_not_write_it_out(key: str) -> None:
+    """They are logged with each: 90,000 numbers were written seven times, in 0.9 s of the event loop."""
+    write_no_messages()
+    odd = {"jsonrpc": "2.0", "id": 1, "method": "a", key: [1.25, INVISIBLE]}
+    with pytest.raises(ValidationError) as complaint:
+        JSONRPCMessage.model_validate_json(json.dumps(odd))
+    assert "1.25" not in str(complaint.value)
 
 
 def test_messages_are_not_written_out_for_a_log_that_is_switched_off() -> None:
