@@ -30,9 +30,9 @@ def own_ids(message: AIMessage, delivery: str, step: int, take_out: TakingOut | 
     Models reuse theirs (`call_0`), and the ledger is keyed by them. Calls whose arguments were not JSON are kept as
     calls that carry their `error`, so that each is answered rather than lost. `take_out`: where calls carry a quote.
     """
-    calls: list[dict[str, Any]] = [_own(c["name"], storable(c["args"]), take_out) for c in message.tool_calls]
+    calls: list[dict[str, Any]] = [_own(_name(c["name"]), storable(c["args"]), take_out) for c in message.tool_calls]
     calls += [
-        {"name": c["name"] or "unnamed", "args": {}, "error": c["error"] or "the arguments were not valid JSON"}
+        {"name": _name(c["name"] or "unnamed"), "args": {}, "error": c["error"] or "the arguments were not valid JSON"}
         for c in message.invalid_tool_calls
     ]
     named = [{**call, "id": f"{delivery}.{step}.{index}"} for index, call in enumerate(calls)]
@@ -46,6 +46,11 @@ def own_ids(message: AIMessage, delivery: str, step: int, take_out: TakingOut | 
         },
         usage_metadata=message.usage_metadata,
     )
+
+
+def _name(written: str) -> str:
+    """The name with a question mark for each half of a character, which nothing can keep: a name of no tool stays one."""
+    return written.encode("utf-8", "replace").decode()
 
 
 def _own(name: str, arguments: dict[str, Any], take_out: TakingOut | None) -> dict[str, Any]:

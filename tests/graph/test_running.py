@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
 
 from graph.call_endings import OUTCOME_UNKNOWN
 from graph.calls import as_returned, refusal
@@ -259,6 +259,25 @@ async def test_arguments_that_are_not_json_are_answered_like_any_other_call(tmp_
         status = await r.agent.begin(turn("m1"), "go", LIVE)
         assert status.spoken[-1].text.startswith("sorry: Failed: the arguments were not valid JSON")
         assert r.bench.called == []
+
+
+async def test_a_name_with_half_of_a_character_is_answered_and_lets_the_other_calls_be(tmp_path: Path) -> None:
+    """Rules 4 and 10: it failed the turn again and again, and the other calls of the same answer ended as unknown."""
+    bad = {"name": "s__also\ud83d", "args": "{", "id": "x", "error": "not JSON"}
+    proposed = calls("odd\ud83d", "free")
+    proposed.invalid_tool_calls = [InvalidToolCall(**bad, type="invalid_tool_call")]
+
+    def answering(messages: list) -> AIMessage:
+        return does()(messages) if messages[-1].type == "tool" else proposed
+
+    async with rig(tmp_path, answering, Bench(["free"])) as r:
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert r.bench.called == ["m1.0.1"]
+        assert "there is no tool called s__odd? (any more)" in status.spoken[-1].text
+        found = await r.checkpoints.aget_tuple({"configurable": {"thread_id": "t"}})
+        assert found is not None
+        kept = [m for m in found.checkpoint["channel_values"]["messages"] if isinstance(m, AIMessage)]
+        assert {call["name"] for call in kept[0].tool_calls} == {"s__odd?", "s__free", "s__also?"}
 
 
 async def test_arguments_that_json_cannot_carry_are_refused_before_anybody_is_asked(tmp_path: Path) -> None:
