@@ -76,7 +76,7 @@ def errors_in(
     shared = _Shared(schema, formats, steps)
     try:
         return list(islice(_bounded(_dialect(schema))(schema, format_checker=shared).iter_errors(value), most))
-    except (TypeError, ValueError, AttributeError, LookupError, UnknownType) as error:
+    except (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, UnknownType) as error:
         # A schema that is none breaks the validator in more ways than it documents.
         raise UncheckableError(type(error).__name__) from None
 

@@ -251,6 +251,13 @@ def test_what_is_referred_to_elsewhere_is_not_looked_up(reference: str) -> None:
         errors_in(schema, {"a": 1}, formats={}, most=1)
 
 
+def test_a_number_that_cannot_be_divided_by_is_left_to_the_server() -> None:
+    """Rule 10: it ended the turn in an error of ours, and each try of it anew."""
+    schema = {"type": "object", "properties": {"a": {"multipleOf": 10**400}}}
+    assert problem_of(schema) is None
+    assert complaint_about({"a": 1.5}, schema) is None
+
+
 def test_a_form_has_a_bounded_number_of_inputs_and_what_the_call_has_comes_first() -> None:
     """Rule 13."""
     schema = {"properties": members(5_000, {"type": "string"}), "required": ["m4998"]}
