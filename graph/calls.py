@@ -49,7 +49,8 @@ def own_ids(message: AIMessage, delivery: str, step: int, take_out: TakingOut | 
 
 
 def _name(written: str) -> str:
-    """The name with a question mark for each half of a character, which nothing can keep: a name of no tool stays one."""
+    """The name with a question mark for each half of a character, which nothing can keep: what names no tool still does
+    not."""
     return written.encode("utf-8", "replace").decode()
 
 
