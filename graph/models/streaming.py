@@ -8,7 +8,7 @@ import random
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 import structlog
 from langchain_core.language_models import LanguageModelInput
@@ -17,9 +17,9 @@ from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_core.runnables import Runnable, RunnableBinding
 
 from graph.json_values import LARGEST_INTEGER
-from graph.models.openai import OpenAIModel, wire_messages
 from graph.models.problems import ModelProblem, Trouble, explain_model_error
 from graph.models.tool_calls import LONGEST_ANSWER, WRITTEN_CALLS, WrittenCalls
+from graph.models.wire import wire_messages
 
 log = structlog.get_logger(__name__)
 
@@ -173,12 +173,23 @@ async def _ask(model: Model, messages: list[AnyMessage], show: _Shown) -> AIMess
     return await answer.finished()
 
 
+@runtime_checkable
+class StreamsAnswers(Protocol):
+    """A model that can give away text that is nothing else before it makes a piece of it."""
+
+    def stream_answer(
+        self, messages: list[AnyMessage], on_text: Callable[[str], None], **bound: Any
+    ) -> AsyncGenerator[AIMessageChunk]:
+        """The answer in pieces, but for what `on_text` was given. `bound`: what goes with it, such as tools."""
+        ...
+
+
 def _pieces(
     model: Model, messages: list[AnyMessage], on_text: Callable[[str], None]
 ) -> AsyncGenerator[AIMessage | AIMessageChunk]:
     """An answer in pieces. Where a model can, text that is nothing else goes to `on_text` instead."""
     asked, bound = (model.bound, model.kwargs) if isinstance(model, RunnableBinding) else (model, {})
-    if isinstance(asked, OpenAIModel):
+    if isinstance(asked, StreamsAnswers):
         return asked.stream_answer(messages, on_text, **bound)
     # Runnable.astream is declared as an iterator and is a generator: closed by the caller, its connection is released
     # at once.

@@ -15,7 +15,7 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.utils import convert_to_openai_messages
 
-from graph.models.openai import wire_id, wire_messages
+from graph.models.wire import wire_id, wire_messages
 from tests.fakes.openai_server import wire_problem
 
 
