@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -31,8 +30,6 @@ from bot.turns.messages import is_stop, message_of
 from bot.turns.open_requests import OpenRequests
 from graph.json_values import storable
 
-BATCH = 64
-"""Messages kept in one commit when many arrive at once: a commit costs the same for one as for all of them."""
 LONGEST_COMMENT = 2_000
 """Characters of what a person says about an answer."""
 REMOVED = "Countersign was removed from this conversation"
@@ -187,60 +184,21 @@ class Accepted:
     is_new: bool
 
 
-_Arrival = tuple[Message, asyncio.Future[Accepted]]
-
-
 class Acceptance:
-    """Keeps messages as deliveries. Those that arrive while a commit is under way share the next one."""
+    """Keeps messages as deliveries. Those that arrive while a commit is under way share the next one, as all
+    transactions do for which somebody outside waits."""
 
     def __init__(self, database: Database, clock: Clock, *, quiet_seconds: float = QUIET_SECONDS) -> None:
         self._database = database
         self._clock = clock
         self._quiet_seconds = quiet_seconds
-        self._arrived: list[_Arrival] = []
-        self._keeper: asyncio.Task[None] | None = None
 
     async def accept(self, message: Message) -> Accepted:
         """Keep a message; returns when it is on disk. Raises what the database raises."""
-        kept: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
-        self._arrived.append((_keepable(message), kept))
-        if self._keeper is None or self._keeper.done():
-            self._keeper = asyncio.create_task(self._keep(), name="acceptance")
-        return await kept
+        async with self._database.writing_urgently() as tx:
+            return await self._keep(tx, _keepable(message))
 
-    async def _keep(self) -> None:
-        while self._arrived:
-            batch: list[_Arrival] = []
-            try:
-                async with self._database.writing_urgently() as tx:
-                    batch, self._arrived = self._arrived[:BATCH], self._arrived[BATCH:]
-                    results = [await self._keep_one(tx, message) for message, _ in batch]
-            except Exception as cause:  # noqa: BLE001  # every waiting caller gets it; nobody else could
-                await self._keep_apart(batch, cause)
-                continue
-            for (_, kept), accepted in zip(batch, results, strict=True):
-                if not kept.done():
-                    kept.set_result(accepted)
-
-    async def _keep_apart(self, batch: list[_Arrival], cause: Exception) -> None:
-        """The commit for all of them failed: one of them may be at fault, so each is kept by itself."""
-        if not batch:  # not even the transaction could be begun
-            batch, self._arrived = self._arrived, []
-        for message, kept in batch:
-            if kept.done():
-                continue
-            if len(batch) == 1:
-                kept.set_exception(cause)
-                continue
-            try:
-                async with self._database.writing_urgently() as tx:
-                    accepted = await self._keep_one(tx, message)
-            except Exception as own_cause:  # noqa: BLE001  # as above
-                kept.set_exception(own_cause)
-            else:
-                kept.set_result(accepted)
-
-    async def _keep_one(self, tx: Transaction, message: Message) -> Accepted:
+    async def _keep(self, tx: Transaction, message: Message) -> Accepted:
         now = self._clock()
         if not message.place.has_threads and await deliveries.exists(tx, message.key):
             return Accepted("", is_new=False)
