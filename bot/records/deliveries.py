@@ -44,7 +44,8 @@ _HEAD = Prepared(
     .order_by(deliveries.c.urgent.desc(), deliveries.c.seq)
     .limit(2)
 )
-_DONE = Prepared(sa.update(deliveries).where(deliveries.c.key == sa.bindparam("of")).values(status="done"))
+MARK_DONE = sa.update(deliveries).where(deliveries.c.key == sa.bindparam("of")).values(status="done")
+_DONE = Prepared(MARK_DONE)
 _EXISTS = Prepared(sa.select(deliveries.c.seq).where(deliveries.c.key == sa.bindparam("of")))
 _BUSY = Prepared(
     sa.select(deliveries.c.seq)
