@@ -47,9 +47,9 @@ def create_model(spec: ModelSpec) -> BaseChatModel:
 
     Raises `ModelProblem` (`Trouble.NOT_CONFIGURED`) when something is missing that an operator has to add.
     """
+    check_configured(spec)
     if spec.name.startswith(GOOGLE):
         return _google(spec)
-    check_configured(spec)
     from graph.models.openai import create_openai_model  # noqa: PLC0415 (1.5 s, imported only when chosen)
 
     return create_openai_model(spec.name, base_url=spec.base_url, api_key=spec.api_key, timeout=spec.timeout)
@@ -60,7 +60,11 @@ def check_configured(spec: ModelSpec) -> None:
     to add."""
     if spec.name.startswith(GOOGLE):
         if importlib.util.find_spec("langchain_google_genai") is None:
-            raise _without_google(spec)
+            raise ModelProblem(
+                Trouble.NOT_CONFIGURED,
+                sentence=f"LLM_MODEL is {spec.name}, but the support for Google's models is not installed. "
+                "Install it with `uv sync --extra google`, or choose another LLM_MODEL.",
+            )
     elif spec.api_key is None and spec.base_url is None:
         raise ModelProblem(
             Trouble.NOT_CONFIGURED,
@@ -70,22 +74,11 @@ def check_configured(spec: ModelSpec) -> None:
 
 
 def _google(spec: ModelSpec) -> BaseChatModel:
-    try:
-        google = importlib.import_module("langchain_google_genai")
-    except ImportError as missing:
-        raise _without_google(spec) from missing
+    google = importlib.import_module("langchain_google_genai")
     model: BaseChatModel = google.ChatGoogleGenerativeAI(
         model=spec.name.removeprefix(GOOGLE), google_api_key=spec.api_key, timeout=spec.timeout, max_retries=1
     )
     return model
-
-
-def _without_google(spec: ModelSpec) -> ModelProblem:
-    return ModelProblem(
-        Trouble.NOT_CONFIGURED,
-        sentence=f"LLM_MODEL is {spec.name}, but the support for Google's models is not installed. "
-        "Install it with `uv sync --extra google`, or choose another LLM_MODEL.",
-    )
 
 
 async def close_model(model: BaseChatModel) -> None:
