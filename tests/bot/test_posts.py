@@ -267,12 +267,13 @@ async def test_a_change_that_may_wait_is_overtaken_by_a_newer_one(
 ) -> None:
     await say_card(database, box)
     await until(lambda: platform.done)
-    async with database.writing() as tx:
-        await box.show_again(tx, ["s1"], within=0.25)
+    await show_again(database, box, within=0.25)
     await show_again(database, box)
     await until_sent(database, "card", 3)
-    await asyncio.sleep(0.4)
     assert platform.done == [("send", "card", 1), ("update", "card", 3)]
+    await show_again(database, box)
+    await until_sent(database, "card", 4)
+    assert platform.done == [("send", "card", 1), ("update", "card", 3), ("update", "card", 4)]
 
 
 async def test_a_change_that_may_wait_is_shown_also_when_nothing_newer_comes(
@@ -280,8 +281,7 @@ async def test_a_change_that_may_wait_is_shown_also_when_nothing_newer_comes(
 ) -> None:
     await say_card(database, box)
     await until(lambda: platform.done)
-    async with database.writing() as tx:
-        await box.show_again(tx, ["s1"], within=0.25)
+    await show_again(database, box, within=0.25)
     await until_sent(database, "card", 2)
     assert platform.done == [("send", "card", 1), ("update", "card", 2)]
 
@@ -380,9 +380,9 @@ async def say_card(database: Database, box: Outbox) -> None:
         await box.say(tx, NewPost("card", THREAD, "notice", subject="s1", content={"text": "a", "tone": "info"}))
 
 
-async def show_again(database: Database, box: Outbox) -> None:
+async def show_again(database: Database, box: Outbox, *, within: float = 0.0) -> None:
     async with database.writing() as tx:
-        await box.show_again(tx, ["s1"])
+        await box.show_again(tx, ["s1"], within=within)
 
 
 async def until_sent(database: Database, key: str, revision: int = 1) -> None:
