@@ -403,7 +403,7 @@ TRIED_BEFORE = "That is about the last try alone: an earlier try of this call ma
 
 
 def of_last_try(text: str) -> str:
-    """Returns what is said of a call's last try, with what nobody knows of an earlier one; said once, whoever asks."""
+    """Returns what is said of a call's last try, and that an earlier one may have taken effect; that is added once."""
     return text if text.endswith(TRIED_BEFORE) else f"{text} {TRIED_BEFORE}".strip()
 
 

@@ -41,7 +41,7 @@ Opened = TypeVar("Opened")
 Row = Any
 """A tuple with the names of its columns as attributes, and `_fields`."""
 Statement = Prepared | sa.Executable
-"""Prepared where turns and clicks execute it: composing it anew costs many times what SQLite needs for it."""
+"""Prepared where turns and clicks execute it: building it each time costs many times what SQLite needs for it."""
 MOST_TOGETHER = 32
 """Transactions that share a commit at most, so that the first of them does not wait for ever."""
 _BEGIN = Prepared(sa.text("BEGIN IMMEDIATE"))
@@ -308,7 +308,7 @@ class Database:
             together.transactions[-1].roll_back()
             together.on_disk.set_exception(cause)
         else:
-            # Although a task may have been cancelled meanwhile: it is on disk, so whoever waits for it must be woken.
+            # It is on disk although a task may have been cancelled meanwhile, so all who wait for it must be woken.
             for transaction in together.transactions:
                 committing.get_loop().call_soon(transaction.committed)
             together.on_disk.set_result(None)
