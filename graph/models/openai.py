@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -24,7 +25,8 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from graph.http_bounds import NoCookies, OutsideStrings, in_pieces, is_encoded, take_short_heads
+from graph.http_bounds import NoCookies, in_pieces, is_encoded, take_short_heads
+from graph.models.chat_completions import ChatCompletions, events_of, takes_long
 from graph.models.problems import ModelProblem, Trouble
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCalls
 
@@ -83,6 +85,10 @@ class OpenAIModel(ChatOpenAI):
     LangChain joins in quadratic time.
     """
 
+    @cached_property
+    def _chat_completions(self) -> ChatCompletions:
+        return ChatCompletions(self.root_async_client, cast("httpx2.AsyncClient", self.http_async_client))
+
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], *args: Any, **kwargs: Any
     ) -> ChatGenerationChunk | None:
@@ -111,7 +117,7 @@ class OpenAIModel(ChatOpenAI):
         calls, root, lumps = WrittenCalls(), self.root_async_client, _Lumps(on_text)
         # The events are timed where they are read: many of them are not passed on.
         timed: dict[str, Any] = {"stream_chunk_timeout": None}
-        create = _Completions(root, calls, lumps.add, self.stream_chunk_timeout)
+        create = _Completions(self._chat_completions, calls, lumps.add, self.stream_chunk_timeout)
         responses = _Client(_Responses(root, calls, self.stream_chunk_timeout))
         asking = self.model_copy(update={**timed, "async_client": create, "root_async_client": responses})
         usage: UsageMetadata | None = None
@@ -191,8 +197,29 @@ def _said_of_the_end(choice: Mapping[str, Any]) -> dict[str, str]:
     return said | {"status": "error"} if choice.get("error") else said
 
 
+class _Untaken:
+    """The events of an answer without those that `take` keeps. Each has `seconds` to come."""
+
+    def __init__(self, response: httpx2.Response, seconds: float | None, take: Callable[[Any], bool]) -> None:
+        self._response = response
+        self._events = events_of(response, seconds)
+        self._take = take
+
+    async def __aenter__(self) -> _Untaken:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._events.aclose()
+        await self._response.aclose()  # a generator that nobody began closes nothing
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        async for event in self._events:
+            if not self._take(event):
+                yield event
+
+
 class _Events:
-    """A service's stream of events, without those that `take` keeps. Each has `seconds` to come."""
+    """The events of the responses API without those that `take` keeps. Each has `seconds` to come."""
 
     def __init__(self, stream: openai.AsyncStream[Any], take: Callable[[Any], bool], *, seconds: float | None) -> None:
         stream._decoder = _BoundedDecoder(stream._decoder)  # type: ignore[assignment]  # it has no setting for it
@@ -230,20 +257,9 @@ class _BoundedDecoder:
     async def aiter_bytes(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
         """Yields the events. Raises `ModelProblem` at one with too many values, or with a number of too many digits."""
         async for event in self._decoder.aiter_bytes(pieces):
-            if len(event.data) > _LONG and await _takes_long(event.data.encode()):
+            if await takes_long(event.data):
                 raise ModelProblem(Trouble.TOO_MUCH)
             yield event
-
-
-async def _takes_long(data: bytes) -> bool:
-    outside, values = OutsideStrings(), 0
-    for start in range(0, len(data), _LONG):
-        bare = outside.feed(data[start : start + _LONG])
-        values += bare.count(b"[") + bare.count(b"{") + bare.count(b",")
-        if values > MOST_VALUES or _MANY_DIGITS.search(bare):
-            return True
-        await asyncio.sleep(0)
-    return False
 
 
 class _Completions:
@@ -251,27 +267,20 @@ class _Completions:
 
     The client's own looks through every message for fields to rename, of which there are none, and makes a pydantic
     model of every piece of the answer, which LangChain turns back into a dict: with 20 turns of history that was more
-    than all the rest of a turn (`make bench`). Sending, errors, and time limits stay the client's.
+    than all the rest of a turn (`make bench`).
     """
 
     def __init__(
-        self,
-        client: openai.AsyncOpenAI,
-        calls: WrittenCalls,
-        on_text: Callable[[str], None],
-        seconds: float | None,
+        self, service: ChatCompletions, calls: WrittenCalls, on_text: Callable[[str], None], seconds: float | None
     ) -> None:
-        self._client = client
+        self._service = service
         self._calls = calls
         self._on_text = on_text
         self._seconds = seconds
 
-    async def create(self, **body: Any) -> _Events:
+    async def create(self, **body: Any) -> _Untaken:
         """Ask, and stream the answer. Raises what the client raises."""
-        stream = await self._client.post(
-            "/chat/completions", cast_to=object, body=body, stream=True, stream_cls=openai.AsyncStream[object]
-        )
-        return _Events(stream, self._take, seconds=self._seconds)
+        return _Untaken(await self._service.ask(body), self._seconds, self._take)
 
     def _take(self, event: Any) -> bool:
         """Whether there is nothing in an event but text, which is passed on, or pieces of calls, which are kept.
@@ -370,13 +379,6 @@ out."""
 LONGEST_EVENT = 8 * 1024 * 1024
 """Bytes of one event, which an empty line ends: the longest arguments of a call, each character escaped. The OpenAI
 client gathers lines and events "without imposing a size limit"."""
-MOST_VALUES = 50_000
-"""Lists, objects, and elements and members of them, of one event. The events in which OpenAI repeats all tools that it
-was given have half as many at most; this many take 30 ms."""
-_LONG = 64 * 1024
-"""Bytes of an event from which on it is looked through before it is parsed; at a time."""
-_MANY_DIGITS = re.compile(rb"(?<![0-9])[0-9]{100}")
-"""Part of a number that nobody needs: reading one of 4,000 digits takes 35 µs, and writing it three times as long."""
 _END_OF_EVENT = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n")
 LONGEST_ANSWER = 256 * 1024 * 1024
 """Bytes of one answer in all its events, of which each token has one of some 250 bytes."""
