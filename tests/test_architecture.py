@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -75,3 +77,14 @@ def test_no_two_classes_of_the_product_share_a_name() -> None:
         for name in re.findall(r"^class ([A-Z]\w*)", path.read_text(encoding="utf-8"), re.MULTILINE):
             defined.setdefault(name, []).append(str(path.relative_to(ROOT)))
     assert {name: paths for name, paths in defined.items() if len(paths) > 1} == {}
+
+
+def test_every_python_gets_the_same_version_of_what_the_product_imports() -> None:
+    """These tests run on one of them: a version that only another one gets was never tried."""
+    lock = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
+    versions: defaultdict[str, set[str]] = defaultdict(set)
+    for package in lock:
+        versions[package["name"]].add(package.get("version", ""))
+    (product,) = (package for package in lock if package["name"] == "countersign")
+    several = {each["name"] for each in product["dependencies"] if len(versions[each["name"]]) > 1}
+    assert several == set()
