@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
 metadata = sa.MetaData(
@@ -18,7 +20,17 @@ def partial_index(name: str, *columns: str | sa.TextClause, where: str, unique: 
     """An index over the few rows of a growing table that still matter. Statements that are to use it say `where` with
     literals: the value of a parameter is not known when SQLite chooses an index."""
     condition = sa.text(where)
-    return sa.Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
+    return sa.Index(name, *columns, unique=unique, sqlite_where=condition, info={"where": condition})
+
+
+@sa.event.listens_for(metadata, "before_create")
+def _tell_the_dialect(target: sa.MetaData, connection: sa.Connection, **_: Any) -> None:
+    """Partial indexes on PostgreSQL. Said where a table is declared, `postgresql_where` imports that dialect: 3 MB that
+    SQLite has no use for."""
+    name = connection.dialect.name
+    for index in (each for table in target.tables.values() for each in table.indexes):
+        if name != "sqlite" and "where" in index.info:
+            index.dialect_options[name]["where"] = index.info["where"]
 
 
 PENDING: sa.ColumnElement[str] = sa.literal_column("'pending'")
