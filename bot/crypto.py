@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import secrets
 import uuid
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
-
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from typing import TYPE_CHECKING
 
 from bot.data_folder import private_folder
+
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet, MultiFernet
 
 KEY_FILE = "encryption.key"
 """File in the data folder."""
@@ -19,18 +24,44 @@ NewId = Callable[[], str]
 """Makes the opaque ids that cards carry: nothing can be guessed or read from them."""
 
 
+_KEY_BYTES = 32
+"""Of a Fernet key (https://github.com/fernet/spec)."""
+
+
+def is_fernet_key(text: str | bytes) -> bool:
+    """Whether this is a Fernet key: 32 bytes, URL-safe base64."""
+    try:
+        return len(base64.b64decode(text, altchars=b"-_", validate=True)) == _KEY_BYTES
+    except (binascii.Error, ValueError):
+        return False
+
+
 class Sealer:
     """Encrypts short texts at rest (Fernet).
 
     Args:
         key: one key, or several separated by commas: the first seals, all of them open, so that a new key can be put in
             front while there is still something that an older one has sealed.
+
+    Raises `ValueError` for what is no key.
     """
 
     def __init__(self, key: bytes) -> None:
-        keys = [Fernet(each.strip()) for each in key.split(b",")]
-        self._first = keys[0]
-        self._any = MultiFernet(keys)
+        self._keys = [each.strip() for each in key.split(b",")]
+        if not all(map(is_fernet_key, self._keys)):
+            raise ValueError("not a Fernet key")
+
+    @cached_property
+    def _first(self) -> Fernet:
+        from cryptography.fernet import Fernet  # noqa: PLC0415  # 7 MB, of no use until somebody signs in
+
+        return Fernet(self._keys[0])
+
+    @cached_property
+    def _any(self) -> MultiFernet:
+        from cryptography.fernet import Fernet, MultiFernet  # noqa: PLC0415  # as above
+
+        return MultiFernet([Fernet(key) for key in self._keys])
 
     def seal(self, text: str) -> str:
         """Returns the sealed text."""
@@ -38,6 +69,8 @@ class Sealer:
 
     def unseal(self, sealed: str) -> str | None:
         """Returns the text; `None` when it was sealed with another key or was changed."""
+        from cryptography.fernet import InvalidToken  # noqa: PLC0415  # as above
+
         try:
             return self._any.decrypt(sealed.encode()).decode()
         except InvalidToken:
@@ -45,6 +78,8 @@ class Sealer:
 
     def renewed(self, sealed: str) -> str | None:
         """Returns the text sealed with the first key; `None` when it is so already, or cannot be opened at all."""
+        from cryptography.fernet import InvalidToken  # noqa: PLC0415  # as above
+
         try:
             self._first.decrypt(sealed.encode())
         except InvalidToken:
@@ -81,7 +116,7 @@ def kept_key(folder: Path) -> bytes:
         # Whole or not at all: a process that is killed here must not leave an empty key behind.
         unfinished = path.with_suffix(".new")
         unfinished.touch(mode=0o600)
-        unfinished.write_bytes(Fernet.generate_key())
+        unfinished.write_bytes(base64.urlsafe_b64encode(secrets.token_bytes(_KEY_BYTES)))
         unfinished.replace(path)
     try:
         key = path.read_bytes().strip()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import ipaddress
 import json
 import re
@@ -15,6 +13,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from bot.crypto import is_fernet_key
 from policies.model import Mode
 from policies.secret_shapes import SecretPattern
 
@@ -94,20 +93,13 @@ def fernet_keys(value: SecretStr) -> SecretStr:
     """Fernet keys separated by commas: each 32 bytes, URL-safe base64 (https://github.com/fernet/spec)."""
     keys = [key.strip() for key in value.get_secret_value().split(",")]
     for number, key in enumerate(keys, start=1):
-        if not _is_fernet_key(key):
+        if not is_fernet_key(key):
             which = "is" if len(keys) == 1 else f"has {len(keys)} keys, and number {number} is"
             raise ValueError(
                 f"{which} not a Fernet key. Make one: python -c "
                 "'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())'"
             )
     return SecretStr(",".join(keys))
-
-
-def _is_fernet_key(text: str) -> bool:
-    try:
-        return len(base64.b64decode(text, altchars=b"-_", validate=True)) == 32
-    except (binascii.Error, ValueError):
-        return False
 
 
 def long_enough(value: SecretStr) -> SecretStr:

@@ -262,12 +262,15 @@ def test_the_example_uncommented_is_the_defaults(load: Load, tmp_path: Path) -> 
     assert load() == Settings(_env_file=None)
 
 
-def test_reading_settings_imports_no_model_and_no_platform() -> None:
-    code = (
-        "import sys, bot.settings; "
-        "heavy = {'langchain_core', 'openai', 'aiohttp', 'langgraph', 'sqlalchemy', 'cryptography', 'mcp'}; "
-        "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
-    )
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("bot.settings", "langchain_core openai aiohttp langgraph sqlalchemy cryptography mcp"),
+        ("app", "langchain_openai openai sqlalchemy.dialects.postgresql cryptography mcp"),
+    ],
+)
+def test_it_imports_only_what_every_start_needs(module: str, heavy: str) -> None:
+    code = f"import sys, {module}; sys.exit(' '.join(set({heavy!r}.split()) & set(sys.modules)) or 0)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True, text=True, timeout=60
     )
