@@ -40,6 +40,7 @@ from adapters.tool_servers.incoming import (
     Weight,
     as_event,
     elicitation_in,
+    with_whole_characters,
 )
 from adapters.tool_servers.outcomes import (
     NOT_LOOKED_UP,
@@ -389,7 +390,7 @@ class McpHttpClient(httpx.AsyncClient):
             if body is None:
                 return self._instead(request, request_id, RequestFault(FaultKind.NO_ANSWER, TOO_LARGE))
             # In a thread: it is parsed once more by the SDK, and others may have their turn in between.
-            await asyncio.to_thread(json.loads, body)
+            body = await with_whole_characters(await asyncio.to_thread(_as_utf8, body))
         except (httpx.TransportError, TimeoutError) as error:
             return self._instead(request, request_id, _broke(error))
         except (ValueError, RecursionError):
@@ -507,6 +508,14 @@ def _carrying(request: httpx.Request, tokens: TokenSet) -> httpx.Request:
 
 def _challenge(response: httpx.Response) -> str:
     return str(response.headers.get("www-authenticate", ""))[:LONGEST_CHALLENGE]
+
+
+def _as_utf8(body: bytes) -> bytes:
+    """A JSON text with the replacement character for what is no character. Raises `ValueError` or `RecursionError` for
+    what is no JSON."""
+    text = body.decode(json.detect_encoding(body), "replace")
+    json.loads(text)
+    return text.encode()
 
 
 def _is_event_stream(response: httpx.Response) -> bool:

@@ -68,6 +68,15 @@ _ID_FIRST = re.compile(
 _DIGITS = b"0123456789"
 _LONG_NUMBER = re.compile(rb"(?<![0-9])[0-9]{%d,}" % (LONGEST_NUMBER + 1))
 _ID_LAST = re.compile(rb',\s*"id"\s*:\s*([0-9]{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+REPLACED_AT_ONCE = 256 * 1024
+"""Bytes in which halves of characters are looked for before others have their turn: 15 ms at most."""
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_HIGH, _LOW = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_HALF = re.compile(rb"%s(?!%s)|(?<!%s)%s" % (_HIGH, _LOW, _HIGH, _LOW))
+_HALF_READ = re.compile("[\ud800-\udfff]")
+_CUT = re.compile(rb"(?<!%s)\\|\\(?!u[dD][c-fC-F])" % _HIGH)
+"""An escape that is not the second half of a pair."""
+_REPLACEMENT = rb"\\ufffd"
 _ASKING = (ASKING.encode(), ASKING.replace("/", r"\/").encode())
 """How the method is written in JSON; PHP escapes the slash."""
 
@@ -199,6 +208,25 @@ class Messages:
         return TooLarge(int(found[1]) if found else None)
 
 
+async def with_whole_characters(message: bytes) -> bytes:
+    """A JSON text with the replacement character for each half of a surrogate pair that is escaped in it.
+
+    The SDK's parser takes none, and drops a message with one: its call would wait until its time is up, and end as
+    unknown. Programs cut text in the middle of a pair (UTF-16), as JavaScript does. What is no JSON stays none.
+    """
+    if _SURROGATE.search(message) is None or b"\0" in message:
+        return message
+    # Of the same length, so that from here on every backslash begins an escape.
+    rest = message.replace(b"\\\\", b"\0\0")
+    parts: list[bytes] = []
+    while len(rest) > REPLACED_AT_ONCE and (cut := _CUT.search(rest, REPLACED_AT_ONCE)):
+        parts.append(_HALF.sub(_REPLACEMENT, rest[: cut.start()]))
+        rest = rest[cut.start() :]
+        await asyncio.sleep(0)
+    parts.append(_HALF.sub(_REPLACEMENT, rest))
+    return b"".join(parts).replace(b"\0\0", b"\\\\")
+
+
 def elicitation_in(
     message: bytes, request: RequestId | None, send: Callable[[dict[str, Any]], Awaitable[None]]
 ) -> Elicitation | None:
@@ -213,6 +241,8 @@ def elicitation_in(
         return None
     asked_as = asked.get("id")
     if not isinstance(asked_as, str | int) or isinstance(asked_as, bool):
+        return None
+    if isinstance(asked_as, str) and _HALF_READ.search(asked_as):  # no answer to it could be written
         return None
     try:
         params = ElicitRequest.model_validate({"method": ASKING, "params": asked.get("params")}).params
@@ -296,7 +326,7 @@ class BoundedEvents(httpx.AsyncByteStream):
                     counted += EVENT * len(whole) + REQUEST * sum(map(_seems_a_request, whole))
                     if messages.skipping and (messages.endless or self.substitutes.one_answer):
                         whole.append(TooLarge(None))
-                    events = [self._event(message) for message in whole]
+                    events = [await _readable(self._event(message)) for message in whole]
                     is_last = self.substitutes.one_answer and any(isinstance(each, TooLarge) for each in whole)
                     if is_last or None in events:
                         await self.stream.aclose()
@@ -331,6 +361,14 @@ class BoundedEvents(httpx.AsyncByteStream):
     async def aclose(self) -> None:
         """Part of httpx's protocol."""
         await self.stream.aclose()
+
+
+async def _readable(event: bytes | None) -> bytes | None:
+    """The event with data that can be parsed; its id stays as it is."""
+    if event is None or _SURROGATE.search(event) is None:
+        return event
+    lines = event.split(b"\n")
+    return b"\n".join([await with_whole_characters(each) if each.startswith(b"data:") else each for each in lines])
 
 
 class SharedEvents(httpx.AsyncByteStream):

@@ -32,6 +32,7 @@ from adapters.tool_servers.incoming import (
     Signals,
     TooLarge,
     elicitation_in,
+    with_whole_characters,
 )
 from adapters.tool_servers.outcomes import FaultKind, Faults, RequestFault, ended_by_us
 from adapters.tool_servers.text import MaskText, clean, one_line, unchanged, without_secrets
@@ -136,7 +137,7 @@ async def _messages(
                 if isinstance(line, bytes) and (question := elicitation_in(line, None, send)):
                     signals.asked(question)
                     continue
-                message = _message(line, faults)
+                message = _message(await with_whole_characters(line) if isinstance(line, bytes) else line, faults)
                 if message is None:
                     signals.lost("sent a message that is too large to be read")
                     return

@@ -16,6 +16,7 @@ from multidict import CIMultiDict
 
 TOOLS = (
     "echo",
+    "event",
     "hang",
     "unauthorized",
     "too_many",
@@ -137,6 +138,8 @@ class OddHttp:
             case "status":
                 given = message["params"]["arguments"]
                 return web.Response(status=given["status"], text=given.get("text", ""))
+            case "echo" | "event" if "result" in message["params"]["arguments"]:
+                return self.said(name, message)
             case "error":
                 error = {"jsonrpc": "2.0", "id": message["id"], "error": message["params"]["arguments"]}
                 return web.json_response(error)
@@ -148,6 +151,14 @@ class OddHttp:
                     await asyncio.sleep(0.001)
                 return response
         return answer(message, {"content": [{"type": "text", "text": f"{name} done"}]})
+
+    def said(self, how: str, message: dict[str, Any]) -> web.Response:
+        given = message["params"]["arguments"]
+        said = {"jsonrpc": "2.0", "id": message["id"], "result": json.loads(given["result"])}
+        if how == "event":
+            return web.Response(text=f"id: \\ud83d\ndata: {json.dumps(said)}\n\n", content_type="text/event-stream")
+        body = json.dumps(said, ensure_ascii=not given.get("raw")).encode("utf-8", "surrogatepass")
+        return web.Response(body=body, content_type="application/json")
 
     async def ask(self, request: web.Request, message: dict[str, Any]) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})

@@ -53,6 +53,8 @@ def call(request_id: int, name: str, arguments: dict[str, Any]) -> None:
             os._exit(3)
         case "hang":
             pass
+        case "fail" if "error" in arguments:
+            say({"id": request_id, "error": json.loads(arguments["error"])})
         case "fail":
             say({"id": request_id, "error": arguments})
         case "swap":
