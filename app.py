@@ -49,7 +49,7 @@ from bot.queries import Queries
 from bot.questions import Questions
 from bot.records import connections as connection_rows
 from bot.records import deliveries
-from bot.records.database import Database
+from bot.records.database import Database, is_outage
 from bot.records.startup import DamagedFileError, NewerSchemaError, Records, open_records
 from bot.services import Services
 from bot.settings import DEMO, Settings, SettingsError, load_settings
@@ -192,6 +192,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 mode=settings.mode,
                 retry=retry,
                 calls_a_turn=settings.limit_calls_per_turn,
+                is_outage=is_outage,
             )
             agent = Agent(build_workflow(ports, records.checkpoints), records.checkpoints, clock)
             turns = TurnHandler(

@@ -55,6 +55,8 @@ class Ports:
     retry: Retry
     calls_a_turn: int
     """Tool calls that the model may make in one turn."""
+    is_outage: Callable[[Exception], bool]
+    """Whether an error says that the records, or the disk below them, cannot be used now: no fault of a call."""
 
 
 # -------------------------------------------------------------------------------- questions to people

@@ -13,6 +13,8 @@ from langgraph.types import Send
 
 from graph.calls import CLARIFICATION, calls_before, current_turn, open_calls, spoken_in
 from graph.judging import said_by_requester
+from graph.nodes import BranchNode
+from graph.nodes.contained import Ending, asked_if_begun, contained, told_as_known
 from graph.nodes.fold_history import fold_history
 from graph.nodes.human_clarification import human_clarification
 from graph.nodes.human_confirmation import human_confirmation
@@ -89,12 +91,16 @@ def build_workflow(ports: Ports, checkpointer: BaseCheckpointSaver[Any] | None) 
 def build_tool_call(ports: Ports) -> CompiledStateGraph[ToolCallState, RunContext, Any, Any]:
     """The branch of one tool call. Its output is its ToolMessage alone: branches finish side by side."""
     branch = StateGraph(ToolCallState, context_schema=RunContext, output_schema=ToolCallResult)
-    branch.add_node("policy_gate", policy_gate(ports), destinations=("human_confirmation", "use_tools", END))
-    branch.add_node("human_confirmation", human_confirmation(ports), destinations=("policy_gate", "use_tools", END))
+
+    def add(name: str, node: BranchNode, *destinations: str, ending: Ending = told_as_known) -> None:
+        branch.add_node(name, contained(ports, node, ending), destinations=destinations)
+
+    add("policy_gate", policy_gate(ports), "human_confirmation", "use_tools", END)
+    add("human_confirmation", human_confirmation(ports), "policy_gate", "use_tools", END)
     after_a_call = ("policy_gate", "oauth_needed", "elicitation_needed", "outcome_unknown", END)
-    branch.add_node("use_tools", use_tools(ports), destinations=after_a_call)
-    branch.add_node("oauth_needed", oauth_needed(ports), destinations=("use_tools", END))
-    branch.add_node("elicitation_needed", elicitation_needed(ports), destinations=("use_tools", END))
-    branch.add_node("outcome_unknown", outcome_unknown(ports), destinations=("use_tools", END))
+    add("use_tools", use_tools(ports), *after_a_call, ending=asked_if_begun)
+    add("oauth_needed", oauth_needed(ports), "use_tools", END)
+    add("elicitation_needed", elicitation_needed(ports), "use_tools", END)
+    add("outcome_unknown", outcome_unknown(ports), "use_tools", END)
     branch.add_edge(START, "policy_gate")
     return branch.compile()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -48,6 +49,27 @@ _BEGIN = Prepared(sa.text("BEGIN IMMEDIATE"))
 _SAVE = Prepared(sa.text("SAVEPOINT own"))
 _RELEASE = Prepared(sa.text("RELEASE own"))
 _TAKE_BACK = Prepared(sa.text("ROLLBACK TO own"))
+
+
+class NotOnDisk(RuntimeError):  # noqa: N818 (what became of it)
+    """A transaction, or what it rests on, could not be put to disk."""
+
+
+_OF_WHAT_WAS_WRITTEN = (sa.exc.DataError, sa.exc.IntegrityError, sa.exc.ProgrammingError, sa.exc.NotSupportedError)
+
+
+def is_outage(error: Exception) -> bool:
+    """Whether an error says that the records cannot be used now (the disk is full, the file is locked or damaged, what
+    they rest on cannot be kept), rather than that something does not fit into them."""
+    match error:
+        case sa.exc.DBAPIError():
+            return not isinstance(error, _OF_WHAT_WAS_WRITTEN)
+        case sqlite3.Error():  # of the checkpoints' file
+            return not isinstance(error, sqlite3.DataError | sqlite3.IntegrityError | sqlite3.ProgrammingError)
+        case _:
+            return isinstance(
+                error, NotOnDisk | sa.exc.PendingRollbackError | sa.exc.ResourceClosedError | sa.exc.TimeoutError
+            )
 
 
 @dataclass(slots=True)
@@ -250,7 +272,7 @@ class Database:
         assert together is not None  # noqa: S101  # since `begin`
         try:
             if rests_on is not None and rests_on.thread_id is not None:
-                await self._foundation.prepare(rests_on.thread_id)
+                await self._prepare(rests_on.thread_id)
             if transaction.is_within_another:
                 await transaction.run(_RELEASE)
         except BaseException as cause:
@@ -259,6 +281,12 @@ class Database:
         together.add(transaction, rests_on, urgent=urgent)
         self._go_on()
         return together.on_disk
+
+    async def _prepare(self, thread_id: str) -> None:
+        try:
+            await self._foundation.prepare(thread_id)
+        except Exception as cause:
+            raise NotOnDisk(f"{type(cause).__name__}: {cause}") from cause
 
     async def take_back(self, transaction: Transaction, cause: BaseException) -> None:
         """Ends a transaction of which nothing is to be kept, because of `cause`."""
@@ -290,14 +318,17 @@ class Database:
     def _fail(self, together: _Together, cause: BaseException) -> None:
         self._together = None
         if together.transactions:
-            together.on_disk.set_exception(cause if isinstance(cause, Exception) else RuntimeError("taken back"))
+            together.on_disk.set_exception(cause if isinstance(cause, Exception) else NotOnDisk("taken back"))
 
     def commit(self, together: _Together) -> None:
         """Put to disk what these transactions rest on, then themselves. Blocks; called in a thread."""
         if not together.transactions[-1].is_open:
-            raise RuntimeError("SQLite has ended the transaction by itself")  # to commit then would do nothing
+            raise NotOnDisk("SQLite has ended the transaction by itself")  # to commit then would do nothing
         if together.rests_on is not None:
-            self._foundation.sync(*together.rests_on)
+            try:
+                self._foundation.sync(*together.rests_on)
+            except Exception as cause:
+                raise NotOnDisk(f"{type(cause).__name__}: {cause}") from cause
         together.transactions[-1].commit()
 
     def _is_committed(self, together: _Together, committing: asyncio.Future[None]) -> None:
@@ -407,7 +438,7 @@ class NoFoundation:
 
 def _opened(connection: Opened | None) -> Opened:
     if connection is None:
-        raise RuntimeError("the database is not open")
+        raise NotOnDisk("the database is not open")
     return connection
 
 

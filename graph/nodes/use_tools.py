@@ -68,7 +68,7 @@ asks for another sign-in has its effect no more often than this, and once."""
 
 
 def use_tools(ports: Ports) -> BranchNode:
-    """The node. It never raises, cancellation aside: an exception in one branch would cancel its siblings."""
+    """The node. All that may come of a call is a case of its own; what nobody expected ends as `contained` says."""
 
     async def use_tools(state: ToolCallState, runtime: Runtime[RunContext]) -> Command[str]:
         call, context = state["call"], runtime.context

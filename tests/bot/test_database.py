@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from bot.domain import Person
 from bot.records import approvals, deliveries, threads
 from bot.records.approvals import VoteRow
-from bot.records.database import Database, NoFoundation, sqlite_database
+from bot.records.database import Database, NoFoundation, NotOnDisk, sqlite_database
 from bot.records.deliveries import Delivery
 from bot.records.startup import upgrade_sqlite
 from bot.records.tables import votes
@@ -337,6 +337,6 @@ async def test_what_cannot_be_put_to_disk_is_told_to_the_one_that_rests_on_it(tm
     await asyncio.sleep(0)
     disk.let_go()
     results = await asyncio.gather(*writers, return_exceptions=True)
-    assert [type(result) for result in results] == [type(None), TypeError, type(None)]
+    assert [type(result) for result in results] == [type(None), NotOnDisk, type(None)]
     assert await names(database) == {"ben"}
     await database.close()

@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from bot.records.checkpoints import Checkpoints, sqlite_checkpoints
+from bot.records.database import is_outage
 from graph.interrupts import ApprovalAsked
 from graph.models.streaming import Retry
 from graph.ports import (
@@ -306,6 +307,7 @@ async def rig(
         mode=mode,
         retry=Retry(times=0),
         calls_a_turn=calls_a_turn,
+        is_outage=is_outage,
     )
     async with sqlite_checkpoints(tmp_path / "checkpoints.db") as checkpoints:
         yield Rig(Agent(build_workflow(ports, checkpoints), checkpoints, clock), model, bench, checkpoints)

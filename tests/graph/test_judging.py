@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
+from bot.records.database import NotOnDisk
 from graph import judging
 from graph.interrupts import Approved, Expired, InterruptAnswer, Rejected, SignedIn, Superseded, Withdrawn
 from graph.models.tool_calls import MOST_CALLS
@@ -167,12 +168,12 @@ async def test_a_call_is_judged_again_after_a_restart_between_the_gate_and_makin
     class Dying(Bench):
         async def recall(self, call_id: str, *, repeatable: bool) -> Any:
             if len(self.looked_up) == 1:
-                raise ConnectionError("the process dies")
+                raise NotOnDisk("the process dies")
             return await super().recall(call_id, repeatable=repeatable)
 
     bench = Dying(["free"], groups={ADMINS: True})
     async with rig(tmp_path, does("free"), bench, policy=FOR_ADMINS) as r:
-        with pytest.raises(ConnectionError):
+        with pytest.raises(NotOnDisk):
             await r.agent.begin(turn("m1"), "go", LIVE)
         bench.groups[ADMINS] = False
         bench.looked_up.append(("", frozenset()))
