@@ -168,6 +168,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             from bot.turns.handler import TurnHandler  # noqa: PLC0415
             from graph.models.streaming import Retry  # noqa: PLC0415
             from graph.nodes.policy_router import create_router  # noqa: PLC0415
+            from graph.nodes.use_tools import making_calls  # noqa: PLC0415
             from graph.running import Agent  # noqa: PLC0415
             from graph.workflow import build_workflow  # noqa: PLC0415
 
@@ -194,7 +195,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 calls_a_turn=settings.limit_calls_per_turn,
                 is_outage=is_outage,
             )
-            agent = Agent(build_workflow(ports, records.checkpoints), records.checkpoints, clock)
+            workflow = build_workflow(ports, records.checkpoints)
+            agent = Agent(workflow, records.checkpoints, clock, making_calls(ports))
             turns = TurnHandler(
                 database, agent, outbox, open_requests, questions, introductions, platforms, engine, clock, turn_limit
             )

@@ -7,8 +7,9 @@ step is not applied yet.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from langchain_core.messages import HumanMessage
@@ -16,15 +17,21 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
 from graph.calls import current_turn, open_calls, spoken_in
-from graph.interrupts import Asked, InterruptAnswer, Superseded, asked_adapter
+from graph.interrupts import ApprovalAsked, Approved, Asked, InterruptAnswer, Superseded, asked_adapter
+from graph.nodes.use_tools import MakeCall
 from graph.ports import Live, Spoken, Unfinished
-from graph.state import RunContext, Turn, turn_of
+from graph.state import BegunCall, RunContext, Silent, ToolCallState, Turn, turn_of
 from graph.workflow import Workflow
 
 RunVerb = Literal["run", "resume", "settle"]
 
 RECURSION_LIMIT = 500
 """Steps of one run. The model's own limit (`MOST_STEPS`) ends a turn long before this does."""
+CALLS_FIRST = 0.05
+"""Seconds that a run waits, at most, for the requests of calls that were begun before it: what it computes meanwhile
+would hold up each of their steps."""
+ROUNDS_OF_A_REQUEST = 3
+"""Rounds of the event loop from when a call is given to its session until the pipe has it."""
 _MOST_SETTLING_RUNS = 20
 _INTERRUPTED = "__interrupt__"
 """Where LangGraph puts the interrupts in what a run returns."""
@@ -36,6 +43,8 @@ class PendingInterrupt:
 
     interrupt_id: str
     asked: Asked
+    call: ToolCallState | None = field(default=None, compare=False, repr=False)
+    """The call for which approval was asked, where this process saw it stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +88,13 @@ class Checkpointer(Protocol):
 class Agent:
     """The workflow with its checkpoints. One run at a time per thread: the caller sees to that."""
 
-    def __init__(self, workflow: Workflow, checkpointer: Checkpointer, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, workflow: Workflow, checkpointer: Checkpointer, clock: Callable[[], float], make_call: MakeCall
+    ) -> None:
         self._workflow = workflow
         self._checkpointer = checkpointer
         self._clock = clock
+        self._make_call = make_call
 
     async def status(self, thread_id: str) -> ThreadStatus:
         """Where the graph of the thread stands now; changes nothing."""
@@ -102,28 +114,61 @@ class Agent:
         said = {"name": turn["requester_name"]} | ({"background": background} if background else {})
         message = HumanMessage(text, id=turn["delivery"], additional_kwargs=said)
         given = {"messages": [message], "turn": turn, "categories": []}
-        ended = await self._run(turn["thread_id"], given, turn["delivery"], "run", RunContext(live=live))
+        context = self._context(live)
+        ended = await self._run(turn["thread_id"], given, turn["delivery"], "run", context)
         if ended.get(_INTERRUPTED):
-            return await self.status(turn["thread_id"])
+            return _with_calls(await self.status(turn["thread_id"]), context)
         # Nothing was pending before and nothing stopped it: it ran to its end, and what it returned is the newest
         # checkpoint: reading it back would cost as much as the rest of our part of a short turn.
         return _ended(turn, turn["delivery"], "run", ended)
 
     async def go_on(self, thread_id: str, delivery: str, verb: RunVerb, live: Live) -> ThreadStatus:
         """Continue a run that was broken off, until it is at rest."""
-        await self._run(thread_id, None, delivery, verb, RunContext(live=live))
-        return await self.status(thread_id)
+        context = self._context(live)
+        await self._run(thread_id, None, delivery, verb, context)
+        return _with_calls(await self.status(thread_id), context)
 
     async def resume(
-        self, thread_id: str, delivery: str, answers: Mapping[str, InterruptAnswer], live: Live
+        self,
+        thread_id: str,
+        delivery: str,
+        answers: Mapping[str, InterruptAnswer],
+        live: Live,
+        *,
+        interrupts: Sequence[PendingInterrupt] = (),
     ) -> ThreadStatus:
-        """Answer interrupts, by their ids. The model is asked only when every branch has finished."""
+        """Answer interrupts, by their ids. The model is asked only when every branch has finished.
+
+        `interrupts`: those that wait. Where it is known of them which calls they are about, calls that are approved as
+        they were asked are begun before the run makes its way to them, which takes LangGraph 3 ms. Nothing that it does
+        before can change them, and what they rest on is on disk since they were asked about. A run after a crash finds
+        them in the ledger.
+        """
         resume = {interrupt_id: answer.model_dump(mode="json") for interrupt_id, answer in answers.items()}
-        ended = await self._run(thread_id, Command(resume=resume), delivery, "resume", RunContext(live=live))
+        context = self._context(live)
+        for interrupt in interrupts:
+            if (call := _approved_as_asked(interrupt, answers.get(interrupt.interrupt_id))) is not None:
+                self._begin_call({**call, "approved": resume[interrupt.interrupt_id]}, context)
+        begun = list(context.begun.values())
+        try:
+            if begun:
+                await asyncio.wait([each.has_left for each in begun], timeout=CALLS_FIRST)
+                for _ in range(ROUNDS_OF_A_REQUEST):
+                    await asyncio.sleep(0)
+            ended = await self._run(thread_id, Command(resume=resume), delivery, "resume", context)
+        finally:  # of a run that was broken off, or failed; else they have ended
+            for each in begun:
+                each.ends.cancel()
+            await asyncio.gather(*(each.ends for each in begun), return_exceptions=True)
         if ended.get(_INTERRUPTED) or open_calls(ended["messages"]):
-            return await self.status(thread_id)
+            return _with_calls(await self.status(thread_id), context)
         # No call is open any more and nothing stopped it: it ran to its end, as `begin` says.
         return _ended(turn_of(ended), delivery, "resume", ended)
+
+    def _begin_call(self, call: ToolCallState, context: RunContext) -> None:
+        call_id = call["call"]["id"]
+        ends = asyncio.create_task(self._make_call(call, context), name=f"call {call_id}")
+        context.begun[call_id] = BegunCall(ends)
 
     async def settle(
         self, thread_id: str, delivery: str, why: str, *, unfinished: Unfinished | None = None
@@ -140,7 +185,8 @@ class Agent:
                 return status
             answers = {interrupt.interrupt_id: superseded for interrupt in status.interrupts}
             given: Command[Any] | None = Command(resume=answers) if answers and status.at_rest else None
-            await self._run(thread_id, given, delivery, "settle", RunContext(settling=why, unfinished=unfinished))
+            context = replace(self._context(Silent()), settling=why, unfinished=unfinished)
+            await self._run(thread_id, given, delivery, "settle", context)
             status = await self.status(thread_id)
         raise RuntimeError(f"thread {thread_id} does not settle")
 
@@ -157,9 +203,11 @@ class Agent:
         context: RunContext,
     ) -> dict[str, Any]:
         config = _config(thread_id, delivery=delivery, verb=verb)
-        context = replace(context, now=self._clock(), clock=self._clock)
         ended: dict[str, Any] = await self._workflow.ainvoke(given, config, context=context, durability="sync")
         return ended
+
+    def _context(self, live: Live) -> RunContext:
+        return RunContext(live=live, now=self._clock(), clock=self._clock)
 
     async def _has_pending_writes(self, thread_id: str, snapshot: StateSnapshot) -> bool:
         checkpoint_id = snapshot.config["configurable"].get("checkpoint_id")
@@ -171,6 +219,20 @@ def _config(thread_id: str, *, delivery: str | None = None, verb: RunVerb | None
     if delivery is not None:
         config["metadata"] = {"delivery": delivery, "verb": verb}
     return config
+
+
+def _with_calls(status: ThreadStatus, context: RunContext) -> ThreadStatus:
+    """The status after a run that was stopped, with the calls that it stopped for."""
+    interrupts = (
+        replace(each, call=context.stopped.get(each.asked.call_id)) if isinstance(each.asked, ApprovalAsked) else each
+        for each in status.interrupts
+    )
+    return replace(status, interrupts=tuple(interrupts))
+
+
+def _approved_as_asked(interrupt: PendingInterrupt, answer: InterruptAnswer | None) -> ToolCallState | None:
+    """The call that may be begun now, if one may. What was edited is judged anew first, by the run."""
+    return interrupt.call if isinstance(answer, Approved) and answer.arguments is None else None
 
 
 def _ended(turn: Turn, delivery: str, verb: RunVerb, ended: Mapping[str, Any]) -> ThreadStatus:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import operator
 import time
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.graph.message import add_messages
+from langgraph.types import Command
 
 from graph.ports import Judged, Live, TaskState, Unfinished
 from policies.judging import Policy
@@ -118,6 +120,22 @@ class KeptJudgement:
     """Seconds of `time.monotonic`."""
 
 
+class BegunCall:
+    """A call that was begun before its run comes to it."""
+
+    def __init__(self, ends: asyncio.Task[Command[str]]) -> None:
+        """`ends`: gives what its branch does next."""
+        self.ends = ends
+        self.has_left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when its request leaves, or it ends without one."""
+        ends.add_done_callback(lambda _: self.note())
+
+    def note(self) -> None:
+        """Note that its request leaves now."""
+        if not self.has_left.done():
+            self.has_left.set_result(None)
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """What one run is told besides the state; not kept."""
@@ -133,6 +151,16 @@ class RunContext:
     """Returns seconds since the epoch: calls are judged by the time at which they are, since a run may take an hour."""
     judged: dict[str, KeptJudgement] = field(default_factory=dict)
     """What was judged in this run and may be made now, by the ids of calls."""
+    stopped: dict[str, ToolCallState] = field(default_factory=dict)
+    """The calls that stopped in this run until people decide, by the ids of calls, as they are made when approved
+    unchanged."""
+    begun: dict[str, BegunCall] = field(default_factory=dict)
+    """Calls that were begun before the run comes to them, by their ids."""
+
+    def leaves(self, call_id: str) -> None:
+        """Note that the request of a call leaves now."""
+        if call_id in self.begun:
+            self.begun[call_id].note()
 
 
 def turn_of(values: Mapping[str, Any]) -> Turn:

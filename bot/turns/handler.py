@@ -317,7 +317,8 @@ class TurnHandler:
                 handling.status = await self.agent.go_on(thread_id, key, verb, handling.live)
                 handling.kept = "perhaps"
             case Resume(answers=answers):
-                handling.status = await self.agent.resume(thread_id, key, answers, handling.live)
+                interrupts = handling.status.interrupts
+                handling.status = await self.agent.resume(thread_id, key, answers, handling.live, interrupts=interrupts)
                 handling.kept = "perhaps"
             case Settle(why=why, unfinished=unfinished):
                 await self._settle(handling, why, unfinished)

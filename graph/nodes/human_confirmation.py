@@ -18,6 +18,7 @@ def human_confirmation(ports: Ports) -> BranchNode:
     """The node. What was approved is what runs; edited arguments are judged anew first."""
 
     async def human_confirmation(state: ToolCallState, runtime: Runtime[RunContext]) -> Command[str]:
+        runtime.context.stopped[state["call"]["id"]] = state
         answer = approval_answer.validate_python(interrupt(state["asked"]))
         asked = ApprovalAsked.model_validate(state["asked"])
         if not isinstance(answer, Approved):

@@ -6,7 +6,7 @@ is killed, before that was never sent, and is known to be so.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -40,7 +40,6 @@ from graph.ports import (
     Failed,
     Given,
     Judged,
-    Live,
     NotApproved,
     NotSent,
     OutcomeUnknown,
@@ -67,13 +66,29 @@ MOST_SIGN_INS = 3
 asks for another sign-in has its effect no more often than this, and once."""
 
 
+MakeCall = Callable[[ToolCallState, RunContext], Coroutine[Any, Any, Command[str]]]
+"""Makes a call and returns what its branch does next."""
+
+
 def use_tools(ports: Ports) -> BranchNode:
     """The node. All that may come of a call is a case of its own; what nobody expected ends as `contained` says."""
+    make_call = making_calls(ports)
 
     async def use_tools(state: ToolCallState, runtime: Runtime[RunContext]) -> Command[str]:
-        call, context = state["call"], runtime.context
+        context = runtime.context
         if context.settling:
             return await not_made(ports, state, "superseded", superseded(context.settling))
+        begun = context.begun.pop(state["call"]["id"], None)
+        return await (begun.ends if begun else make_call(state, context))
+
+    return use_tools
+
+
+def making_calls(ports: Ports) -> MakeCall:
+    """What makes calls, within the node or before a run has come to it."""
+
+    async def make_call(state: ToolCallState, context: RunContext) -> Command[str]:
+        call = state["call"]
         tool = ports.tools.find(call["name"])
         if tool is None:
             return await not_made(ports, state, "failed", not_found(ports, call["name"]))
@@ -90,7 +105,7 @@ def use_tools(ports: Ports) -> BranchNode:
                 # Judged only now: preparing may have taken a while.
                 judgement = await judged_for_making(ports, state, tool, context)
                 record = replace(_record(state, judgement), recalled_at=known.at)
-                step = await _made(ports, state, record, prepared, context.live)
+                step = await _made(ports, state, record, prepared, context)
             context.live.status("")
             if not isinstance(step, NotSent):
                 return step
@@ -98,11 +113,11 @@ def use_tools(ports: Ports) -> BranchNode:
                 failed = Failed(f"{tool.server} is unavailable: it {step.reason}. Nothing was called.")
                 return await _unsent(ports, state, record, failed)
 
-    return use_tools
+    return make_call
 
 
 async def _made(
-    ports: Ports, state: ToolCallState, record: CallRecord, prepared: Prepared, live: Live
+    ports: Ports, state: ToolCallState, record: CallRecord, prepared: Prepared, context: RunContext
 ) -> Command[str] | NotSent:
     """What comes of a call that is prepared."""
     match prepared:
@@ -110,7 +125,7 @@ async def _made(
             begun = await ports.ledger.begin(replace(record, goes_on=goes_on))
             if not isinstance(begun, Begun):
                 return _kept_from(state, begun)
-            return await _concluded(ports, state, record, begun.attempt, await _sent(send, record, live))
+            return await _concluded(ports, state, record, begun.attempt, await _sent(send, record, context))
         case OutcomeUnknown():
             return _kept_from(state, await ports.ledger.unknown_after_question(record, prepared))
         case Failed():
@@ -165,15 +180,16 @@ def _caller(state: ToolCallState) -> Caller:
 
 
 async def _sent(
-    send: Callable[[Progress], Awaitable[ToolOutcome | NotSent]], record: CallRecord, live: Live
+    send: Callable[[Progress], Awaitable[ToolOutcome | NotSent]], record: CallRecord, context: RunContext
 ) -> ToolOutcome | NotSent:
-    tool = record.tool
+    tool, live = record.tool, context.live
 
     def progress(message: str, fraction: float | None) -> None:
         share = f" {fraction:.0%}" if fraction is not None else ""
         live.status(f"{tool.server}: {message or tool.title or tool.name}{share}")
 
     live.task(record.call_id, _shown(tool), "running")
+    context.leaves(record.call_id)
     outcome = await send(progress)
     live.task(record.call_id, _shown(tool), "done" if isinstance(outcome, Succeeded) else "failed")
     return outcome

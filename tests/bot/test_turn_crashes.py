@@ -103,7 +103,7 @@ class SmallGraph:
         return await self._run(turn["delivery"], "run", [take_in, ask_model, self._come_to_rest])
 
     async def resume(
-        self, thread_id: str, delivery: str, answers: Mapping[str, InterruptAnswer], live: Live
+        self, thread_id: str, delivery: str, answers: Mapping[str, InterruptAnswer], live: Live, *, interrupts: object
     ) -> ThreadStatus:
         assert self.status_now.at_rest and answers
 

@@ -17,6 +17,7 @@ from bot.records.checkpoints import Checkpoints, sqlite_checkpoints
 from bot.records.database import is_outage
 from graph.interrupts import ApprovalAsked
 from graph.models.streaming import Retry
+from graph.nodes.use_tools import making_calls
 from graph.ports import (
     AccountNeeded,
     AttemptUnknown,
@@ -310,7 +311,12 @@ async def rig(
         is_outage=is_outage,
     )
     async with sqlite_checkpoints(tmp_path / "checkpoints.db") as checkpoints:
-        yield Rig(Agent(build_workflow(ports, checkpoints), checkpoints, clock), model, bench, checkpoints)
+        yield Rig(
+            Agent(build_workflow(ports, checkpoints), checkpoints, clock, making_calls(ports)),
+            model,
+            bench,
+            checkpoints,
+        )
 
 
 def calls(*names: str) -> AIMessage:
