@@ -15,6 +15,7 @@ from policies.spellings import (
     composed,
     decoded,
     encoded,
+    in_one_group,
     in_pieces,
     may_lead_elsewhere,
     spellings,
@@ -29,6 +30,8 @@ FEW = 20
 """Texts that RE2 finds at once in one of any length; of more, a list is looked up text by text."""
 _SIGN = re.compile(r"\\?[#@](?=\w)")
 """Before the name of a channel, a person or a ticket, which many tools take without it; perhaps escaped."""
+_ESCAPED_SIGN = re.compile(r"\\([ ()+:-])")
+"""Of those between the groups of an identifier."""
 NOTHING = r"[^\x00-\x{10FFFF}]"
 """A regular expression that no text fits."""
 
@@ -112,10 +115,13 @@ def certainly(pattern: str) -> Likeness:
 
 
 def _with_others(patterns: Iterable[str]) -> Iterator[str]:
-    """The patterns or texts, and the same without a sign before them and in Unicode's composed form, which other
-    spellings of a text have."""
+    """The patterns or texts, and the same without a sign before them, without the groups of an identifier, and in
+    Unicode's composed form, which other spellings of a text have."""
     for pattern in patterns:
         yield pattern
+        literal = _ESCAPED_SIGN.sub(r"\1", pattern)
+        if (identifier := in_one_group(literal)) != literal and identifier.isalnum():
+            yield identifier
         if sign := _SIGN.match(pattern):
             yield pattern[sign.end() :]
         if not pattern.isascii():

@@ -102,10 +102,15 @@ def encoded(text: str) -> bytes:
 
 def is_plain(text: str) -> bool:
     """Whether a text has no other spelling than in upper and lower case: printable ASCII without escapes, quotes,
-    brackets, or spaces at its ends or two in a row."""
+    brackets, or spaces at its ends or two in a row, and no identifier in groups."""
     if isinstance(text, LongText):
         return text.plain
-    return text.isascii() and _NOT_PLAIN.search(encoded(text)) is None and not _is_address_written_otherwise(text)
+    return (
+        text.isascii()
+        and _NOT_PLAIN.search(encoded(text)) is None
+        and not _is_address_written_otherwise(text)
+        and not _is_in_groups(text)
+    )
 
 
 def spellings(text: str) -> tuple[str, ...] | None:
@@ -248,6 +253,41 @@ def _without_sign(text: str) -> str:
     return text[1:] if text[:1] in ("#", "@") and text[1:2].isalnum() else text
 
 
+def _is_in_groups(text: str) -> bool:
+    """Whether there may be long identifiers in groups in it."""
+    return (
+        len(text) <= _LONGEST_IN_GROUPS
+        and not _BETWEEN_GROUPS.isdisjoint(text)
+        and _IDENTIFIERS.search(encoded(text)) is not None
+    )
+
+
+def in_one_group(text: str) -> str:
+    """`DE89 3704 0044 0532 0130 00` → DE89370400440532013000: long identifiers (of accounts, cards, phones, UUIDs)
+    without what parts their groups, also in a list. Other texts as they are."""
+    return _BETWEEN_SEPARATORS.sub(_identifier_in_one_group, text) if _is_in_groups(text) else text
+
+
+def _identifier_in_one_group(match: re.Match[str]) -> str:
+    written = match[0].strip(" ")
+    identifier = (written[9:] if written[:9].lower() == "urn:uuid:" else written).translate(_WITHOUT_GROUPS)
+    is_one = identifier.isascii() and identifier.isalnum() and len(identifier) <= _LONGEST_IDENTIFIER
+    return identifier if is_one and sum(map(str.isdigit, identifier)) >= _FEWEST_DIGITS else match[0]
+
+
+_LONGEST_IN_GROUPS = 200
+"""Characters of a text, perhaps a list, in which they are looked for."""
+_LONGEST_IDENTIFIER, _FEWEST_DIGITS = 40, 9
+"""An IBAN has up to 34 characters, a UUID 32, a number of a phone mostly 9 or more; a date has 8 digits, and stays."""
+_BETWEEN_GROUPS = frozenset(" -()+:")
+_WITHOUT_GROUPS = dict.fromkeys(map(ord, " -()+"))
+_BETWEEN_SEPARATORS = re.compile(r"[^,;|\n]+")
+_IDENTIFIERS = re2.compile(
+    rb"(?:^|[,;|\n])(?i: *urn:uuid:)?[ A-Za-z()+-]*(?:[0-9][ A-Za-z()+-]*){%d,%d}(?:[,;|\n]|$)"
+    % (_FEWEST_DIGITS, _LONGEST_IDENTIFIER)
+)
+
+
 def _is_address_written_otherwise(text: str) -> bool:
     return "@" in text and (" " in text or "?" in text or text.endswith(".") or text[:7].lower() == "mailto:")
 
@@ -385,6 +425,7 @@ _MAKERS = (
     _one_space,
     _unquoted,
     _without_sign,
+    in_one_group,
 )
 """What servers do to a text; what one of them leaves, the next may do more to."""
 _DECODERS = (unquote, unescaped, composed, _visible, _normal_path)

@@ -330,6 +330,52 @@ def test_folders_addresses_and_capitals_are_the_same_however_they_are_written(de
     assert isinstance(judge(rules, a_call(amount=written), facts()), Deny)
 
 
+IDENTIFIERS = [
+    ["DE89370400440532013000", "DE89 3704 0044 0532 0130 00", "de89-3704-0044-0532-0130-00"],
+    ["0f1e2d3c4b5a69788796a5b4c3d2e1f0", "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"],
+    ["4012888888881881", "4012 8888 8888 1881", "4012-8888-8888-1881"],
+    ["15550109999", "+1 (555) 010-9999", "1-555-010-9999", "+15550109999"],
+]
+
+
+@pytest.mark.parametrize("rules", [1, 6, 30], ids=["one rule", "several rules, which are indexed", "names looked up"])
+@pytest.mark.parametrize(
+    ("denied", "written"),
+    [
+        (denied, written)
+        for ways in IDENTIFIERS
+        for denied in ways
+        for written in (*ways, f"{ways[1]}, 7", f"7;{ways[0]}", f" {ways[1]} ", f"urn:uuid:{ways[1]}")
+    ],
+)
+def test_an_identifier_is_the_same_in_groups_and_in_one(denied: str, written: str, rules: int) -> None:
+    """Rule 9: a model copies an account from an invoice in groups of four, and a UUID from a link without hyphens."""
+    others = [f"DE00 {number:04} 0044 0532 0130 00" for number in range(rules)]
+    wanted = [f"{{in: {[denied, *others]}}}"] if rules == 30 else [f"'{each}'" for each in [*others, denied]]
+    denies = (f"match: {{args: {{to: {each}}}}}, decide: deny" for each in wanted)
+    policy = a_policy(*denies, "match: {}, decide: allow")
+    assert isinstance(judge(policy, a_call(to=written), facts()), Deny)
+
+
+@pytest.mark.parametrize(
+    ("denied", "other"),
+    [
+        ("DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0532 0130 01"),
+        ("2026-11-22", "20261122"),
+        ("1-23", "12-3"),
+        ("10.0.12.34", "100.1.23.4"),
+        ("555 010 9999", "555 010 999"),
+        ("pay (all)", "payall"),
+        ("room 4-1", "room 41"),
+        ("(0800) 100200300|x", "x"),
+    ],
+)
+def test_what_is_no_long_identifier_keeps_its_groups(denied: str, other: str) -> None:
+    policy = a_policy(f"match: {{args: {{to: {{equals: '{denied}'}}}}}}, decide: deny", "match: {}, decide: allow")
+    assert isinstance(judge(policy, a_call(to=other), facts()), Allow)
+    assert isinstance(judge(policy, a_call(to=denied), facts()), Deny)
+
+
 @pytest.mark.parametrize("many", [False, True], ids=["one name", "many names, which are looked up"])
 @pytest.mark.parametrize(
     ("denied", "written"),
