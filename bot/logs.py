@@ -56,7 +56,6 @@ _CHATTY = (
     "httpx",
     "httpx2",
     "httpcore",
-    "httpcore2",
     "openai",
     "mcp",
     "aiosqlite",

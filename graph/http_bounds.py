@@ -25,8 +25,8 @@ def take_short_heads(connection: type[Any]) -> None:
     """Make connections break off at a head (or the trailers of a body) beyond `LONGEST_HEAD`, with the error of a
     server that does not speak HTTP.
 
-    `connection`: `AsyncHTTP11Connection` of httpcore or httpcore2. They take 100 kB, as 24,000 lines a quarter of a
-    second of the event loop, and have no other setting than these attributes of the class: for the whole process.
+    `connection`: `AsyncHTTP11Connection` of httpcore. It takes 100 kB, as 24,000 lines a quarter of a second of the
+    event loop, and has no other setting than these attributes of the class: for the whole process.
     """
     connection.MAX_INCOMPLETE_EVENT_SIZE = LONGEST_HEAD
     connection.READ_NUM_BYTES = READ

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-import httpcore2
 import httpx2
 import openai
 from langchain_core.language_models import BaseChatModel
@@ -25,8 +24,8 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from graph.http_bounds import NoCookies, in_pieces, is_encoded, take_short_heads
 from graph.models.chat_completions import ChatCompletions, events_of, takes_long
+from graph.models.http_client import http_client
 from graph.models.problems import ModelProblem, Trouble
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCalls
 
@@ -369,64 +368,3 @@ class _Client:
     """An OpenAI client of which only this is used."""
 
     responses: _Responses
-
-
-# ------------- the HTTP client: what the service sends is bounded before the OpenAI client reads it
-
-LONGEST_ERROR = 64 * 1024
-"""Bytes of anything but an answer, which the OpenAI client reads to its end before it looks at it. What follows is left
-out."""
-LONGEST_EVENT = 8 * 1024 * 1024
-"""Bytes of one event, which an empty line ends: the longest arguments of a call, each character escaped. The OpenAI
-client gathers lines and events "without imposing a size limit"."""
-_END_OF_EVENT = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n")
-LONGEST_ANSWER = 256 * 1024 * 1024
-"""Bytes of one answer in all its events, of which each token has one of some 250 bytes."""
-take_short_heads(httpcore2.AsyncHTTP11Connection)
-
-
-def http_client(timeout: float, connect: float) -> httpx2.AsyncClient:
-    """A client for one model's service, which is closed with the model. Times are seconds.
-
-    It raises `httpx2.RemoteProtocolError` for what is too large, or compressed."""
-    return openai.DefaultAsyncHttpxClient(
-        timeout=openai.Timeout(timeout, connect=connect),
-        headers={"Accept-Encoding": "identity"},
-        cookies=NoCookies(),
-        event_hooks={"response": [_bound]},
-    )
-
-
-async def _bound(response: httpx2.Response) -> None:
-    """Called before anything of the body is read, also of a redirect's."""
-    if is_encoded(response.headers.get("content-encoding")):
-        raise httpx2.RemoteProtocolError("its answer is compressed, which nobody asked for")
-    if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _Bounded(response.stream, whole=response.is_success)
-
-
-class _Bounded(httpx2.AsyncByteStream):
-    """A body as far as it is read. `whole`: one that is too large is a failure, and not cut."""
-
-    def __init__(self, stream: httpx2.AsyncByteStream, *, whole: bool) -> None:
-        self._stream = stream
-        self._whole = whole
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        total = event = 0
-        before = b""
-        async for piece in in_pieces(self._stream):
-            yield piece
-            total += len(piece)
-            seen = before + piece
-            ends = max((end.end() for end in _END_OF_EVENT.finditer(seen)), default=0)
-            event = len(seen) - ends if ends else event + len(piece)
-            before = seen[-3:]
-            if not self._whole and total >= LONGEST_ERROR:
-                return
-            if event > LONGEST_EVENT or total > LONGEST_ANSWER:
-                raise httpx2.RemoteProtocolError("its answer is too large")
-
-    async def aclose(self) -> None:
-        """Part of httpx2's protocol."""
-        await self._stream.aclose()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import zlib
 
@@ -9,7 +10,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from pydantic import SecretStr
 
-from graph.models import openai
+from graph.models import close_model, http_client, openai
 from graph.models.openai import create_openai_model
 from graph.models.problems import ModelProblem, Trouble
 from graph.models.streaming import stream_message, tokens_of
@@ -25,7 +26,10 @@ LONG = [b"a" * 65_536] * 400
 
 async def asked(server: RawHttp) -> str:
     model = create_openai_model("m", base_url=f"{server.url}/v1", api_key=SecretStr("k"), timeout=10)
-    return str((await stream_message(model, ASK, lambda _: None, retry=ONCE)).content)
+    try:
+        return str((await stream_message(model, ASK, lambda _: None, retry=ONCE)).content)
+    finally:
+        await close_model(model)
 
 
 @pytest.mark.parametrize("line", [b"a:\r\n", b"Set-Cookie: a=b\r\n"])
@@ -38,11 +42,32 @@ async def test_a_head_of_thousands_of_lines_is_no_answer(line: bytes, informatio
     assert problem.value.trouble is Trouble.BROKE_OFF
 
 
-async def test_trailers_of_thousands_of_lines_are_not_read() -> None:
-    """The answer before them was whole."""
-    body = in_chunks(HELLO, 1_000).removesuffix(b"\r\n") + b"a:\r\n" * 10_000 + b"\r\n"
-    async with raw_http([EVENTS + b"Transfer-Encoding: chunked\r\n\r\n" + body]) as raw:
-        assert await asked(raw) == "Hello"
+@pytest.mark.parametrize("together", [False, True])
+async def test_trailers_of_thousands_of_lines_are_not_read(*, together: bool) -> None:
+    """The answer before them is whole, unless they come in the same breath: then none of it is taken."""
+    head, trailers = EVENTS + b"Transfer-Encoding: chunked\r\n\r\n", b"a:\r\n" * 10_000 + b"\r\n"
+    body, read = in_chunks(HELLO, 1_000).removesuffix(b"\r\n"), asyncio.Event()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(head + body + (trailers if together else b""))
+        if not together:
+            await read.wait()
+            writer.write(trailers)
+        writer.close()
+
+    async with await asyncio.start_server(handle, "127.0.0.1", 0) as listening:
+        url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1"
+        model = create_openai_model("m", base_url=url, api_key=SecretStr("k"), timeout=10)
+        try:
+            answer = await stream_message(model, ASK, lambda _: read.set(), retry=ONCE)
+        except ModelProblem as problem:
+            assert together
+            assert problem.trouble is Trouble.BROKE_OFF
+        else:
+            assert not together
+            assert answer.text == "Hello"
+        await close_model(model)
 
 
 @pytest.mark.parametrize("status", [b"500 Oops", b"307 Elsewhere\r\nLocation: http://127.0.0.1:9/"])
@@ -55,7 +80,7 @@ async def test_of_an_error_without_an_end_the_beginning_is_read(status: bytes) -
 
 
 async def test_a_line_without_an_end_ends_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai, "LONGEST_EVENT", 100_000)
+    monkeypatch.setattr(http_client, "LONGEST_EVENT", 100_000)
     async with raw_http([EVENTS + b"\r\ndata: ", *LONG]) as raw:
         with pytest.raises(ModelProblem) as problem:
             await asked(raw)
@@ -65,7 +90,7 @@ async def test_a_line_without_an_end_ends_the_answer(monkeypatch: pytest.MonkeyP
 
 async def test_nor_does_an_event_of_lines_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """100 MB of them were kept, and parsed in one go."""
-    monkeypatch.setattr(openai, "LONGEST_EVENT", 100_000)
+    monkeypatch.setattr(http_client, "LONGEST_EVENT", 100_000)
     async with raw_http([EVENTS + b"\r\n", *[b'data: "a",\r\n' * 1_000] * 1_000]) as raw:
         with pytest.raises(ModelProblem) as problem:
             await asked(raw)
@@ -75,7 +100,7 @@ async def test_nor_does_an_event_of_lines_without_an_end(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"])
 async def test_events_that_end_are_many_events(monkeypatch: pytest.MonkeyPatch, end: bytes) -> None:
-    monkeypatch.setattr(openai, "LONGEST_EVENT", 10_000)
+    monkeypatch.setattr(http_client, "LONGEST_EVENT", 10_000)
     said = HELLO.replace(b"\n\n", end)
     async with raw_http([EVENTS + b"\r\n", *[b": still here" + end] * 3_000, said]) as raw:
         assert await asked(raw) == "Hello"
@@ -126,6 +151,7 @@ async def test_what_is_said_with_each_piece_keeps_no_pieces_apart() -> None:
         answer = await stream_message(model, ASK, shown.append, retry=ONCE)
         assert isinstance(model, openai.OpenAIModel)
         beside = [piece async for piece in model.stream_answer(ASK, lambda _: None)]
+        await close_model(model)
     assert (len(answer.text), tokens_of(answer)) == (3_000, 3_010)
     assert len(shown) < 1_100
     assert "".join(shown) == answer.text
@@ -140,7 +166,7 @@ async def test_an_answer_that_ends_again_and_again_is_none() -> None:
 
 
 async def test_an_answer_without_an_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai, "LONGEST_ANSWER", 100_000)
+    monkeypatch.setattr(http_client, "LONGEST_ANSWER", 100_000)
     async with raw_http([EVENTS + b"\r\n", *[b": still here\n\n" * 1_000] * 1_000]) as raw:
         with pytest.raises(ModelProblem) as problem:
             await asked(raw)

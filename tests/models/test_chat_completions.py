@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from pydantic import SecretStr
 
+from graph.models import close_model
 from graph.models.chat_completions import ChatCompletions, events_of
-from graph.models.openai import OpenAIModel, create_openai_model, http_client
+from graph.models.http_client import http_client
+from graph.models.openai import OpenAIModel, create_openai_model
 from graph.models.streaming import stream_message
 from tests.fakes.openai_server import Reply, fake_openai
 from tests.models.conftest import KEY, ONCE, Connect
@@ -126,21 +128,5 @@ async def test_what_comes_after_the_end_of_an_answer_holds_it_up_for_a_moment_on
         model = create_openai_model("m", base_url=f"{raw.url}/v1", api_key=SecretStr("k"), timeout=10)
         async with asyncio.timeout(5):
             assert (await stream_message(model, ASK, lambda _: None, retry=ONCE)).text == "Hello"
+        await close_model(model)
     assert raw.written < 60_000_000
-
-
-async def test_a_connection_is_used_again(connect: Connect) -> None:
-    ports: set[int] = set()
-
-    async with fake_openai(lambda _: Reply(text="Hello")) as server:
-        model = connect(server)
-        assert isinstance(model, OpenAIModel)
-        hooks = model.root_async_client._client.event_hooks
-
-        async def note(response: httpx2.Response) -> None:
-            ports.add(response.extensions["network_stream"].get_extra_info("client_addr")[1])
-
-        model.root_async_client._client.event_hooks = hooks | {"response": [*hooks["response"], note]}
-        for _ in range(5):
-            await stream_message(model, ASK, lambda _: None, retry=ONCE)
-    assert len(ports) == 1

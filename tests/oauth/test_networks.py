@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.oauth.http import Network, OAuthHttpClient, host_address, is_odd_spelling, may_follow, network_of
 from bot.accounts.ports import Unreachable
 from tests.oauth.test_discovery import PUBLIC_SERVER, serving
+from tests.support.certificates import certificate_of
 
 INSIDE = "https://10.0.0.5/mcp"
 HERE = "http://127.0.0.1:1/mcp"
@@ -206,27 +202,3 @@ async def test_the_certificate_has_to_be_the_name_s_whatever_address_is_connecte
                 await http.json(url)
     finally:
         await runner.cleanup()
-
-
-def certificate_of(name: str, folder: Path) -> Path:
-    """A certificate that vouches for itself, and its key, in one file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    ) + made.public_bytes(serialization.Encoding.PEM)
-    file = folder / "certificate.pem"
-    file.write_bytes(pem)
-    return file
