@@ -53,7 +53,9 @@ async def drained(tasks: Collection[asyncio.Task[Any]], within: float) -> None:
 async def happens(event: asyncio.Event, seconds: float) -> None:
     """Wait for it, so many seconds at most."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
+        # Not `wait_for`: before Python 3.12 it loses a cancellation that comes just after what it waits for.
+        async with asyncio.timeout(seconds):
+            await event.wait()
 
 
 def now() -> float:

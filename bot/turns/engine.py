@@ -270,7 +270,9 @@ class EmbeddedEngine:
                 log.exception("timers_not_read")
                 nap = PAUSE
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._timer_set.wait(), nap)
+                # Not `wait_for`: before Python 3.12 it loses a cancellation that comes just after what it waits for.
+                async with asyncio.timeout(nap):
+                    await self._timer_set.wait()
 
     async def _wake_the_due(self) -> float:
         """Seconds until the next timer."""

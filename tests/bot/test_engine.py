@@ -110,6 +110,24 @@ async def test_timers_are_watched_on_after_a_failure(
     assert handled == ["expire"]
 
 
+@pytest.mark.parametrize("rounds", range(4))
+async def test_it_stops_although_a_timer_was_set_a_moment_before(engine: EmbeddedEngine, rounds: int) -> None:
+    """Rule 1: what is accepted takes effect after the next start, so nothing may keep this process from its end."""
+
+    async def nobody(_delivery: Delivery) -> None:
+        raise AssertionError("nothing waits")
+
+    await engine.start(nobody)
+    await asyncio.sleep(0.01)  # until it naps
+    engine.timer_was_set()
+    for _ in range(rounds):
+        await asyncio.sleep(0)
+    stopping = asyncio.create_task(engine.stop(0.0))
+    ended, _ = await asyncio.wait([stopping], timeout=5)
+    stopping.cancel()  # else the test would not end either
+    assert ended
+
+
 async def test_nothing_is_begun_in_a_thread_that_is_held_back(database: Database, engine: EmbeddedEngine) -> None:
     handled: list[str] = []
 
