@@ -18,6 +18,7 @@ from bot.platform import Platform, PostFailed, Reference
 from bot.records import posts
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost, PostRow
+from bot.rounds import ANSWER_FIRST, after_rounds
 from bot.views import post_of
 from graph.ports import Spoken
 from policies.masking import Masker
@@ -33,9 +34,6 @@ LONGEST_POST_PAUSE_SECONDS = 60.0
 """Seconds between two tries at most, unless the platform asks for more."""
 LONGEST_RETRY_AFTER = 600.0
 """Seconds that a platform may ask to wait before the next try."""
-ANSWER_FIRST = 0.001
-"""Seconds that the card of a decision waits for the answer to the click: to read, render and send it takes 1.5 ms. The
-call that was approved does not go before it as well: that gained the call less than 0.3 ms and cost the card 2."""
 MODEL_FIRST = 0.005
 """Seconds that the card of a call that has ended waits for the model's request, on which everything else waits."""
 OUTCOME_FIRST = 0.25
@@ -112,6 +110,11 @@ class Outbox:
             within: seconds that this may wait for what is more urgent, and be overtaken by what is newer.
         """
         self._show_again(tx, await posts.touch(tx, subjects) if subjects else (), within)
+
+    async def show_decided(self, tx: Transaction, subject: str) -> None:
+        """Sends the cards of an approval again that somebody has decided about, once they have their answer."""
+        for lane in dict.fromkeys(await posts.touch(tx, [subject])):
+            tx.afterwards(partial(after_rounds, ANSWER_FIRST, partial(self._wake, lane)))
 
     async def show_call_again(self, tx: Transaction, call_id: str, *, within: float = 0.0) -> None:
         """Sends the cards of all approvals of a call again; `within` as for `show_again`."""

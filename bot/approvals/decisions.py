@@ -33,7 +33,7 @@ from bot.domain import (
 )
 from bot.forms.editing import edit_fields, read_form
 from bot.forms.values import FormErrors
-from bot.outbox import ANSWER_FIRST, Outbox
+from bot.outbox import Outbox
 from bot.records import approvals, attempts, threads
 from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database, Transaction
@@ -181,7 +181,7 @@ class Approvals:
             done = "approved" if vote.verb == "approve" else "rejected"
             return AlreadySettled(f"You have {done} this already; it waits for others.")
         await approvals.cast(tx, row.approval_id, vote, decision.key)
-        await self._outbox.show_again(tx, [row.approval_id], within=ANSWER_FIRST)
+        await self._outbox.show_decided(tx, row.approval_id)
         cast = [each for each in earlier if not approvals.is_replaced(each, vote)] + [vote]
         counted = [CountedVote(v.person_id, _identity_of(v), v.verb) for v in cast]
         count = tally(row.asked.ask, counted, requesters_of(row, known))
@@ -219,7 +219,7 @@ class Approvals:
             return FASTER
         await approvals.void_votes(tx, row.approval_id)
         await approvals.cast(tx, row.approval_id, self._ballot(row, decision, known), decision.key)
-        await self._outbox.show_again(tx, [row.approval_id], within=ANSWER_FIRST)
+        await self._outbox.show_decided(tx, row.approval_id)
         if edit.digest is None:
             return Settled(f"Changed. {edit.anew}")
         granted = await self._grant(tx, row, decision, edit.arguments, edit.digest)

@@ -28,6 +28,7 @@ from bot.records.deliveries import Delivery
 from bot.records.posts import NewPost
 from bot.records.threads import ThreadRow
 from bot.records.waiting import Waiting
+from bot.rounds import CARD_FIRST, wait_rounds
 from bot.turns.decision import (
     Announce,
     Begin,
@@ -156,6 +157,8 @@ class TurnHandler:
         Raises only if not even that can be recorded.
         """
         with log_context(thread_id=delivery.thread_id, delivery=delivery.key):
+            if delivery.kind == "resume":
+                await wait_rounds(CARD_FIRST)
             async with self.database.reading() as tx:
                 thread, heard = await threads.of_delivery(tx, delivery.thread_id, delivery.key)
             if thread is None:
