@@ -81,6 +81,9 @@ class Needs:
     """Person ids of which it matters who they are."""
 
 
+NO_NEEDS = Needs()
+
+
 def _is_within(row: ApprovalRow, within: str) -> bool:
     """Returns whether an approval's thread, or a place that it was routed to, is in a platform or one workspace of it.
 

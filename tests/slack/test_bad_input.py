@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 import aiohttp
 import pytest
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from adapters.shared.untrusted_json import MalformedBodyError
 from adapters.slack.config import SlackConfig
-from adapters.slack.inbound.requests import DEEPEST, checked
+from adapters.slack.inbound.requests import DEEPEST, checked, decode
 from adapters.slack.sender import SlackSender
 from tests.slack.serving import SECRET, Served, receiving, serving, stand_in_services
 from tests.support.examples import examples
@@ -274,6 +274,40 @@ def test_a_payload_is_refused_or_stays_what_it_is(payload: Any) -> None:
         assert str(error)
     else:
         assert checked(once) == once
+
+
+@settings(max_examples=examples(65))
+@given(payload=PAYLOADS | EVENTS | CLICKS)
+def test_a_body_is_read_as_what_it_says(payload: Any) -> None:
+    try:
+        expected = checked(payload)
+    except MalformedBodyError:
+        return
+    text = json.dumps(payload)
+    assert decode(text.encode(), JSON) == expected
+    assert decode(f"payload={quote(text)}".encode(), FORM) == expected
+
+
+@settings(max_examples=examples(65))
+@given(
+    typed=st.lists(st.sampled_from(["%", "2", "5", "C", "c", "%22", "%2522", "%7B", "+", '"', "ü", "%C3%BC", "%2F"]))
+)
+def test_escapes_in_a_form_are_read_once(typed: list[str]) -> None:
+    body = f"command=/countersign&user_id=U1&channel_id=C1&text={''.join(typed)}"
+    try:
+        expected = dict(parse_qsl(body, keep_blank_values=True, errors="strict"))
+    except UnicodeDecodeError:
+        with pytest.raises(MalformedBodyError, match="not UTF-8"):
+            decode(body.encode(), FORM)
+    else:
+        assert decode(body.encode(), FORM) == expected
+
+
+@pytest.mark.parametrize("taken_out", ["\0", "\ud800", "\udfff"])
+def test_what_no_database_keeps_is_taken_out_of_json(taken_out: str) -> None:
+    text = json.dumps({"type": "url_verification", "challenge": f"a{taken_out}b"})
+    assert decode(text.encode(), JSON)["challenge"] in {"ab", "a?b"}
+    assert decode(f"payload={quote(text)}".encode(), FORM)["challenge"] in {"ab", "a?b"}
 
 
 def test_depth_is_counted() -> None:

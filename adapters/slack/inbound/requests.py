@@ -130,25 +130,46 @@ _KIND_OF: dict[str, tuple[type, ...]] = (
 )
 
 
+_OFTEN_ESCAPED = tuple((f"%{ord(sign):02X}", sign) for sign in '" ,:{}[]/\\')
+"""What escapes of JSON in a form are mostly. None of them is a part of an escape, or of the form."""
+
+
 def decode(raw: bytes, content_type: str) -> dict[str, Any]:
     """The payload of a request: JSON for events, a form for commands, JSON within a form for clicks and modals.
 
     Raises `MalformedBodyError`.
     """
     if content_type == "application/json":
-        return checked(json_in(raw))
+        return _checked_json(raw)
     try:
         text = raw.decode("utf-8")
+        for escaped, sign in _OFTEN_ESCAPED:  # takes a third of what `parse_qsl` does for them, of 0.1 ms for a card
+            text = text.replace(escaped, sign)
         form = dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS))
     except UnicodeDecodeError as error:
         raise MalformedBodyError("the body is not UTF-8") from error
     except ValueError as error:
         raise MalformedBodyError("the body is neither JSON nor a form") from error
-    return checked(json_in(form["payload"].encode()) if "payload" in form else form)
+    return _checked_json(form["payload"].encode()) if "payload" in form else checked(form)
 
 
-def checked(payload: object) -> dict[str, Any]:
-    """The payload, without what no database keeps (NUL, halves of surrogate pairs). Raises `MalformedBodyError`."""
+_UNSTORABLE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+"""The only way in which JSON that can be read holds NUL or halves of surrogate pairs."""
+
+
+def _checked_json(text: bytes) -> dict[str, Any]:
+    """The same, without going through all values when the text shows that nothing is to be taken out of them: 0.05 ms
+    for a card."""
+    return checked(json_in(text), storable if _UNSTORABLE.search(text) else _as_it_is)
+
+
+def _as_it_is(payload: dict[str, Any]) -> dict[str, Any]:
+    return payload
+
+
+def checked(payload: object, without: Callable[[dict[str, Any]], Any] = storable) -> dict[str, Any]:
+    """The payload, without what no database keeps (NUL, halves of surrogate pairs): `without` takes it out. Raises
+    `MalformedBodyError`."""
     if not isinstance(payload, dict):
         raise MalformedBodyError("the body is not an object")
     refuse_unsound(payload, DEEPEST)
@@ -159,7 +180,7 @@ def checked(payload: object) -> dict[str, Any]:
         raise MalformedBodyError("this kind of payload is not for us")
     if missing := [name for name in needed if not payload.get(name)]:
         raise MalformedBodyError(f"it has no {' and no '.join(missing)}")
-    sound: dict[str, Any] = storable(_sound(payload))
+    sound: dict[str, Any] = without(_sound(payload))
     if "event" in sound and "type" not in sound["event"]:
         raise MalformedBodyError("its event has no type")
     if sound.get("type", "").startswith("view_") and "type" not in sound["view"]:
