@@ -10,19 +10,25 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
 import httpx2
 import openai
+from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
 from graph.http_bounds import LONGEST_HEAD, NoCookies, in_pieces, is_encoded
 
 LONGEST_ERROR = 64 * 1024
 """Bytes of anything but an answer, which is read to its end before anybody looks at it. What follows is left out."""
+_ERROR_SECONDS = 10.0
+"""For which it is read; what comes later is left out, too. Each byte may come shortly before the time for it is up."""
 LONGEST_EVENT = 8 * 1024 * 1024
 """Bytes of one event, which an empty line ends: the longest arguments of a call, each character escaped."""
 LONGEST_ANSWER = 256 * 1024 * 1024
@@ -87,7 +93,7 @@ class _Transport(httpx2.AsyncBaseTransport):
             async with asyncio.timeout(whole):
                 answer = await self._opened().request(
                     request.method,
-                    URL(str(request.url), encoded=True),
+                    _without_account(URL(str(request.url), encoded=True)),
                     headers=request.headers,
                     data=await request.aread() or None,
                     allow_redirects=False,
@@ -100,7 +106,10 @@ class _Transport(httpx2.AsyncBaseTransport):
             answer.status,
             headers=answer.raw_headers,
             stream=_Body(answer),
-            extensions={"http_version": b"HTTP/1.1", "reason_phrase": (answer.reason or "").encode()},
+            extensions={
+                "http_version": b"HTTP/1.1",
+                "reason_phrase": (answer.reason or "").encode(errors="surrogateescape"),
+            },
         )
 
     async def aclose(self) -> None:
@@ -111,16 +120,55 @@ class _Transport(httpx2.AsyncBaseTransport):
     def _opened(self) -> aiohttp.ClientSession:
         """Made in the running loop, at its first use."""
         if self._session is None:
+            connector = aiohttp.TCPConnector(
+                ssl=self._certificates, limit=_MOST_CONNECTIONS, keepalive_timeout=_IDLE_SECONDS
+            )
+            make: type[ResponseHandler] = _Connection
+            connector._factory = partial(make, loop=asyncio.get_running_loop())  # it has no setting for it
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    ssl=self._certificates, limit=_MOST_CONNECTIONS, keepalive_timeout=_IDLE_SECONDS
-                ),
+                connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 read_bufsize=_BUFFER,
                 proxy=self._proxy,
             )
         return self._session
+
+
+def _without_account(address: URL) -> URL:
+    """The name and the password in an address are in the request's `Authorization` already."""
+    has_account = address.raw_user is not None or address.raw_password is not None
+    return address.with_user(None) if has_account else address
+
+
+class _Connection(ResponseHandler):
+    """A connection that ends when the service says more than it was asked.
+
+    aiohttp reads what comes while no request is under way, as fast as it comes, and keeps all of it: in the five
+    seconds for which a connection waits for the next request that was hundreds of megabytes, read in steps of up to a
+    second. And the next request would get the answer that lies there: somebody else's.
+    """
+
+    _answered = False
+    """Whether the head of the answer is there, and not only of one to come."""
+
+    def set_response_params(self, **params: Any) -> None:
+        """Called before each request."""
+        self._answered = False
+        super().set_response_params(**params)
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        """Called with each head, and its body."""
+        code = data[0].code
+        self._answered = self._answered or code >= HTTPStatus.OK or code == HTTPStatus.SWITCHING_PROTOCOLS
+        super().feed_data(data, size)
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the event loop."""
+        if data and self._answered and (self._payload is None or self._payload.is_eof()):
+            self.abort()
+        else:
+            super().data_received(data)
 
 
 @contextmanager
@@ -142,6 +190,8 @@ def _failing() -> Iterator[None]:
         raise httpx2.ConnectError(str(error)) from error
     except (aiohttp.ClientError, OSError) as error:
         raise httpx2.ReadError(str(error)) from error
+    except ValueError as error:
+        raise httpx2.LocalProtocolError("a request that cannot be written") from error
 
 
 class _Body(httpx2.AsyncByteStream):
@@ -180,6 +230,7 @@ class _Bounded(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         total = event = 0
         before = b""
+        until = time.monotonic() + _ERROR_SECONDS
         async for piece in in_pieces(self._stream):
             yield piece
             total += len(piece)
@@ -187,7 +238,7 @@ class _Bounded(httpx2.AsyncByteStream):
             ends = max((end.end() for end in _END_OF_EVENT.finditer(seen)), default=0)
             event = len(seen) - ends if ends else event + len(piece)
             before = seen[-3:]
-            if not self._whole and total >= LONGEST_ERROR:
+            if not self._whole and (total >= LONGEST_ERROR or time.monotonic() > until):
                 return
             if event > LONGEST_EVENT or total > LONGEST_ANSWER:
                 raise httpx2.RemoteProtocolError("its answer is too large")

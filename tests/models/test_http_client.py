@@ -6,7 +6,7 @@ import asyncio
 import re
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import httpx2
@@ -122,6 +122,66 @@ async def test_a_redirect_is_followed(connect: Connect) -> None:
         async with serving(Service(elsewhere.encode())) as service:
             assert await answer(f"http://127.0.0.1:{service.port}/v1") == ["Hello"]
     assert server.requests[0]["messages"][0]["content"] == "hi"
+
+
+async def test_an_account_in_the_address_is_sent() -> None:
+    """As a service behind a password is configured, also where it redirects to an address with one."""
+    there = b"HTTP/1.1 307 There\r\nLocation: //you:other@127.0.0.1:%d/v1\r\nContent-Length: 0\r\n\r\n"
+    async with serving(Service(ANSWER)) as service:
+        assert await answer(f"http://me:pass%40word@127.0.0.1:{service.port}/v1") == ["Hello"]
+        assert "authorization: Basic bWU6cGFzc0B3b3Jk\r\n" in service.requests[0]
+        service.answers = (there % service.port, ANSWER)
+        assert await answer(f"http://127.0.0.1:{service.port}/v1") == ["Hello"]
+
+
+@pytest.mark.parametrize("unasked", [ANSWER, b"HTTP/1.1 204 X\r\n\r\n", b"HTTP/1.1 100 X\r\n\r\n", b"x"])
+async def test_a_connection_on_which_more_comes_is_closed(unasked: bytes) -> None:
+    """Rule 13: what came while no request was under way was read and kept, as fast as it came. Rule 11: the next
+    request got the answer that lay there, which may be meant for somebody else."""
+    done, closed = asyncio.Event(), asyncio.Event()
+
+    async def go_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(ANSWER)
+        await done.wait()
+        writer.write(unasked)
+        with suppress(ConnectionError):
+            while await reader.read(1_000):
+                pass
+        closed.set()
+        writer.close()
+
+    listening = await asyncio.start_server(go_on, "127.0.0.1", 0)
+    async with listening:
+        url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1"
+        model = create_openai_model("m", base_url=url, api_key=None, timeout=5)
+        assert (await stream_message(model, ASK, lambda _: None, retry=ONCE)).text == "Hello"
+        done.set()
+        await asyncio.wait_for(closed.wait(), 3)
+        await close_model(model)
+
+
+async def test_an_error_that_trickles_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 13: each byte came in time, and the turn never ended."""
+    monkeypatch.setattr("graph.models.http_client._ERROR_SECONDS", 0.05)
+
+    async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 500 Oops\r\nContent-Length: 90000\r\n\r\n")
+        while not writer.is_closing():
+            writer.write(b"a")
+            await asyncio.sleep(0.01)
+
+    listening = await asyncio.start_server(trickle, "127.0.0.1", 0)
+    with pytest.raises(ModelProblem) as problem:
+        await asyncio.wait_for(answer(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1"), 2)
+    listening.close()
+    assert problem.value.trouble is Trouble.SERVER_FAILED
+
+
+async def test_a_reason_in_no_encoding_is_not_read() -> None:
+    async with serving(Service(ANSWER.replace(b"OK", b"\xff", 1))) as service:
+        assert await answer(f"http://127.0.0.1:{service.port}/v1") == ["Hello"]
 
 
 async def test_the_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
