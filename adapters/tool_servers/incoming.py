@@ -72,10 +72,11 @@ REPLACED_AT_ONCE = 256 * 1024
 """Bytes in which halves of characters are looked for before others have their turn: 15 ms at most."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _HIGH, _LOW = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_HALF = re.compile(rb"%s(?!%s)|(?<!%s)%s" % (_HIGH, _LOW, _HIGH, _LOW))
+_HALF = re.compile(rb"\\(?:%s(?!%s)|(?<!%s\\)%s)" % (_HIGH[2:], _LOW, _HIGH, _LOW[2:]))
 _HALF_READ = re.compile("[\ud800-\udfff]")
-_CUT = re.compile(rb"(?<!%s)\\|\\(?!u[dD][c-fC-F])" % _HIGH)
-"""An escape that is not the second half of a pair."""
+_CUT = re.compile(rb"\\(?:(?!u[dD][c-fC-F])|(?<!%s\\))" % _HIGH)
+"""An escape that is not the second half of a pair. Like that above it begins with a backslash: what has none is
+passed over quickly."""
 _REPLACEMENT = rb"\\ufffd"
 _ASKING = (ASKING.encode(), ASKING.replace("/", r"\/").encode())
 """How the method is written in JSON; PHP escapes the slash."""
