@@ -275,13 +275,14 @@ def _identifier_in_one_group(match: re.Match[str]) -> str:
     return identifier if is_one and sum(map(str.isdigit, identifier)) >= _FEWEST_DIGITS else match[0]
 
 
-_LONGEST_IN_GROUPS = 200
-"""Characters of a text, perhaps a list, in which they are looked for."""
+_LONGEST_IN_GROUPS = 4_000
+"""Characters of a text, perhaps a list of a hundred, in which they are looked for."""
 _LONGEST_IDENTIFIER, _FEWEST_DIGITS = 40, 9
 """An IBAN has up to 34 characters, a UUID 32, a number of a phone mostly 9 or more; a date has 8 digits, and stays."""
 _BETWEEN_GROUPS = frozenset(" -()+:")
 _WITHOUT_GROUPS = dict.fromkeys(map(ord, " -()+"))
-_BETWEEN_SEPARATORS = re.compile(r"[^,;|\n]+")
+_BETWEEN_SEPARATORS = re.compile(rf"(?<![^,;|\n])[^,;|\n]{{{_FEWEST_DIGITS + 1},}}")
+"""The parts of a list that are long enough."""
 _IDENTIFIERS = re2.compile(
     rb"(?:^|[,;|\n])(?i: *urn:uuid:)?[ A-Za-z()+-]*(?:[0-9][ A-Za-z()+-]*){%d,%d}(?:[,;|\n]|$)"
     % (_FEWEST_DIGITS, _LONGEST_IDENTIFIER)

@@ -357,6 +357,15 @@ def test_an_identifier_is_the_same_in_groups_and_in_one(denied: str, written: st
     assert isinstance(judge(policy, a_call(to=written), facts()), Deny)
 
 
+@pytest.mark.parametrize("separator", [", ", ";", "\n"])
+def test_an_identifier_in_groups_is_found_in_a_long_list(separator: str) -> None:
+    """Rule 9: seven accounts in one text were too long to be looked through."""
+    accounts = [f"DE{number} 3704 0044 0532 0130 00" for number in range(10, 99)]
+    policy = a_policy("match: {args: {to: DE89370400440532013000}}, decide: deny", "match: {}, decide: allow")
+    assert isinstance(judge(policy, a_call(to=separator.join(accounts)), facts()), Deny)
+    assert isinstance(judge(policy, a_call(to=separator.join(accounts[:70])), facts()), Allow)
+
+
 @pytest.mark.parametrize(
     ("denied", "other"),
     [
