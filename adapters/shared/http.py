@@ -18,6 +18,7 @@ from yarl import URL
 
 from adapters.shared.calls import CallFailed
 from adapters.shared.untrusted_json import has_too_many_values
+from graph.http_connections import only_asked
 
 CONNECT_SECONDS = 5.0
 LONGEST_ANSWER = 4 * 1024 * 1024
@@ -180,6 +181,7 @@ def bounded_session(
 ) -> aiohttp.ClientSession:
     """Returns a session for a service outside, without cookies; to be made in the running loop."""
     return aiohttp.ClientSession(
+        connector=only_asked(aiohttp.TCPConnector()),
         timeout=timeout,
         response_class=BoundedAnswer,
         middlewares=middlewares,

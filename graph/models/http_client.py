@@ -13,17 +13,15 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from functools import partial
-from http import HTTPStatus
 from typing import Any
 
 import aiohttp
 import httpx2
 import openai
-from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
 from graph.http_bounds import LONGEST_HEAD, NoCookies, in_pieces, is_encoded
+from graph.http_connections import only_asked
 
 LONGEST_ERROR = 64 * 1024
 """Bytes of anything but an answer, which is read to its end before anybody looks at it. What follows is left out."""
@@ -120,13 +118,12 @@ class _Transport(httpx2.AsyncBaseTransport):
     def _opened(self) -> aiohttp.ClientSession:
         """Made in the running loop, at its first use."""
         if self._session is None:
-            connector = aiohttp.TCPConnector(
-                ssl=self._certificates, limit=_MOST_CONNECTIONS, keepalive_timeout=_IDLE_SECONDS
-            )
-            make: type[ResponseHandler] = _Connection
-            connector._factory = partial(make, loop=asyncio.get_running_loop())  # it has no setting for it
             self._session = aiohttp.ClientSession(
-                connector=connector,
+                connector=only_asked(
+                    aiohttp.TCPConnector(
+                        ssl=self._certificates, limit=_MOST_CONNECTIONS, keepalive_timeout=_IDLE_SECONDS
+                    )
+                ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 read_bufsize=_BUFFER,
@@ -139,36 +136,6 @@ def _without_account(address: URL) -> URL:
     """The name and the password in an address are in the request's `Authorization` already."""
     has_account = address.raw_user is not None or address.raw_password is not None
     return address.with_user(None) if has_account else address
-
-
-class _Connection(ResponseHandler):
-    """A connection that ends when the service says more than it was asked.
-
-    aiohttp reads what comes while no request is under way, as fast as it comes, and keeps all of it: in the five
-    seconds for which a connection waits for the next request that was hundreds of megabytes, read in steps of up to a
-    second. And the next request would get the answer that lies there: somebody else's.
-    """
-
-    _answered = False
-    """Whether the head of the answer is there, and not only of one to come."""
-
-    def set_response_params(self, **params: Any) -> None:
-        """Called before each request."""
-        self._answered = False
-        super().set_response_params(**params)
-
-    def feed_data(self, data: Any, size: int = 0) -> None:
-        """Called with each head, and its body."""
-        code = data[0].code
-        self._answered = self._answered or code >= HTTPStatus.OK or code == HTTPStatus.SWITCHING_PROTOCOLS
-        super().feed_data(data, size)
-
-    def data_received(self, data: bytes) -> None:
-        """Called by the event loop."""
-        if data and self._answered and (self._payload is None or self._payload.is_eof()):
-            self.abort()
-        else:
-            super().data_received(data)
 
 
 @contextmanager
