@@ -15,12 +15,14 @@ import pytest
 import structlog
 from hypothesis import settings
 
+from tests.support import postgres_cluster
 from tests.support.examples import FEW, MANY
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("countersign")
     group.addoption("--long", action="store_true", help="run what takes long too, and try more of what is random")
+    group.addoption("--postgres", action="store_true", help="keep records in PostgreSQL")
     group.addoption("--seed", type=int, default=20261121, help="for kills at random moments; the first round's")
     group.addoption("--rounds", type=int, default=1, help="how often to kill at random moments, each with its own seed")
 
@@ -31,6 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("support") / "nobody.pem")
     # A coloured traceback with every local variable takes half a second to draw, and nobody reads it here.
     structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
+    if config.getoption("--postgres") and not postgres_cluster.is_used():
+        config.add_cleanup(postgres_cluster.start())
     settings.load_profile(MANY if config.getoption("--long") else FEW)
 
 

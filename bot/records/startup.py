@@ -13,11 +13,13 @@ from typing import Any
 
 import sqlalchemy as sa
 import structlog
+from sqlalchemy.pool import NullPool
 
 from bot.data_folder import private_file
 from bot.records import tables  # noqa: F401  # its tables stand in the same metadata
 from bot.records.checkpoints import Checkpoints, sqlite_checkpoints
-from bot.records.database import Database, sqlite_database
+from bot.records.database import Database
+from bot.records.sqlite import sqlite_database
 from bot.records.tables import metadata
 
 
@@ -52,7 +54,7 @@ async def open_records(file: Path) -> AsyncIterator[Records]:
 
 # ----------------------------------------------------------------------------------------- the schema
 log = structlog.get_logger(__name__)
-NEWEST_REVISION = "0008"
+NEWEST_REVISION = "0009"
 """The newest revision in `migrations/versions`; a test keeps it true."""
 
 
@@ -101,7 +103,46 @@ def _make(connection: sa.Connection) -> None:
         "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc "
         "PRIMARY KEY (version_num))"
     )
-    connection.exec_driver_sql("INSERT INTO alembic_version (version_num) VALUES (?)", (NEWEST_REVISION,))
+    connection.execute(
+        sa.text("INSERT INTO alembic_version (version_num) VALUES (:newest)"), {"newest": NEWEST_REVISION}
+    )
+
+
+_UPGRADE_LOCK = 6_723_941_208
+"""Number of PostgreSQL's advisory lock around upgrades."""
+UPGRADE_SECONDS = 600.0
+"""How long a start waits for another process that upgrades the schema."""
+_UPGRADE_PAUSE = 0.1
+
+
+def upgrade_postgres(address: str) -> None:
+    """Migrate the database at this address to `NEWEST_REVISION`; makes the tables when there are none. Blocks: call it
+    in a thread. Several processes may do it at once. Raises `NewerSchemaError`, and what the driver raises."""
+    engine = sa.create_engine(sa.make_url(address).set(drivername="postgresql+psycopg"), poolclass=NullPool)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as guard:
+        deadline = time.monotonic() + UPGRADE_SECONDS
+        # Not the lock that waits by itself: it would hold a transaction open, for which building an index waits.
+        while not guard.scalar(sa.text("SELECT pg_try_advisory_lock(:number)"), {"number": _UPGRADE_LOCK}):
+            if time.monotonic() > deadline:
+                raise TimeoutError("another process has been upgrading the records for ten minutes")
+            time.sleep(_UPGRADE_PAUSE)
+        with engine.begin() as connection:
+            _upgrade_postgres(connection)
+
+
+def _upgrade_postgres(connection: sa.Connection) -> None:
+    names = sa.inspect(connection).get_table_names()
+    if "alembic_version" not in names:
+        _make(connection)
+        return
+    revision = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+    if revision is not None and revision > NEWEST_REVISION:
+        raise NewerSchemaError(
+            f"The database was made by a newer version of Countersign (schema {revision}; this version knows "
+            f"{NEWEST_REVISION}). Start that version, or restore a backup."
+        )
+    if revision != NEWEST_REVISION:
+        upgrade(connection)
 
 
 def upgrade(connection: sa.Connection) -> None:

@@ -93,6 +93,8 @@ class _Compiled:
     __slots__ = ("_binds", "_columns", "_make", "_names", "errors", "sql")
 
     def __init__(self, statement: Any, dialect: sa.Dialect, names: Sequence[str]) -> None:
+        if isinstance(statement, sa.Insert) and not statement.exported_columns:
+            statement = statement.inline()  # else PostgreSQL's dialect has the primary key returned, which nobody reads
         compiled = statement.compile(dialect=dialect, column_keys=list(names))
         if compiled.post_compile_params or compiled.literal_execute_params:
             raise TypeError(f"its text depends on the values of its parameters: {compiled.string}")

@@ -61,6 +61,13 @@ threads = sa.Table(
     sa.Index("ix_threads_session", "place_key", sa.text("length(thread_id)"), "thread_id"),
     sa.Index("ix_threads_session_of", "place_key", "requester", sa.text("length(thread_id)"), "thread_id"),
 )
+locks = sa.Table(
+    "locks",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+)
+"""On PostgreSQL, what transactions lock. The epoch of a place counts who has claimed to run what waits there."""
 people = sa.Table(
     "people",
     metadata,

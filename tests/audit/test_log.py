@@ -18,7 +18,8 @@ from bot.ledger import AttemptLedger
 from bot.outbox import Outbox
 from bot.records import attempts, threads
 from bot.records.audit import sqlite_audit
-from bot.records.database import Database, sqlite_database
+from bot.records.database import Database
+from bot.records.sqlite import sqlite_database
 from graph.ports import AttemptUnknown, Begun, CallRecord, Failed, Judged, NotMade, OutcomeUnknown, Succeeded, Unmade
 from policies.masking import Masker
 from policies.model import Allow, Call, Deny, Tool, Verdict

@@ -16,9 +16,12 @@ from bot.domain import AccountFacts, Arrival, ConversationReference, Introductio
 from bot.outbox import Outbox
 from bot.platform import Reference
 from bot.records import threads
-from bot.records.database import Database, sqlite_database
+from bot.records.database import Database
+from bot.records.postgresql import PostgresDatabase, postgres_database
+from bot.records.sqlite import SqliteDatabase, sqlite_database
 from graph.state import Silent
 from tests.bot.services_stage import HERE, THREAD, Stage
+from tests.support import postgres_cluster
 from tests.support.empty_database import empty_database
 
 if TYPE_CHECKING:
@@ -168,9 +171,13 @@ def platforms(platform: RecordingPlatform) -> Mapping[str, RecordingPlatform]:
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
     """An open database with the present schema."""
-    path = tmp_path / "records.db"
-    empty_database(path)
-    made = sqlite_database(path)
+    made: PostgresDatabase | SqliteDatabase
+    if postgres_cluster.is_used():
+        made = postgres_database(postgres_cluster.emptied_database(), most_connections=10)
+    else:
+        path = tmp_path / "records.db"
+        empty_database(path)
+        made = sqlite_database(path)
     await made.open()
     yield made
     await made.close()

@@ -10,7 +10,8 @@ import pytest
 from bot.domain import Message, Person
 from bot.inbox import Acceptance
 from bot.records import deliveries, threads
-from bot.records.database import Database, NotOnDisk, sqlite_database
+from bot.records.database import Database, NotOnDisk
+from bot.records.sqlite import sqlite_database
 from tests.bot.conftest import SetClock, place
 
 ANA = Person("chat:ana", "Ana")

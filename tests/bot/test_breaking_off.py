@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from bot.records.database import Transaction
 from bot.records.deliveries import Delivery
+from bot.records.sqlite import SqliteTransaction
 from bot.records.statements import Prepared
 from bot.records.tables import approvals, deliveries, grants, posts, votes
 from policies.approvers import DURATIONS
@@ -71,7 +72,7 @@ async def test_it_is_done_whole_or_not_at_all(routing: Routing, what: str, monke
         return execute_or_break_off
 
     for each in ("run", "one", "all"):
-        monkeypatch.setattr(Transaction, each, broken_off(getattr(Transaction, each)))
+        monkeypatch.setattr(SqliteTransaction, each, broken_off(getattr(SqliteTransaction, each)))
     for statement in range(1, 50):
         left = statement
         try:

@@ -14,8 +14,9 @@ import sqlalchemy as sa
 from bot.domain import Person
 from bot.records import approvals, deliveries, threads
 from bot.records.approvals import VoteRow
-from bot.records.database import Database, NoFoundation, NotOnDisk, sqlite_database
+from bot.records.database import Database, NotOnDisk
 from bot.records.deliveries import Delivery
+from bot.records.sqlite import NoFoundation, SqliteDatabase, sqlite_database
 from bot.records.startup import upgrade_sqlite
 from bot.records.tables import votes
 from tests.bot.conftest import until
@@ -164,13 +165,13 @@ class Together:
 
 @pytest.fixture
 def together(database: Database, monkeypatch: pytest.MonkeyPatch) -> Together:
-    together, commit = Together(database), Database.commit
+    together, commit = Together(database), SqliteDatabase.commit
 
     def counted(self: Database, transactions: Any) -> None:
         together.commits.append(len(transactions.transactions))
         commit(self, transactions)
 
-    monkeypatch.setattr(Database, "commit", counted)
+    monkeypatch.setattr(SqliteDatabase, "commit", counted)
     return together
 
 

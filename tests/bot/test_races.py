@@ -16,6 +16,7 @@ from bot.domain import AlreadySettled, ApprovalView, Decision, Invalid, Person, 
 from bot.records import attempts, deliveries
 from bot.records.database import Transaction
 from bot.records.deliveries import Delivery
+from bot.records.sqlite import SqliteTransaction
 from bot.records.statements import Prepared
 from graph.ports import CallRecord
 from policies.approvers import DURATIONS, digest_of
@@ -297,7 +298,7 @@ async def test_whoever_compares_before_they_write_holds_the_row(
 ) -> None:
     """Where there is more than one writer; and in the order of their ids, whatever order a click names them in."""
     held: list[str] = []
-    one, dialect = Transaction.one, postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy's
+    one, dialect = SqliteTransaction.one, postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy's
 
     async def noted(tx: Transaction, statement: Any, values: Any = None) -> Any:
         if isinstance(statement, Prepared):
@@ -307,7 +308,7 @@ async def test_whoever_compares_before_they_write_holds_the_row(
         return await one(tx, statement, values)
 
     ids = [await routing.ask(call_id=f"c{number}", quorum=2) for number in range(3)]
-    monkeypatch.setattr(Transaction, "one", noted)
+    monkeypatch.setattr(SqliteTransaction, "one", noted)
     await routing.services.approvals.decide(Decision("k", BEN, tuple(reversed(ids)), "approve"))
     assert held == sorted(ids)
     await routing.hand(BEN, ids[0], CHLOE)

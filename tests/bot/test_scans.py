@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.records.database import Transaction
+from bot.records.sqlite import SqliteTransaction
 from bot.records.startup import upgrade_sqlite
 from tests.support.query_plans import Executed, plan, recording, scans, sorts
 from tests.support.record_calls import RecordCall, record_calls
@@ -47,7 +47,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def test_no_statement_reads_through_a_table_that_grows(call: RecordCall, file: Path) -> None:
     engine, executed = recording(file)
     with engine.connect() as connection:
-        tx = Transaction(connection)
+        tx = SqliteTransaction(connection)
         await call.make(tx)
         tx.roll_back()
     assert executed

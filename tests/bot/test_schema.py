@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 
 from bot.domain import Person
 from bot.records import approvals, attempts, posts, threads, waiting
-from bot.records.database import sqlite_database
+from bot.records.sqlite import sqlite_database
 from bot.records.startup import NEWEST_REVISION, alembic_config, upgrade, upgrade_sqlite
 from bot.records.tables import metadata
 

@@ -17,6 +17,7 @@ from bot.outbox import said
 from bot.records import approvals, clarifications, deliveries, tables, threads
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
+from bot.records.sqlite import SqliteDatabase
 from bot.turns.decision import MOST_DEATHS
 from graph.interrupts import Asked, ClarificationAsked, InterruptAnswer
 from graph.models import ModelProblem, Trouble
@@ -304,7 +305,7 @@ SCENES = [
 def world(stage: Stage, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> World:
     countdown = Countdown()
     world = World(stage, SmallGraph(countdown, request.param), countdown)
-    keep = Database.keep
+    keep = SqliteDatabase.keep
 
     async def dying(self: Database, transaction: Transaction, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -319,7 +320,7 @@ def world(stage: Stage, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixture
         countdown.point()
         return on_disk
 
-    monkeypatch.setattr(Database, "keep", dying)
+    monkeypatch.setattr(SqliteDatabase, "keep", dying)
     return world
 
 

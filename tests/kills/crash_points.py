@@ -18,10 +18,10 @@ from typing import Any, cast
 
 import app
 from bot.records.checkpoints import Checkpoints
-from bot.records.database import Database
+from bot.records.sqlite import SqliteDatabase
 
 WRITES: tuple[tuple[type[Any], str], ...] = (
-    (Database, "commit"),
+    (SqliteDatabase, "commit"),
     (Checkpoints, "aput"),
     (Checkpoints, "aput_writes"),
     (Checkpoints, "prune_thread"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bot.records.database import Transaction
+from bot.records.sqlite import SqliteTransaction
 from tests.product.conftest import Thread
 
 PLAIN_TURN = 23
@@ -29,7 +30,7 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return count
 
     for name in ("run", "one", "all"):
-        monkeypatch.setattr(Transaction, name, counting(getattr(Transaction, name)))
+        monkeypatch.setattr(SqliteTransaction, name, counting(getattr(SqliteTransaction, name)))
     return found
 
 

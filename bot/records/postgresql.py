@@ -1,0 +1,246 @@
+"""The records in PostgreSQL, which several processes write at the same time.
+
+SQLite has one writer, so what a transaction reads stays true until it is on disk. Here each transaction says by names
+what nobody else may change meanwhile: the rows of `locks` with these names are locked, in sorted order, before anything
+is read. A thread's name stands for its place (`place_of`), whose sessions share drafts and the order of posts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from bot.records.database import Row, Statement, Transaction
+from bot.records.statements import MakeRow, Prepared, Values, as_sqlalchemys
+
+LOCK_SECONDS = 10
+"""How long a transaction waits for another's lock before it gives up."""
+STATEMENT_SECONDS = 60
+"""How long one statement may take: the connection may lead nowhere."""
+CONNECT_SECONDS = 10
+_LOCK = "SELECT name, epoch FROM locks WHERE name = ANY(%(names)s) ORDER BY name FOR UPDATE"
+_MAKE_LOCKS = "INSERT INTO locks (name, epoch) SELECT unnest(%(names)s::text[]), 0 ON CONFLICT DO NOTHING"
+_CLAIM = """
+INSERT INTO locks (name, epoch) VALUES (%(name)s, 1) ON CONFLICT (name) DO UPDATE SET epoch = locks.epoch + 1
+RETURNING epoch
+"""
+MOST_KNOWN = 100_000
+"""Names of locks that are remembered as made; about 10 MB."""
+Fetched = TypeVar("Fetched")
+
+
+def place_of(thread_id: str) -> str:
+    """The place of a thread: the sessions of one direct chat share it."""
+    return thread_id.partition("#")[0]
+
+
+class Overtaken(Exception):  # noqa: N818 (what became of the run)
+    """Another process has taken over the place: nothing that belongs to the run before changes anything any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to run what waits in a place, until somebody else claims it."""
+
+    place: str
+    epoch: int
+
+
+_claim: ContextVar[Claim | None] = ContextVar("claim", default=None)
+
+
+@contextmanager
+def under(claim: Claim) -> Iterator[None]:
+    """Within it, and in the tasks made there, transactions of the place are made under this claim."""
+    token = _claim.set(claim)
+    try:
+        yield
+    finally:
+        _claim.reset(token)
+
+
+class PostgresTransaction(Transaction):
+    """One transaction on a connection of its own."""
+
+    __slots__ = ("_connection", "_database", "_driver")
+
+    def __init__(self, connection: AsyncConnection, driver: Any, database: PostgresDatabase) -> None:
+        super().__init__()
+        self._connection = connection
+        self._driver = driver
+        self._database = database
+
+    async def run(self, statement: Statement, values: Values | None = None) -> None:
+        """Execute a statement whose rows nobody needs."""
+        if isinstance(statement, Prepared):
+            await self._execute(statement, values)
+        else:
+            await self._connection.execute(statement, values)
+
+    async def one(self, statement: Statement, values: Values | None = None) -> Row | None:
+        """The first row, or none."""
+        if isinstance(statement, Prepared):
+            cursor, row = await self._execute(statement, values)
+            fetched = await cursor.fetchone()
+            return None if fetched is None else row(fetched)
+        return (await self._connection.execute(statement, values)).first()
+
+    async def all(self, statement: Statement, values: Values | None = None) -> Sequence[Row]:
+        """All rows."""
+        if isinstance(statement, Prepared):
+            cursor, row = await self._execute(statement, values)
+            return [row(fetched) for fetched in await cursor.fetchall()]
+        return (await self._connection.execute(statement, values)).all()
+
+    async def lock(self, *names: str) -> None:
+        """Lock these, for the rest of the transaction. Raises `Overtaken` when one is a place that this task ran under
+        a claim that is not the newest."""
+        await self._database.lock(self._driver, names)
+
+    async def _execute(self, statement: Prepared, values: Values | None) -> tuple[Any, MakeRow]:
+        dialect = self._database.dialect
+        compiled = statement.compiled(dialect, values or {})
+        try:
+            cursor = await self._driver.execute(compiled.sql, compiled.parameters(values))
+        except compiled.errors as error:
+            raise as_sqlalchemys(error, dialect, compiled.sql) from error
+        return cursor, compiled.row_maker(cursor, dialect)
+
+
+class PostgresDatabase:
+    """The records in one PostgreSQL database. `open` before use, `close` in the end."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self._reads = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._made: set[str] = set()
+        """Names of locks that have a row."""
+        self._committing: set[asyncio.Task[None]] = set()
+
+    @property
+    def dialect(self) -> sa.Dialect:
+        """For which statements are compiled."""
+        return self._engine.dialect
+
+    async def open(self) -> None:
+        """Connect. Raises what the driver raises."""
+        async with self._engine.connect():
+            pass
+
+    async def close(self) -> None:
+        """Wait for the commits that are under way, then disconnect."""
+        await asyncio.gather(*self._committing, return_exceptions=True)
+        await self._engine.dispose()
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[PostgresTransaction]:
+        """A transaction that reads what is committed, each statement what is committed by then."""
+        async with self._reads.connect() as connection, self._usable(connection) as driver:
+            yield PostgresTransaction(connection, driver, self)
+
+    def writing(self, thread_id: str | None = None, *locks: str) -> AbstractAsyncContextManager[PostgresTransaction]:
+        """A transaction that locks this thread, and whatever else it names."""
+        return self._writing(*([] if thread_id is None else [thread_id]), *locks)
+
+    def writing_apart(self, *locks: str) -> AbstractAsyncContextManager[PostgresTransaction]:
+        """As `writing`: here checkpoints need no order, since a commit puts to disk all that was written before."""
+        return self._writing(*locks)
+
+    def writing_urgently(self, *locks: str) -> AbstractAsyncContextManager[PostgresTransaction]:
+        """As `writing`: here nobody waits for the one writer."""
+        return self._writing(*locks)
+
+    async def claim(self, place: str) -> Claim:
+        """Take over a place. From now on what belongs to earlier claims changes nothing."""
+        async with self._engine.connect() as connection, self._usable(connection) as driver:
+            cursor = await driver.execute(_CLAIM, {"name": place})
+            (epoch,) = await cursor.fetchone()
+            await self._commit(driver)
+        return Claim(place, epoch)
+
+    @asynccontextmanager
+    async def _writing(self, *locks: str) -> AsyncIterator[PostgresTransaction]:
+        async with self._engine.connect() as connection, self._usable(connection) as driver:
+            if locks:
+                await self.lock(driver, locks)
+            transaction = PostgresTransaction(connection, driver, self)
+            yield transaction
+            await self._commit(driver)
+        transaction.committed()
+
+    @asynccontextmanager
+    async def _usable(self, connection: AsyncConnection) -> AsyncIterator[Any]:
+        """Gives the driver's connection, and drops it afterwards, with all that are idle, if it is broken."""
+        driver = (await connection.get_raw_connection()).driver_connection
+        try:
+            yield driver
+        except BaseException:
+            if driver is not None and driver.closed:
+                await connection.invalidate()
+                await self._engine.dispose(close=False)
+            raise
+
+    async def lock(self, driver: Any, names: Sequence[str]) -> None:
+        """Lock these names on a connection until its transaction ends."""
+        sorted_names = sorted({place_of(name) for name in names})
+        missing = [name for name in sorted_names if name not in self._made]
+        try:
+            if missing:
+                await driver.execute(_MAKE_LOCKS, {"names": missing})
+            cursor = await driver.execute(_LOCK, {"names": sorted_names})
+            epochs = dict(await cursor.fetchall())
+        except self.dialect.loaded_dbapi.Error as error:
+            raise as_sqlalchemys(error, self.dialect, _LOCK) from error
+        if len(self._made) > MOST_KNOWN:
+            self._made.clear()
+        self._made.update(sorted_names)  # what is rolled back is found missing by the count below
+        if len(epochs) < len(sorted_names):
+            self._made.difference_update(sorted_names)
+            await self.lock(driver, names)
+            return
+        claim = _claim.get()
+        if claim is not None and epochs.get(claim.place, claim.epoch) != claim.epoch:
+            raise Overtaken(claim.place)
+
+    async def _commit(self, driver: Any) -> None:
+        """Commit; whoever is cancelled meanwhile waits for it: it may be on disk all the same."""
+        committing = asyncio.create_task(_committed(driver, self.dialect))
+        self._committing.add(committing)
+        committing.add_done_callback(self._committing.discard)
+        cancelled: asyncio.CancelledError | None = None
+        while not committing.done():
+            try:
+                await asyncio.wait([committing])
+            except asyncio.CancelledError as cancellation:
+                cancelled = cancellation
+        committing.result()
+        if cancelled is not None:
+            raise cancelled
+
+
+async def _committed(driver: Any, dialect: sa.Dialect) -> None:
+    try:
+        await driver.commit()
+    except dialect.loaded_dbapi.Error as error:
+        raise as_sqlalchemys(error, dialect) from error
+
+
+def postgres_database(address: str, *, most_connections: int) -> PostgresDatabase:
+    """A database at an address (`postgresql://…`), durable at every commit. `most_connections`: at once."""
+    options = f"-c lock_timeout={LOCK_SECONDS}s -c statement_timeout={STATEMENT_SECONDS}s -c timezone=UTC"
+    engine = create_async_engine(
+        sa.make_url(address).set(drivername="postgresql+psycopg"),
+        pool_size=most_connections,
+        max_overflow=0,
+        pool_timeout=LOCK_SECONDS,
+        connect_args={"options": options, "connect_timeout": CONNECT_SECONDS, "application_name": "countersign"},
+        hide_parameters=True,  # what people wrote and tools returned is not for error messages, which end up in logs
+    )
+    return PostgresDatabase(engine)
