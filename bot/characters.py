@@ -169,7 +169,8 @@ class _Patterns:
 @lru_cache(maxsize=1)
 def _patterns() -> _Patterns:
     suspicious = f"{_class_of(lambda code: is_suspicious(chr(code)))}{_BEYOND}"
-    marks = _class_of(lambda code: _kind_of(chr(code))[0] and not is_suspicious(chr(code)))
+    # Not by way of its cache, which would be full of them: 1 MB.
+    marks = _class_of(lambda code: _kind_of.__wrapped__(chr(code))[0] and not is_suspicious(chr(code)))
     stacked = f"[{marks}]{{{MOST_STACKED_MARKS + 1}}}"
     return _Patterns(
         odd=re.compile(f"[{suspicious}{marks}]"),

@@ -52,6 +52,16 @@ def http_client(timeout: float, connect: float) -> httpx2.AsyncClient:
     )
 
 
+def blocking_client() -> httpx2.Client:
+    """The client for requests that block, of which nobody here makes any: the one that LangChain would make reads the
+    certificates twice, 2 MB and 30 ms."""
+    return httpx2.Client(transport=httpx2.MockTransport(_not_asked), trust_env=False)
+
+
+def _not_asked(_: httpx2.Request) -> httpx2.Response:
+    raise NotImplementedError("a model is asked without blocking")
+
+
 class _Client(httpx2.AsyncClient):
     """Speaks by `_Transport`, also with the proxies of the environment."""
 

@@ -25,7 +25,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from graph.models.chat_completions import ChatCompletions, events_of, takes_long
-from graph.models.http_client import http_client
+from graph.models.http_client import blocking_client, http_client
 from graph.models.problems import ModelProblem, Trouble
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCalls
 
@@ -66,6 +66,7 @@ def create_openai_model(name: str, *, base_url: str | None, api_key: SecretStr |
         api_key=api_key or SecretStr("none"),
         timeout=openai.Timeout(timeout, connect=connect),
         http_async_client=http_client(timeout, connect),
+        http_client=blocking_client(),
         stream_chunk_timeout=timeout,
         max_retries=0,
         streaming=True,
