@@ -20,6 +20,7 @@ from policies.spellings import (
     may_lead_elsewhere,
     spellings,
     unmarked,
+    with_plain_dashes,
 )
 
 Likeness = Callable[[str], object]
@@ -30,7 +31,7 @@ FEW = 20
 """Texts that RE2 finds at once in one of any length; of more, a list is looked up text by text."""
 _SIGN = re.compile(r"\\?[#@](?=\w)")
 """Before the name of a channel, a person or a ticket, which many tools take without it; perhaps escaped."""
-_ESCAPED_SIGN = re.compile(r"\\([ ()+:-])")
+_ESCAPED_SIGN = re.compile(r"\\([ ()+:./-])")
 """Of those between the groups of an identifier."""
 NOTHING = r"[^\x00-\x{10FFFF}]"
 """A regular expression that no text fits."""
@@ -115,17 +116,19 @@ def certainly(pattern: str) -> Likeness:
 
 
 def _with_others(patterns: Iterable[str]) -> Iterator[str]:
-    """The patterns or texts, and the same without a sign before them, without the groups of an identifier, and in
-    Unicode's composed form, which other spellings of a text have."""
+    """The patterns or texts, and the same without a sign before them, without the groups of an identifier, with
+    hyphens for dashes, and in Unicode's composed form, which other spellings of a text have."""
     for pattern in patterns:
         yield pattern
-        literal = _ESCAPED_SIGN.sub(r"\1", pattern)
+        literal = _ESCAPED_SIGN.sub(r"\1", with_plain_dashes(pattern))
         if (identifier := in_one_group(literal)) != literal and identifier.isalnum():
             yield identifier
         if sign := _SIGN.match(pattern):
             yield pattern[sign.end() :]
         if not pattern.isascii():
-            others = (pattern, composed(pattern), unmarked(pattern))
+            others = [pattern, composed(pattern), unmarked(pattern)]
+            if "[" not in pattern:  # behind it a hyphen has a meaning of its own
+                others.append(with_plain_dashes(others[-1]))
             yield from others[1:]
             yield from (other.replace("ß", "ss").replace("ẞ", "ss") for other in others)  # as in capitals
 

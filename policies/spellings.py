@@ -55,6 +55,7 @@ _ALIKE = str.maketrans(
     "aeopcyxijsdqwhvABEKMHOPCTXYIJSaopviktuxABEZHIKMNOPTYXiold",
 )
 """Letters of other scripts that look like Latin ones, and Latin ones that do not decompose."""
+_DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"))
 
 
 def composed(text: str) -> str:
@@ -228,6 +229,11 @@ def _is_invisible(c: str) -> bool:
     )
 
 
+def with_plain_dashes(text: str) -> str:
+    """A text with a hyphen for each dash: word processors and models put other ones into numbers of phones."""
+    return text if text.isascii() else text.translate(_DASHES)
+
+
 def unmarked(text: str) -> str:
     """A text without accents, and with Latin letters for those of other scripts that look the same."""
     if text.isascii():
@@ -264,13 +270,18 @@ def _is_in_groups(text: str) -> bool:
 
 def in_one_group(text: str) -> str:
     """`DE89 3704 0044 0532 0130 00` → DE89370400440532013000: long identifiers (of accounts, cards, phones, UUIDs)
-    without what parts their groups, also in a list. Other texts as they are."""
+    without what parts their groups, also in a list. Other texts as they are.
+
+    Full stops and slashes part only groups of digits (`0171/234.56.78`), and not those of an address (`10.120.30.140`).
+    """
     return _BETWEEN_SEPARATORS.sub(_identifier_in_one_group, text) if _is_in_groups(text) else text
 
 
 def _identifier_in_one_group(match: re.Match[str]) -> str:
     written = match[0].strip(" ")
     identifier = (written[9:] if written[:9].lower() == "urn:uuid:" else written).translate(_WITHOUT_GROUPS)
+    if (number := identifier.translate(_WITHOUT_STOPS)).isdigit() and not _HOST_ADDRESS.fullmatch(written):
+        identifier = number
     is_one = identifier.isascii() and identifier.isalnum() and len(identifier) <= _LONGEST_IDENTIFIER
     return identifier if is_one and sum(map(str.isdigit, identifier)) >= _FEWEST_DIGITS else match[0]
 
@@ -279,13 +290,14 @@ _LONGEST_IN_GROUPS = 4_000
 """Characters of a text, perhaps a list of a hundred, in which they are looked for."""
 _LONGEST_IDENTIFIER, _FEWEST_DIGITS = 40, 9
 """An IBAN has up to 34 characters, a UUID 32, a number of a phone mostly 9 or more; a date has 8 digits, and stays."""
-_BETWEEN_GROUPS = frozenset(" -()+:")
-_WITHOUT_GROUPS = dict.fromkeys(map(ord, " -()+"))
+_BETWEEN_GROUPS = frozenset(" -()+:./")
+_WITHOUT_GROUPS, _WITHOUT_STOPS = dict.fromkeys(map(ord, " -()+")), dict.fromkeys(map(ord, "./"))
+_HOST_ADDRESS = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?:/[0-9]+)?")
 _BETWEEN_SEPARATORS = re.compile(rf"(?<![^,;|\n])[^,;|\n]{{{_FEWEST_DIGITS + 1},}}")
 """The parts of a list that are long enough."""
 _IDENTIFIERS = re2.compile(
-    rb"(?:^|[,;|\n])(?i: *urn:uuid:)?[ A-Za-z()+-]*(?:[0-9][ A-Za-z()+-]*){%d,%d}(?:[,;|\n]|$)"
-    % (_FEWEST_DIGITS, _LONGEST_IDENTIFIER)
+    rb"(?:^|[,;|\n])(?:(?i: *urn:uuid:)?[ A-Za-z()+-]*(?:[0-9][ A-Za-z()+-]*)%b|[ ()+./-]*(?:[0-9][ ()+./-]*)%b)"
+    rb"(?:[,;|\n]|$)" % ((b"{%d,%d}" % (_FEWEST_DIGITS, _LONGEST_IDENTIFIER),) * 2)
 )
 
 
@@ -426,6 +438,7 @@ _MAKERS = (
     _one_space,
     _unquoted,
     _without_sign,
+    with_plain_dashes,
     in_one_group,
 )
 """What servers do to a text; what one of them leaves, the next may do more to."""

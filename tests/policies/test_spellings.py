@@ -335,6 +335,13 @@ IDENTIFIERS = [
     ["0f1e2d3c4b5a69788796a5b4c3d2e1f0", "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"],
     ["4012888888881881", "4012 8888 8888 1881", "4012-8888-8888-1881"],
     ["15550109999", "+1 (555) 010-9999", "1-555-010-9999", "+15550109999"],
+    [
+        "33140000000",
+        "33 1\u201340000000",
+        "+33\u20111\u201140\u201100\u201100\u201100",
+        "+33.1.40.00.00.00",
+        "+33 1/40000000",
+    ],
 ]
 
 
@@ -373,6 +380,9 @@ def test_an_identifier_in_groups_is_found_in_a_long_list(separator: str) -> None
         ("2026-11-22", "20261122"),
         ("1-23", "12-3"),
         ("10.0.12.34", "100.1.23.4"),
+        ("10.120.30.140", "101.20.30.140"),
+        ("10.120.30.140/24", "101.20.30.140/24"),
+        ("v1.23.456.7890", "v12.3.456.7890"),
         ("555 010 9999", "555 010 999"),
         ("pay (all)", "payall"),
         ("room 4-1", "room 41"),
@@ -383,6 +393,23 @@ def test_what_is_no_long_identifier_keeps_its_groups(denied: str, other: str) ->
     policy = a_policy(f"match: {{args: {{to: {{equals: '{denied}'}}}}}}, decide: deny", "match: {}, decide: allow")
     assert isinstance(judge(policy, a_call(to=other), facts()), Allow)
     assert isinstance(judge(policy, a_call(to=denied), facts()), Deny)
+
+
+@pytest.mark.parametrize("rules", [1, 30], ids=["one name", "names looked up"])
+@pytest.mark.parametrize(
+    ("denied", "written"),
+    [("prod-eu", "prod\u2011eu"), ("prod\u2013eu", "prod-eu"), ("2026-11-22", "2026\u201111\u201122")],
+)
+def test_a_dash_of_another_kind_is_a_hyphen(denied: str, written: str, rules: int) -> None:
+    """Rule 9: models write non-breaking hyphens, and word processors longer dashes, where people type hyphens."""
+    names = [denied, *(f"other {number}" for number in range(rules - 1))]
+    policy = a_policy(f"match: {{args: {{to: {{in: {names}}}}}}}, decide: deny", "match: {}, decide: allow")
+    assert isinstance(judge(policy, a_call(to=written), facts()), Deny)
+
+
+def test_a_dash_in_a_class_of_characters_stays() -> None:
+    policy = a_policy("match: {args: {to: '[.\u2013\u2014]x'}}, decide: deny", "match: {}, decide: allow")
+    assert isinstance(judge(policy, a_call(to="\u2013x"), facts()), Deny)
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["one name", "many names, which are looked up"])
