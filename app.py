@@ -367,7 +367,7 @@ def command(arguments: Sequence[str]) -> int:
 
     settings = cache(load_settings)
     around = Surroundings(
-        database=lambda: database_file(settings()),
+        database=lambda: settings().records_address,
         policy_file=lambda: settings().policy_file,
         mode=lambda: settings().mode,
         find_tool=lambda name: _find_tool(name, settings().mcp_config),

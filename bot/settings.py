@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from bot.crypto import is_fernet_key
+from bot.records.addresses import sqlite_file
 from policies.model import Mode
 from policies.secret_shapes import SecretPattern
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["Settings", "SettingsError", "load_settings", "plain"]
 MODEL_WITH_A_KEY = "gpt-5.4-mini"
 """OpenAI's small model of 2026 that takes tools at `/v1/chat/completions`, where every compatible service is."""
-_SQLITE = "sqlite:///"
 OPENAI = "https://api.openai.com/v1"
 DEMO = "demo"
 """Name of the built-in, rule-based model."""
@@ -384,10 +384,14 @@ class Settings(BaseSettings):
         return not (self.slack_configured or self.teams_configured)
 
     @property
+    def records_address(self) -> str:
+        """Where the records are; may hold a password."""
+        return self.database_url.get_secret_value()
+
+    @property
     def sqlite_file(self) -> Path | None:
         """The file of the records; `None`: they are kept in PostgreSQL."""
-        address = self.database_url.get_secret_value()
-        return Path(address.removeprefix(_SQLITE)) if address.startswith(_SQLITE) else None
+        return sqlite_file(self.records_address)
 
     @property
     def on_loopback(self) -> bool:

@@ -23,8 +23,8 @@ from policies.model import Mode, Tool
 class Surroundings:
     """What commands work on. Each is asked for only by the commands that need it."""
 
-    database: Callable[[], Path]
-    """The file of the records."""
+    database: Callable[[], str]
+    """The address of the records."""
     policy_file: Callable[[], Path]
     mode: Callable[[], Mode]
     find_tool: Callable[[str], Tool | None]

@@ -15,7 +15,8 @@ from bot.audit.entries import Link, faults, in_utc, key_of
 from bot.characters import is_suspicious
 from bot.commands.arguments import CommandError, time_range
 from bot.data_folder import private_opener
-from bot.records.audit import AuditReader, UnreadableLogError, sqlite_audit
+from bot.records.addresses import sqlite_file
+from bot.records.audit import AuditReader, UnreadableLogError, audit_at
 
 COLUMNS = (
     *("seq", "at", "thread", "call", "attempt", "requester", "server", "tool", "input", "mode", "decision", "rule"),
@@ -26,8 +27,8 @@ _FORMULA = frozenset("=+-@|%")
 full-width or small forms."""
 
 
-def verify(database: Path, anchor: tuple[int, str] | None, out: TextIO) -> int:
-    """Follow the chain from its beginning; 1 when anything is wrong with it."""
+def verify(database: str, anchor: tuple[int, str] | None, out: TextIO) -> int:
+    """Follow the chain in the records at an address from its beginning; 1 when anything is wrong with it."""
     wrong = 0
     with opened_log(database) as reader:
         seen = _Seen(anchor)
@@ -86,11 +87,12 @@ def _counted(count: int) -> str:
     return "1 entry" if count == 1 else f"{count:,} entries"
 
 
-def export(database: Path, given: argparse.Namespace, now: float, out: TextIO) -> int:
+def export(database: str, given: argparse.Namespace, now: float, out: TextIO) -> int:
     """Write the entries of a time range, one after the other."""
     since, until = time_range(given, now)
     write = _write_csv if given.format == "csv" else _write_lines
-    if given.output is not None and given.output.resolve() == database.resolve():
+    file = sqlite_file(database)
+    if given.output is not None and file is not None and given.output.resolve() == file.resolve():
         raise CommandError(f"{given.output} is the log itself: write to another file")
     with opened_log(database) as reader, _target(given.output, out) as target:
         write(reader.links(since, until), target)
@@ -168,10 +170,10 @@ def _is_blank(character: str) -> bool:
 
 
 @contextmanager
-def opened_log(database: Path) -> Iterator[AuditReader]:
+def opened_log(database: str) -> Iterator[AuditReader]:
     """The log, for reading. Raises `CommandError`, also within, when it cannot be read."""
     try:
-        with sqlite_audit(database) as reader:
+        with audit_at(database) as reader:
             yield reader
     except UnreadableLogError as error:
         raise CommandError(str(error)) from error

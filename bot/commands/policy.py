@@ -134,7 +134,7 @@ class Difference:
     """Why the judgement by the new rules may not be what it would have been; empty where it is certain."""
 
 
-def replay(file: Path, database: Path, given: argparse.Namespace, *, now: float, out: TextIO) -> int:
+def replay(file: Path, database: str, given: argparse.Namespace, *, now: float, out: TextIO) -> int:
     """Print what the rules in `file` would have decided otherwise. Raises `PolicyError`, `CommandError`."""
     policy = load_policy(file)
     counts: Counter[str] = Counter()
@@ -158,7 +158,7 @@ def replay(file: Path, database: Path, given: argparse.Namespace, *, now: float,
     return 0
 
 
-def _judged_calls(database: Path, since: float | None, until: float | None) -> Iterator[dict[str, Any]]:
+def _judged_calls(database: str, since: float | None, until: float | None) -> Iterator[dict[str, Any]]:
     """Each call that was judged, once: what else came of it is in further entries."""
     known: set[Any] = set()
     with opened_log(database) as reader:

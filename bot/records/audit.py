@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote
@@ -13,12 +13,16 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from bot.audit.entries import Link, VoteCast
+from bot.records.addresses import shown_address, sqlite_file
 from bot.records.database import Transaction, reader
 from bot.records.statements import Prepared
 from bot.records.tables import approvals, attempts, audit, votes
 
 AT_A_TIME = 500
 """Entries that are read at once: a log of millions never has to fit into memory."""
+STATEMENT_SECONDS = 600
+"""How long PostgreSQL may look for one part of the log: attempts without an entry are looked for in all of it."""
+CONNECT_SECONDS = 10
 
 _link = reader(Link)
 _SAME = audit.alias()
@@ -54,7 +58,7 @@ async def votes_on_call(tx: Transaction, call_id: str) -> Sequence[VoteCast]:
 
 
 class AuditReader:
-    """The log as anybody with the file may read it, also while the bot writes. Blocks: for commands only."""
+    """The log as anybody who may read the records reads it, also while the bot writes. Blocks: for commands only."""
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
@@ -86,8 +90,40 @@ class AuditReader:
         yield from (row.key for row in self._connection.execute(query))
 
 
+def cause_of(error: sa.exc.DBAPIError) -> str:
+    """What the driver says, in one line."""
+    return " ".join(str(error.orig).split())
+
+
 class UnreadableLogError(Exception):
     """There is no audit log that could be read; the message says why."""
+
+
+def audit_at(address: str) -> AbstractContextManager[AuditReader]:
+    """The log at an address, opened for reading only. Raises `UnreadableLogError`."""
+    file = sqlite_file(address)
+    return postgres_audit(address) if file is None else sqlite_audit(file)
+
+
+@contextmanager
+def postgres_audit(address: str) -> Iterator[AuditReader]:
+    """The log in a PostgreSQL database as it is at one moment. Raises `UnreadableLogError`."""
+    shown = shown_address(address)
+    options = f"-c default_transaction_read_only=on -c statement_timeout={STATEMENT_SECONDS}s -c timezone=UTC"
+    try:
+        engine = sa.create_engine(
+            sa.make_url(address).set(drivername="postgresql+psycopg"),
+            poolclass=NullPool,
+            isolation_level="REPEATABLE READ",
+            hide_parameters=True,
+            connect_args={"options": options, "connect_timeout": CONNECT_SECONDS, "application_name": "countersign"},
+        )
+        with engine.connect() as connection:
+            if not sa.inspect(connection).has_table(audit.name):
+                raise UnreadableLogError(f"{shown}: there are no records yet")
+            yield AuditReader(connection)
+    except sa.exc.DBAPIError as error:
+        raise UnreadableLogError(f"{shown}: the audit log cannot be read: {cause_of(error)}") from error
 
 
 @contextmanager

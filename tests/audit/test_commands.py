@@ -60,7 +60,7 @@ def command(records: Path, policy: Path) -> Command:
     def run_it(*arguments: str, tools: Sequence[Tool] = ()) -> tuple[int, str, str]:
         out, err = io.StringIO(), io.StringIO()
         around = Surroundings(
-            database=lambda: records,
+            database=lambda: f"sqlite:///{records}",
             policy_file=lambda: policy,
             mode=lambda: Mode.DEFAULT,
             find_tool=lambda name: next((each for each in tools if each.full_name == name), None),

@@ -28,7 +28,7 @@ def audit(home: ProductFolder, *arguments: str) -> tuple[int, str]:
     """What `python app.py …` says of the product's records, while it runs."""
     out = io.StringIO()
     around = Surroundings(
-        database=lambda: home.folder / "data" / "countersign.db",
+        database=lambda: f"sqlite:///{home.folder}/data/countersign.db",
         policy_file=lambda: home.folder / "policy.yaml",
         mode=lambda: Mode.DEFAULT,
         find_tool=lambda _: None,
