@@ -105,7 +105,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         links = SignInLinks(database, outside.services, sealer, clock, new_id, address=address, links_an_hour=limit)
 
         # Senders, and what is shown and looked up through them.
-        senders = make_senders(PlatformSetup(settings, database_file(settings), key, links))
+        senders = make_senders(PlatformSetup(settings, key, links))
         platforms = senders.by_name
         stack.push_async_callback(senders.close)  # after the outbox, which may still be posting
         outbox = Outbox(database, clock, platforms, masker=masker)

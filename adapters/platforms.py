@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 from aiohttp import web
@@ -65,8 +64,6 @@ class PlatformSetup:
     """What the sending half of a platform can be made from."""
 
     settings: Settings
-    database: Path
-    """SQLite file of the records."""
     key: bytes
     """Seals what is kept, and signs the page's cookies."""
     links: SignInLinks
@@ -80,7 +77,7 @@ def slack_platform(setup: PlatformSetup) -> ChatPlatform | None:
     from adapters.slack.receiver import SlackReceiver  # noqa: PLC0415  # half a second of importing
     from adapters.slack.sender import slack_sender  # noqa: PLC0415  # as above
 
-    sender = slack_sender(setup.settings, setup.database, setup.key, setup.links.link)
+    sender = slack_sender(setup.settings, setup.key, setup.links.link)
     return ChatPlatform(sender, partial(SlackReceiver, sender))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from adapters.shared.sending import SignInLink
@@ -68,12 +67,12 @@ class SlackSender:
             await self.installations.close()
 
 
-def slack_sender(settings: Settings, database: Path, key: bytes, sign_in_link: SignInLink) -> SlackSender:
-    """The sending half that the settings describe. `database`: SQLite file of the records; `key`: seals tokens."""
+def slack_sender(settings: Settings, key: bytes, sign_in_link: SignInLink) -> SlackSender:
+    """The sending half that the settings describe. `key`: seals tokens."""
     config = config_from(settings)
     if config.bot_token or not (config.client_id and config.client_secret):
         return SlackSender(config, sign_in_link)
     # SQLAlchemy's ORM comes with what keeps installations: 6 MB, imported only where people install it.
     from adapters.slack.web_api.installing import Installations  # noqa: PLC0415
 
-    return SlackSender(config, sign_in_link, installations=Installations(database, config, Sealer(key)))
+    return SlackSender(config, sign_in_link, installations=Installations(settings.records_address, config, Sealer(key)))

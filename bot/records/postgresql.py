@@ -234,13 +234,18 @@ async def _committed(driver: Any, dialect: sa.Dialect) -> None:
 
 def postgres_database(address: str, *, most_connections: int) -> PostgresDatabase:
     """A database at an address (`postgresql://…`), durable at every commit. `most_connections`: at once."""
+    return PostgresDatabase(postgres_engine(address, most_connections=most_connections))
+
+
+def postgres_engine(address: str, *, most_connections: int, **further: Any) -> AsyncEngine:
+    """What connects to an address, with limits for everything that waits. `further`: for SQLAlchemy."""
     options = f"-c lock_timeout={LOCK_SECONDS}s -c statement_timeout={STATEMENT_SECONDS}s -c timezone=UTC"
-    engine = create_async_engine(
+    return create_async_engine(
         sa.make_url(address).set(drivername="postgresql+psycopg"),
         pool_size=most_connections,
         max_overflow=0,
         pool_timeout=LOCK_SECONDS,
         connect_args={"options": options, "connect_timeout": CONNECT_SECONDS, "application_name": "countersign"},
         hide_parameters=True,  # what people wrote and tools returned is not for error messages, which end up in logs
+        **further,
     )
-    return PostgresDatabase(engine)

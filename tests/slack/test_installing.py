@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import pytest
+import sqlalchemy as sa
 import structlog
 from aiohttp import web
 from cryptography.fernet import Fernet
@@ -23,6 +24,7 @@ from adapters.slack.web_api.installing import INSTALL, REDIRECT, Installations, 
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.crypto import Sealer
 from tests.fakes.slack.server import FakeSlack, fake_slack
+from tests.support.installations import address_for, connected, rows_of
 
 PUBLIC_URL = "https://bot.example"
 KEY = Fernet.generate_key()
@@ -45,11 +47,11 @@ class Page:
 class InstallStage:
     """Everything that keeps installations, with the pages that make them."""
 
-    def __init__(self, slack: FakeSlack, records: Installations, pages: InstallPages, path: Path) -> None:
+    def __init__(self, slack: FakeSlack, records: Installations, pages: InstallPages, address: str) -> None:
         self.slack = slack
         self.records = records
         self.pages = pages
-        self.path = path
+        self.address = address
         self.url = ""
 
     async def get(self, path: str, cookie: str = "", method: str = "GET") -> Page:
@@ -72,15 +74,13 @@ class InstallStage:
         code = self.slack.issue_code(team, rotating=rotating, redirect_uri=PUBLIC_URL + REDIRECT)
         return await self.get(f"{REDIRECT}?code={code}&state={asked['state']}", cookie)
 
-    def rows(self, table: str = "slack_installations") -> list[sqlite3.Row]:
-        with sqlite3.connect(self.path) as connection:
-            connection.row_factory = sqlite3.Row
-            return connection.execute(f"SELECT * FROM {table} ORDER BY id").fetchall()
+    def rows(self, table: str = "slack_installations") -> list[Mapping[str, Any]]:
+        return rows_of(self.address, table)
 
 
 @asynccontextmanager
 async def stage(
-    slack: FakeSlack, path: Path, *, state_seconds: int = 600, key: bytes = KEY, teams: Iterable[str] = "*"
+    slack: FakeSlack, address: str, *, state_seconds: int = 600, key: bytes = KEY, teams: Iterable[str] = "*"
 ) -> AsyncIterator[InstallStage]:
     config = SlackConfig(
         client_id="CLIENT",
@@ -90,7 +90,7 @@ async def stage(
         install_teams=frozenset(teams),
     )
     records = Installations(
-        path, config, Sealer(key), state_seconds=state_seconds, clock=lambda: time.time() + slack.clock.moved
+        address, config, Sealer(key), state_seconds=state_seconds, clock=lambda: time.time() + slack.clock.moved
     )
     pages = InstallPages(config, records)
     await records.open()
@@ -99,7 +99,7 @@ async def stage(
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    opened = InstallStage(slack, records, pages, path)
+    opened = InstallStage(slack, records, pages, address)
     opened.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     try:
         yield opened
@@ -110,7 +110,7 @@ async def stage(
 
 @pytest.fixture
 async def product(slack: FakeSlack, tmp_path: Path) -> AsyncIterator[InstallStage]:
-    async with stage(slack, tmp_path / "records.db") as opened:
+    async with stage(slack, address_for(tmp_path / "records.db")) as opened:
         yield opened
 
 
@@ -163,37 +163,38 @@ async def test_installing_again_replaces_the_token(product: InstallStage) -> Non
 
 
 async def test_tokens_are_sealed_at_rest_and_known_after_a_restart(slack: FakeSlack, tmp_path: Path) -> None:
-    path = tmp_path / "records.db"
-    async with stage(slack, path) as product:
+    address = address_for(tmp_path / "records.db")
+    async with stage(slack, address) as product:
         await product.install(rotating=True)
         token = await product.records.token("T2", "")
         refresh_token = next(iter(slack.world.refresh_tokens))
-    whole = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+        whole = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+        whole += repr(product.rows() + product.rows("slack_bots")).encode()
     assert token is not None
     assert token.encode() not in whole
     assert refresh_token.encode() not in whole
-    async with stage(slack, path) as product:
+    async with stage(slack, address) as product:
         assert await product.records.token("T2", "") == token
 
 
 async def test_tokens_sealed_with_another_key_are_as_good_as_none(slack: FakeSlack, tmp_path: Path) -> None:
-    path = tmp_path / "records.db"
-    async with stage(slack, path) as product:
+    address = address_for(tmp_path / "records.db")
+    async with stage(slack, address) as product:
         await product.install()
-    async with stage(slack, path, key=Fernet.generate_key()) as product:
+    async with stage(slack, address, key=Fernet.generate_key()) as product:
         with structlog.testing.capture_logs() as logged:
             assert await product.records.token("T2", "") is None
     assert [entry["event"] for entry in logged] == ["slack_token_unreadable"]
 
 
 async def test_after_a_change_of_keys_the_old_one_can_be_retired(slack: FakeSlack, tmp_path: Path) -> None:
-    path, new = tmp_path / "records.db", Fernet.generate_key()
-    async with stage(slack, path) as product:
+    address, new = address_for(tmp_path / "records.db"), Fernet.generate_key()
+    async with stage(slack, address) as product:
         await product.install()
         token = await product.records.token("T2", "")
-    async with stage(slack, path, key=new + b"," + KEY):
+    async with stage(slack, address, key=new + b"," + KEY):
         pass
-    async with stage(slack, path, key=new) as product:
+    async with stage(slack, address, key=new) as product:
         assert await product.records.token("T2", "") == token
         (kept,) = product.rows("slack_bots")
         assert Sealer(new).unseal(kept["bot_token"]) == token
@@ -229,7 +230,7 @@ async def test_a_state_that_we_did_not_issue_installs_nothing(product: InstallSt
 
 
 async def test_a_state_that_has_run_out_installs_nothing(slack: FakeSlack, tmp_path: Path) -> None:
-    async with stage(slack, tmp_path / "records.db", state_seconds=0) as product:
+    async with stage(slack, address_for(tmp_path / "records.db"), state_seconds=0) as product:
         await nothing_was_installed(product, await product.install(), 400)
 
 
@@ -243,7 +244,7 @@ async def test_a_state_is_good_for_one_install(product: InstallStage) -> None:
 
 
 async def test_states_that_have_run_out_do_not_pile_up(slack: FakeSlack, tmp_path: Path) -> None:
-    async with stage(slack, tmp_path / "records.db", state_seconds=0) as product:
+    async with stage(slack, address_for(tmp_path / "records.db"), state_seconds=0) as product:
         for _ in range(3):
             await product.begin()
         assert len(product.rows("slack_oauth_states")) == 1
@@ -270,8 +271,8 @@ async def test_slack_failing_installs_nothing(product: InstallStage) -> None:
 
 async def test_records_that_fail_are_said_to(product: InstallStage) -> None:
     asked, cookie = await product.begin()
-    with sqlite3.connect(product.path) as connection:
-        connection.execute("DROP TABLE slack_installations")
+    with connected(product.address) as connection:
+        connection.execute(sa.text("DROP TABLE slack_installations"))
     with structlog.testing.capture_logs() as logged:
         page = await product.get(f"{REDIRECT}?code={product.slack.issue_code('T2')}&state={asked['state']}", cookie)
     assert page.status == 500
@@ -328,7 +329,7 @@ async def test_a_workspace_that_is_not_listed_installs_nothing_and_its_token_is_
     slack: FakeSlack, tmp_path: Path
 ) -> None:
     """Rule 9: whoever finds the address of the install page gets no bot that works with the tools behind it."""
-    async with stage(slack, tmp_path / "records.db", teams=["T1", "E1"]) as product:
+    async with stage(slack, address_for(tmp_path / "records.db"), teams=["T1", "E1"]) as product:
         with structlog.testing.capture_logs() as logged:
             await turned_away(product, await product.install(rotating=True))
         assert (await product.install("T1")).status == 200
@@ -347,7 +348,7 @@ async def test_a_token_that_cannot_be_revoked_is_said_once_and_holds_nobody_up(
         slack.fail("auth.revoke", **fault)  # type: ignore[arg-type]  # one of several kinds of fault
     else:
         slack.hold("auth.revoke")
-    async with stage(slack, tmp_path / "records.db", teams=["T1"]) as product:
+    async with stage(slack, address_for(tmp_path / "records.db"), teams=["T1"]) as product:
         with structlog.testing.capture_logs() as logged:
             await nothing_was_installed(product, await product.install(), 403)
     assert [entry["event"] for entry in logged] == ["slack_install_failed", "slack_token_not_revoked"]
@@ -356,10 +357,10 @@ async def test_a_token_that_cannot_be_revoked_is_said_once_and_holds_nobody_up(
 
 async def test_where_no_workspace_is_listed_the_page_says_what_to_set(slack: FakeSlack, tmp_path: Path) -> None:
     """Rule 9: an empty list is nobody, not everybody."""
-    path = tmp_path / "records.db"
-    async with stage(slack, path) as open_to_all:
+    address = address_for(tmp_path / "records.db")
+    async with stage(slack, address) as open_to_all:
         asked, cookie = await open_to_all.begin()
-    async with stage(slack, path, teams=[]) as product:
+    async with stage(slack, address, teams=[]) as product:
         page = await product.get(INSTALL)
         assert page.status == 403
         assert "SLACK_INSTALL_TEAMS" in page.text
@@ -391,17 +392,17 @@ def test_an_organisation_stands_for_its_workspaces_and_not_the_other_way_round(
 
 async def test_what_was_installed_before_is_served_only_where_it_is_listed(slack: FakeSlack, tmp_path: Path) -> None:
     """Rule 9: who installed it while everybody could is out as well, and back once listed."""
-    path = tmp_path / "records.db"
-    async with stage(slack, path) as product:
+    address = address_for(tmp_path / "records.db")
+    async with stage(slack, address) as product:
         for team in ("T1", "T2"):
             await product.install(team)
-    async with stage(slack, path, teams=["T1"]) as product:
+    async with stage(slack, address, teams=["T1"]) as product:
         with structlog.testing.capture_logs() as logged:
             assert await product.records.installed() == [("T1", "")]
         assert [entry["teams"] for entry in logged] == [["T2"]]
         assert await product.records.token("T1", "") is not None
         assert await product.records.token("T2", "") is None
-    async with stage(slack, path, teams=["T1", "T2"]) as product:
+    async with stage(slack, address, teams=["T1", "T2"]) as product:
         assert await product.records.token("T2", "") is not None
 
 
@@ -514,11 +515,11 @@ async def test_an_uninstall_during_a_renewal_stays_one(product: InstallStage) ->
 
 
 async def test_a_renewed_token_is_kept_over_a_restart(slack: FakeSlack, tmp_path: Path) -> None:
-    path = tmp_path / "records.db"
-    async with stage(slack, path) as product:
+    address = address_for(tmp_path / "records.db")
+    async with stage(slack, address) as product:
         await product.install(rotating=True)
         new = await renewed_after(product, hours=13)
-    async with stage(slack, path) as product:
+    async with stage(slack, address) as product:
         assert await product.records.token("T2", "") == new
         assert await renewed_after(product, hours=13) not in (new, None)
 
@@ -559,11 +560,94 @@ async def test_an_expired_token_that_cannot_be_renewed_serves_nobody(
 
 
 async def test_a_renewal_under_way_is_finished_before_the_end(slack: FakeSlack, tmp_path: Path) -> None:
-    path = tmp_path / "records.db"
-    async with stage(slack, path) as product:
+    address = address_for(tmp_path / "records.db")
+    async with stage(slack, address) as product:
         await product.install(rotating=True)
         old = await product.records.token("T2", "")
         assert await renewed_after(product, hours=11) == old
-    async with stage(slack, path) as product:
+    async with stage(slack, address) as product:
         assert await product.records.token("T2", "") not in (old, None)
     assert len(slack.calls_of("oauth.v2.access")) == 2
+
+
+# ------------------------------------------------------------------------------------- several processes
+
+
+@asynccontextmanager
+async def two_processes(slack: FakeSlack, file: Path) -> AsyncIterator[tuple[InstallStage, InstallStage]]:
+    address = address_for(file)
+    async with AsyncExitStack() as stack:
+        stages = [stack.enter_async_context(stage(slack, address)) for _ in range(2)]
+        one, two = await asyncio.gather(*stages)  # the tables are made by both at the same time
+        yield one, two
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("hours", [11, 13], ids=["ahead of its expiry", "after it"])
+async def test_a_token_is_renewed_once_by_all_processes(slack: FakeSlack, tmp_path: Path, hours: int) -> None:
+    """Slack takes a refresh token once only: a second exchange would leave one process without a token."""
+    async with two_processes(slack, tmp_path / "records.db") as (one, two):
+        await one.install(rotating=True)
+        old = await one.records.token("T2", "")
+        assert await two.records.token("T2", "") == old
+        slack.clock.move(hours * 3600)
+        held = slack.hold("oauth.v2.access")
+        asked = [asyncio.create_task(each.records.token("T2", "")) for each in (one, two)]
+        await held.reached()
+        async with asyncio.timeout(10):
+            while await waiting_for_locks(one.address) < 1:
+                await asyncio.sleep(0.01)
+        held.release()
+        await asyncio.gather(*asked)
+        slack.clock.move(-hours * 3600)  # the SDK reckons expiries in real time
+        new = await eventually_another(one, old)
+        assert await eventually_another(two, old) == new
+        assert len(slack.calls_of("oauth.v2.access")) == 2
+        assert new in slack.world.tokens
+
+
+async def waiting_for_locks(address: str) -> int:
+    """How many wait for an advisory lock."""
+    with connected(address) as connection:
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        return int(connection.scalar(sa.text(waiting)) or 0)
+
+
+@pytest.mark.postgres
+async def test_a_renewal_waits_no_longer_than_it_takes_to_know_that_another_is_stuck(
+    slack: FakeSlack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installing, "_LOCK_SECONDS", 0.05)
+    async with two_processes(slack, tmp_path / "records.db") as (one, two):
+        await one.install(rotating=True)
+        slack.clock.move(13 * 3600)
+        held = slack.hold("oauth.v2.access")
+        asked = asyncio.create_task(one.records.token("T2", ""))
+        await held.reached()
+        with pytest.raises(CallFailed, match="renewed_elsewhere"):
+            await two.records.token("T2", "")
+        held.release()
+        new = await asked
+        assert await two.records.token("T2", "") == new
+
+
+@pytest.mark.postgres
+async def test_a_process_that_does_not_go_on_keeps_no_token_from_being_renewed(
+    slack: FakeSlack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installing, "_FROZEN_SECONDS", 0.2)
+    async with two_processes(slack, tmp_path / "records.db") as (one, two):
+        await one.install(rotating=True)
+        slack.clock.move(13 * 3600)
+        async with one.records._renewing(("T2", "")):
+            await two.records.token("T2", "")
+    assert len(slack.calls_of("oauth.v2.access")) == 2
+
+
+@pytest.mark.postgres
+async def test_a_state_that_comes_back_twice_at_the_same_time_lets_one_in(slack: FakeSlack, tmp_path: Path) -> None:
+    async with two_processes(slack, tmp_path / "records.db") as (one, two):
+        for _ in range(5):
+            state = await one.records.states.async_issue()
+            consumed = [each.records.states.async_consume(state) for each in (one, two) * 3]
+            assert sum(await asyncio.gather(*consumed)) == 1

@@ -17,6 +17,7 @@ from bot.domain import Arrival, Introduction
 from bot.platform import NotConnected, Platform
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.serving import SECRET, receiving, served, serving, stand_in_services
+from tests.support.installations import address_for
 from tests.support.slack_installs import installs, uninstalls
 from tests.support.slack_people import SlackPerson
 from tests.support.slack_transports import HttpTransport
@@ -105,7 +106,7 @@ async def test_two_workspaces_install_it_and_are_kept_apart(tmp_path: Path) -> N
             install_teams=frozenset("*"),
             api_url=slack.api_url,
         )
-        kept = Installations(tmp_path / "records.db", config, Sealer(Fernet.generate_key()))
+        kept = Installations(address_for(tmp_path / "records.db"), config, Sealer(Fernet.generate_key()))
         services = stand_in_services()
         async with receiving(config, services=services, installations=kept) as receiver, served(receiver) as url:
             await receiver.start()

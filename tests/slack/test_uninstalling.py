@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from cryptography.fernet import Fernet
 
 from adapters.slack.config import SlackConfig
@@ -16,6 +16,7 @@ from adapters.slack.web_api.installing import Installations
 from bot.crypto import Sealer
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.serving import SECRET, receiving, served
+from tests.support.installations import address_for, connected, rows_of
 from tests.support.slack_people import SlackPerson
 from tests.support.slack_transports import HttpTransport
 
@@ -27,13 +28,11 @@ class Many:
     slack: FakeSlack
     receiver: SlackReceiver
     zoe: SlackPerson
-    path: Path
+    address: str
 
     def tokens(self) -> int:
         """How many tokens are kept."""
-        with sqlite3.connect(self.path) as connection:
-            found = [connection.execute(f"SELECT count(*) FROM slack_{t}").fetchone()[0] for t in TABLES]
-        return sum(found)
+        return sum(len(rows_of(self.address, f"slack_{table}")) for table in TABLES)
 
 
 TABLES = ("installations", "bots")
@@ -51,13 +50,13 @@ async def many(tmp_path: Path) -> AsyncIterator[Many]:
             install_teams=frozenset("*"),
             api_url=slack.api_url,
         )
-        path = tmp_path / "records.db"
-        kept = Installations(path, config, Sealer(Fernet.generate_key()))
+        address = address_for(tmp_path / "records.db")
+        kept = Installations(address, config, Sealer(Fernet.generate_key()))
         async with receiving(config, installations=kept) as receiver, served(receiver) as url:
             await receiver.start()
             zoe = SlackPerson(slack, "T2", "U9", HttpTransport(f"{url}/slack/events", SECRET))
             assert (await zoe.installs()).answers[-1].status == 200
-            yield Many(slack, receiver, zoe, path)
+            yield Many(slack, receiver, zoe, address)
 
 
 async def test_news_of_an_uninstall_count_although_the_token_is_dead_by_then(many: Many) -> None:
@@ -68,6 +67,6 @@ async def test_news_of_an_uninstall_count_although_the_token_is_dead_by_then(man
 
 
 async def test_news_of_an_uninstall_that_cannot_be_kept_are_sent_again(many: Many) -> None:
-    with sqlite3.connect(many.path) as connection:
-        connection.execute("ALTER TABLE slack_bots RENAME TO elsewhere")
+    with connected(many.address) as connection:
+        connection.execute(sa.text("DROP TABLE slack_bots"))
     assert (await many.zoe.uninstalls()).status == 503

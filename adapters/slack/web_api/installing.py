@@ -1,15 +1,16 @@
-"""Installations into many workspaces, in the records' SQLite file: their tokens, sealed and renewed, and the pages."""
+"""Installations into many workspaces, beside the records: their tokens, sealed and renewed, and the pages."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from html import escape
 from math import inf
-from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
@@ -29,7 +30,7 @@ from slack_sdk.oauth.installation_store import Bot, Installation
 from slack_sdk.oauth.installation_store.async_installation_store import AsyncInstallationStore
 from slack_sdk.oauth.installation_store.sqlalchemy import AsyncSQLAlchemyInstallationStore, SQLAlchemyInstallationStore
 from slack_sdk.oauth.state_store.async_state_store import AsyncOAuthStateStore
-from slack_sdk.oauth.state_store.sqlalchemy import AsyncSQLAlchemyOAuthStateStore
+from slack_sdk.oauth.state_store.sqlalchemy import AsyncSQLAlchemyOAuthStateStore, SQLAlchemyOAuthStateStore
 from slack_sdk.oauth.token_rotation.async_rotator import AsyncTokenRotator
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
@@ -41,6 +42,8 @@ from adapters.slack.config import SCOPES, SlackConfig
 from adapters.slack.web_api.client import QUIET, SlackHttpClient, refusal_of
 from bot.crypto import Sealer
 from bot.domain import Clock, system_clock
+from bot.records.addresses import sqlite_file
+from bot.records.database import insert_for
 
 log = structlog.get_logger(__name__)
 STATE_SECONDS = 600
@@ -68,6 +71,16 @@ _ANY_TIME = 10**6
 """Minutes before the expiry, for the SDK: it is to renew when we say so."""
 _RENEWED = ("bot_token", "bot_refresh_token", "bot_token_expires_at")
 _METHOD = "oauth.v2.access"
+_CONNECTIONS = 4
+"""To PostgreSQL at once, for all that is kept here."""
+_RENEWALS_AT_ONCE = 2
+"""In this process: each keeps a connection for its lock, and needs another."""
+_FROZEN_SECONDS = 15
+"""After which PostgreSQL lets go of the lock of a process that does not go on: longer than Slack may take."""
+_LOCK_SECONDS = 20
+"""How long a renewal waits for one in another process: until that one is done, or is known not to go on."""
+_MAKING_TABLES = 6_723_941_210
+"""Number of PostgreSQL's advisory lock around the making of tables."""
 _Key = tuple[str, str]
 """Workspace and organisation."""
 
@@ -92,14 +105,14 @@ class Installations(AsyncInstallationStore):
 
     def __init__(
         self,
-        path: Path,
+        address: str,
         config: SlackConfig,
         sealer: Sealer,
         *,
         state_seconds: int = STATE_SECONDS,
         clock: Clock = system_clock,
     ) -> None:
-        """`config` has a client id and a secret."""
+        """`address`: of the records, beside which this is kept. `config` has a client id and a secret."""
         self._config = config
         self._client_id = config.client_id or ""
         self._sealer = sealer
@@ -108,18 +121,18 @@ class Installations(AsyncInstallationStore):
         self._known: Remembered[_Key, Installation | None] = Remembered(keep=inf)
         self._renewals: Shared[_Key, Installation] = Shared()
         self._not_before: dict[_Key, float] = {}
-        self._engine = _engine(path)
+        self._engine = _engine(address)
+        self._at_once = asyncio.Semaphore(_RENEWALS_AT_ONCE)
         self._store = AsyncSQLAlchemyInstallationStore(self._client_id, self._engine, logger=QUIET)
         self._states = AsyncSQLAlchemyOAuthStateStore(state_seconds, self._engine, logger=QUIET)
         self.states: AsyncOAuthStateStore = _TidyStates(self._states, clock)
-        for table in (self._store.installations, self._store.bots):
-            for column in table.columns:
-                if column.name in SECRETS:
-                    column.type = sa.Text()  # sealed they are longer than the 200 characters that the SDK gives them
+        _widen(self._store.installations, self._store.bots)
 
     async def open(self) -> None:
         """Make the tables that are missing; what an older key has sealed is sealed with the first."""
         async with self._engine.begin() as connection:
+            if not self._is_sqlite:  # of two that make them at the same time, one would fail
+                await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MAKING_TABLES)))
             for metadata in (self._store.metadata, self._states.metadata, _METADATA):
                 await connection.run_sync(metadata.create_all)
         for table in (self._store.installations, self._store.bots):
@@ -186,27 +199,57 @@ class Installations(AsyncInstallationStore):
         self._forget_known()
 
     async def _read(self, key: _Key) -> Installation | None:
-        installation = await self._latest(*key)
-        if installation and self._config.may_install(installation.team_id or "", installation.enterprise_id or ""):
-            return installation
-        return None
+        found = await self._latest(*key)
+        if found is None:
+            return None
+        _, installation = found
+        may = self._config.may_install(installation.team_id or "", installation.enterprise_id or "")
+        return installation if may else None
 
     async def _renew(self, owner: _Key, old: Installation) -> Installation:
-        """A new token for the old one, kept before anybody speaks with it."""
-        installation = await self._latest(*owner)
-        if installation is None:
+        """A new token for the old one, kept before anybody speaks with it; or the newer one that is kept already."""
+        async with self._renewing(owner):
+            return await self._renewed(owner, old)
+
+    @asynccontextmanager
+    async def _renewing(self, owner: _Key) -> AsyncIterator[None]:
+        """Nobody else renews this token within it, in whatever process: Slack takes a refresh token once only.
+
+        What is renewed is kept in a transaction of its own: a token must not be lost because the lock was.
+        """
+        if self._is_sqlite:  # there is no other process, and `_renewals` knows what is under way in this one
+            yield
+            return
+        name = f"slack {self._client_id} {' '.join(owner)}"
+        async with self._at_once, self._engine.connect() as connection:
+            await connection.execute(sa.text(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'"))
+            limit = f"SET LOCAL idle_in_transaction_session_timeout = '{_FROZEN_SECONDS}s'"
+            await connection.execute(sa.text(limit))
+            try:
+                await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtextextended(name, 0))))
+            except sa.exc.OperationalError:
+                raise CallFailed(_METHOD, "renewed_elsewhere") from None
+            try:
+                yield
+            finally:
+                with suppress(sa.exc.DBAPIError):  # PostgreSQL let go of it before: what was done within it is done
+                    await connection.rollback()
+
+    async def _renewed(self, owner: _Key, old: Installation) -> Installation:
+        found = await self._latest(*owner)
+        if found is None:
             raise CallFailed(_METHOD, "not_installed", permanent=True)
+        row_id, installation = found
         if installation.bot_token == old.bot_token:
             try:
                 bot = await self._exchange(installation.to_bot())
             except CallFailed as failure:
                 log.warning("slack_token_not_renewed", team=owner[0], enterprise=owner[1], error=failure.error)
                 raise
-            if await self._latest(*owner) is None:
-                raise CallFailed(_METHOD, "not_installed", permanent=True)  # uninstalled meanwhile: stays forgotten
             renewed = {name: getattr(bot, name) for name in _RENEWED}
             installation = Installation(**(installation.to_dict_for_copying() | renewed))
-            await self._save(installation)
+            if not await self._keep_renewed(row_id, installation):
+                raise CallFailed(_METHOD, "not_installed", permanent=True)  # uninstalled meanwhile: stays forgotten
             log.info("slack_token_renewed", team=owner[0], enterprise=owner[1])
         self._forget_known()
         return installation
@@ -236,8 +279,28 @@ class Installations(AsyncInstallationStore):
         """What the records say counts from now on."""
         self._known.forget_where(lambda _key: True)
 
-    async def _latest(self, team: str, enterprise: str) -> Installation | None:
-        """The newest installation that speaks for a workspace: its own, else its organisation's."""
+    async def _keep_renewed(self, row_id: int, installation: Installation) -> bool:
+        """Keep the new token of an installation; false when that has been deleted."""
+        sealed = _with_secrets(installation, self._sealer.seal)
+        expiry = sealed.bot_token_expires_at
+        values = {name: getattr(sealed, name) for name in _RENEWED}
+        values["bot_token_expires_at"] = None if expiry is None else _moment(expiry)
+        rows, bots = self._table, self._store.bots
+        async with self._engine.begin() as connection:
+            change = sa.update(rows).where(rows.c.id == row_id).values(values)
+            kept = (await connection.execute(change.returning(rows.c.installed_at))).first()
+            if kept is not None:
+                same = (
+                    bots.c.client_id == self._client_id,
+                    bots.c.team_id.is_not_distinct_from(installation.team_id),
+                    bots.c.enterprise_id.is_not_distinct_from(installation.enterprise_id),
+                    bots.c.installed_at == kept.installed_at,
+                )
+                await connection.execute(sa.update(bots).where(*same).values(values))
+        return kept is not None
+
+    async def _latest(self, team: str, enterprise: str) -> tuple[int, Installation] | None:
+        """The newest installation that speaks for a workspace, with its number: its own, else its organisation's."""
         own = await self._newest(self._table.c.team_id == team) if team else None
         if own is not None:
             return own
@@ -253,7 +316,11 @@ class Installations(AsyncInstallationStore):
     def _table(self) -> sa.Table:
         return self._store.installations
 
-    async def _newest(self, condition: sa.ColumnElement[bool]) -> Installation | None:
+    @property
+    def _is_sqlite(self) -> bool:
+        return self._engine.dialect.name == "sqlite"
+
+    async def _newest(self, condition: sa.ColumnElement[bool]) -> tuple[int, Installation] | None:
         table = self._table
         query = (
             sa.select(table)
@@ -269,7 +336,7 @@ class Installations(AsyncInstallationStore):
         if installation.bot_token is None:
             log.error("slack_token_unreadable", team=installation.team_id, note="sealed with another ENCRYPTION_KEY")
             return None
-        return installation
+        return row["id"], installation
 
     async def _delete(self, condition: Callable[[sa.Table], sa.ColumnElement[bool]], before: float) -> bool:
         found = False
@@ -297,9 +364,10 @@ class Installations(AsyncInstallationStore):
             return (await connection.execute(query)).scalar() or ""
 
     async def _note_member(self, team: str, enterprise: str) -> None:
+        member = {"team_id": team, "enterprise_id": enterprise}
+        insert = insert_for(self._engine.dialect.name, _MEMBERS).values(member)
         async with self._engine.begin() as connection:
-            await connection.execute(sa.delete(_MEMBERS).where(_MEMBERS.c.team_id == team))
-            await connection.execute(sa.insert(_MEMBERS).values(team_id=team, enterprise_id=enterprise))
+            await connection.execute(insert.on_conflict_do_update(index_elements=[_MEMBERS.c.team_id], set_=member))
 
 
 class _TidyStates(AsyncOAuthStateStore):
@@ -317,7 +385,13 @@ class _TidyStates(AsyncOAuthStateStore):
         return await self._store.async_issue(*args, **kwargs)
 
     async def async_consume(self, state: str) -> bool:
-        return await self._store.async_consume(state)
+        """Whether it was issued, lately, and this is the first time that it comes back. The SDK looks first and deletes
+        then: two who come with one state at the same time would both be let in."""
+        states = self._store.oauth_states
+        now = _moment(self._clock())
+        async with self._store.engine.begin() as connection:
+            gone = sa.delete(states).where(states.c.state == state).returning(states.c.expire_at)
+            return any(row.expire_at > now for row in await connection.execute(gone))
 
 
 def _moment(seconds: float) -> datetime:
@@ -332,7 +406,35 @@ def _with_secrets(installation: Installation, change: Callable[[str], str | None
     return Installation(**(values | changed))
 
 
-def _engine(path: Path) -> AsyncEngine:
+def installation_tables() -> Sequence[sa.Table]:
+    """The tables of installations, for who copies them. What is sealed in them stays so."""
+    metadata, store, states = sa.MetaData(), SQLAlchemyInstallationStore, SQLAlchemyOAuthStateStore
+    tables = [
+        store.build_installations_table(metadata, store.default_installations_table_name),
+        store.build_bots_table(metadata, store.default_bots_table_name),
+        states.build_oauth_states_table(metadata, states.default_table_name),
+        _MEMBERS,
+    ]
+    _widen(*tables)
+    return tables
+
+
+def _widen(*tables: sa.Table) -> None:
+    """Secrets are longer, sealed, than the 200 characters that the SDK gives them; and PostgreSQL cuts no name off to
+    what the SDK thinks is its length, but refuses it."""
+    for table in tables:
+        for column in table.columns:
+            if isinstance(column.type, sa.String):
+                column.type = sa.Text()
+
+
+def _engine(address: str) -> AsyncEngine:
+    path = sqlite_file(address)
+    if path is None:
+        from bot.records.postgresql import postgres_engine  # noqa: PLC0415  # 3 MB that SQLite has no use for
+
+        # A connection that leads nowhere any more is noticed before a token is renewed that could not be kept.
+        return postgres_engine(address, most_connections=_CONNECTIONS, pool_pre_ping=True)
     engine = create_async_engine(
         f"sqlite+aiosqlite:///{path}",
         poolclass=NullPool,
