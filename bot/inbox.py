@@ -103,7 +103,7 @@ class Inbox:
     async def stop(self, key: str, thread_id: str, person: Person, text: str = "") -> ClickResult:
         """End the turn of a thread; its requester only. Breaks off what runs and drops what this person had queued;
         for anybody else it only does the latter. `key` names the click or message, `text` is what was written."""
-        async with self._database.writing_urgently() as tx:
+        async with self._database.writing_urgently(thread_id) as tx:
             if await deliveries.exists(tx, key):
                 return Settled("Stopped.")
             asked_by = await requesters(tx, thread_id)
@@ -163,7 +163,8 @@ class Inbox:
         """A transaction in which nobody begins with the message; `None`: somebody has, or there is no such message."""
         async with self._database.reading() as tx:
             known = await deliveries.waiting_message(tx, key)
-        async with self._engine.held_back(known.thread_id if known else ""), self._database.writing_urgently() as tx:
+        thread_id = known.thread_id if known else ""
+        async with self._engine.held_back(thread_id), self._database.writing_urgently(thread_id) as tx:
             message = await deliveries.waiting_message(tx, key)
             begun = message is not None and (message.tries > 0 or self._engine.has_begun(message))
             yield tx, None if begun else message
@@ -195,7 +196,8 @@ class Acceptance:
 
     async def accept(self, message: Message) -> Accepted:
         """Keep a message; returns when it is on disk. Raises what the database raises."""
-        async with self._database.writing_urgently() as tx:
+        # The names of threads begin with that of their place.
+        async with self._database.writing_urgently(message.place.key) as tx:
             return await self._keep(tx, _keepable(message))
 
     async def _keep(self, tx: Transaction, message: Message) -> Accepted:

@@ -61,6 +61,7 @@ _CHATTY = (
     "aiosqlite",
     "asyncio",
     "alembic",
+    "procrastinate",
     "slack_sdk",
     "slack_bolt",
     "markdown_it",

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import Context
 from functools import partial
+from typing import Protocol
 
 import structlog
 
@@ -16,6 +18,7 @@ from bot.card_masks import PLAIN, masked_post
 from bot.domain import Clock, ConversationReference, Notice
 from bot.platform import Platform, PostFailed, Reference
 from bot.records import posts
+from bot.records.claims import Overtaken, place_of
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost, PostRow
 from bot.rounds import ANSWER_FIRST, after_rounds
@@ -64,12 +67,29 @@ def said(thread_id: str, spoken: Spoken) -> NewPost:
     return NewPost(f"said:{spoken.message_id}", thread_id, "said", content={"text": spoken.text, "final": spoken.final})
 
 
+class LanesHere(Protocol):
+    """Which lanes this process sends, where several could."""
+
+    def context_of(self, lane: str) -> Context | None:
+        """Within which a lane is sent; `None`: this process does not send it."""
+        ...
+
+    async def check(self) -> None:
+        """Raises `Overtaken` when another process sends the lane of this task now."""
+        ...
+
+    def lane_ended(self, lane: str) -> None:
+        """Nothing in the lane is being sent any more."""
+        ...
+
+
 class Outbox:
     """Keeps posts in the caller's transaction and sends them once it is committed.
 
     Args:
         platforms: by the name that begins their places' keys.
         pause: seconds between two tries; `pause_between` when none is given.
+        lanes_here: which lanes are sent by this process; all of them when this is not given.
     """
 
     def __init__(
@@ -80,12 +100,14 @@ class Outbox:
         *,
         pause: Pause | None = None,
         masker: Masker = PLAIN,
+        lanes_here: LanesHere | None = None,
     ) -> None:
         self._database = database
         self._clock = clock
         self._platforms = platforms
         self._pause = pause or pause_between
         self._masker = masker
+        self._lanes_here = lanes_here
         self._senders: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
         self._left_over: set[str] = set()
@@ -127,12 +149,35 @@ class Outbox:
             tx.afterwards(partial(self._wake_within, lane, within))
 
     async def start(self) -> None:
-        """Sends what was kept before a crash; what may have been sent already is looked for first."""
+        """Sends what was kept before a crash; what may have been sent already is looked for first. Where several
+        processes could send it, nothing is sent before they have agreed who does (`send`)."""
+        if self._lanes_here is not None:
+            return
         async with self._database.reading() as tx:
             left = await posts.lanes_with_unsent(tx)
         self._left_over.update(left)
         for lane in left:
             self._wake(lane)
+
+    def send(self, lanes: Iterable[str], *, left_over: bool) -> None:
+        """Sends what is unsent in these lanes. `left_over`: it may have been sent already, so it is looked for."""
+        for lane in lanes:
+            if left_over and lane not in self._senders:
+                self._left_over.add(lane)
+            self._wake(lane)
+
+    def is_sending(self, place: str) -> bool:
+        """Whether anything is being sent in the lanes of a place, or is going to be."""
+        return any(place_of(lane) == place for lane in (*self._senders, *self._waiting))
+
+    async def break_off(self, place: str) -> None:
+        """Sends nothing more in the lanes of a place; what is being sent there may arrive nevertheless."""
+        for lane in [each for each in self._waiting if place_of(each) == place]:
+            self._waiting.pop(lane).cancel()
+        senders = [sender for lane, sender in self._senders.items() if place_of(lane) == place]
+        for sender in senders:
+            sender.cancel()
+        await asyncio.gather(*senders, return_exceptions=True)
 
     async def stop(self, seconds: float) -> None:
         """Gives what is being sent `seconds` to arrive; the rest is sent at the next start."""
@@ -169,7 +214,12 @@ class Outbox:
         if lane in self._senders:
             self._again.add(lane)
         elif not self._stopping:
-            self._senders[lane] = asyncio.create_task(self._send_lane(lane), name=f"posts {lane}")
+            context = None
+            if self._lanes_here is not None:
+                context = self._lanes_here.context_of(lane)
+                if context is None:
+                    return
+            self._senders[lane] = asyncio.create_task(self._send_lane(lane), name=f"posts {lane}", context=context)
 
     async def _send_lane(self, lane: str) -> None:
         try:
@@ -178,6 +228,9 @@ class Outbox:
                 self._again.discard(lane)
                 try:
                     await self._send_unsent(lane)
+                except Overtaken:
+                    log.debug("place_overtaken", lane=lane)
+                    return
                 except Exception:
                     # Only the database can fail here. What could not be noted may have been shown nevertheless.
                     log.exception("posts_not_sent", lane=lane)
@@ -186,6 +239,10 @@ class Outbox:
                     await asyncio.sleep(self._pause(0, None))
         finally:
             del self._senders[lane]
+            if self._lanes_here is not None:
+                self._again.discard(lane)
+                self._left_over.discard(lane)
+                self._lanes_here.lane_ended(lane)
 
     async def _send_unsent(self, lane: str) -> None:
         """Sends everything that is unsent now; what is kept meanwhile wakes its lane again."""
@@ -206,6 +263,8 @@ class Outbox:
                 cause, retry_after = str(failure), failure.retry_after
                 if failure.permanent:
                     break
+            except Overtaken:
+                raise
             except Exception as defect:
                 # A defect of ours or of the adapter must not silence the thread for good.
                 log.exception("post_defect", post=row.key, thread_id=row.thread_id)
@@ -213,10 +272,10 @@ class Outbox:
                 if defects == MOST_DEFECTS:
                     break
             else:
-                if reference == row.reference:
+                if reference == row.reference and self._lanes_here is None:
                     self._mark_later(row)
                     return
-                async with self._database.writing_apart() as tx:
+                async with self._database.writing_apart(row.lane) as tx:
                     await posts.sent(tx, row.key, row.revision, reference, before=row.reference)
                 return
             may_be_there = True
@@ -238,6 +297,8 @@ class Outbox:
         reference = row.reference
         if reference is None and may_be_there:
             reference = await platform.find(post)
+        if self._lanes_here is not None:
+            await self._lanes_here.check()
         return await platform.send(post) if reference is None else await platform.update(post, reference)
 
     # Where a post is has to be on disk before anything else happens in its lane: it could not be found again. That an
@@ -281,7 +342,7 @@ class Outbox:
 
     async def _give_up(self, row: PostRow, cause: str) -> None:
         log.error("post_given_up", post=row.key, thread_id=row.thread_id, cause=cause)
-        async with self._database.writing(row.thread_id) as tx:
+        async with self._database.writing(row.thread_id, row.lane) as tx:
             await posts.failed(tx, row.key, cause)
             await posts.passed_over(tx, row.key, row.revision)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
+from bot.records.claims import Overtaken
 from bot.records.statements import Prepared, Values
 
 if TYPE_CHECKING:
@@ -37,18 +38,25 @@ class NotOnDisk(RuntimeError):  # noqa: N818 (what became of it)
 _OF_WHAT_WAS_WRITTEN = (sa.exc.DataError, sa.exc.IntegrityError, sa.exc.ProgrammingError, sa.exc.NotSupportedError)
 
 
+_OUTAGES = (
+    NotOnDisk,
+    Overtaken,
+    sa.exc.PendingRollbackError,
+    sa.exc.ResourceClosedError,
+    sa.exc.TimeoutError,
+)
+
+
 def is_outage(error: Exception) -> bool:
     """Whether an error says that the records cannot be used now (the disk is full, the file is locked or damaged, what
-    they rest on cannot be kept), rather than that something does not fit into them."""
+    they rest on cannot be kept, another process writes them now), rather than that something does not fit into them."""
     match error:
         case sa.exc.DBAPIError():
             return not isinstance(error, _OF_WHAT_WAS_WRITTEN)
         case sqlite3.Error():  # of the checkpoints' file
             return not isinstance(error, sqlite3.DataError | sqlite3.IntegrityError | sqlite3.ProgrammingError)
         case _:
-            return isinstance(
-                error, NotOnDisk | sa.exc.PendingRollbackError | sa.exc.ResourceClosedError | sa.exc.TimeoutError
-            )
+            return isinstance(error, _OUTAGES)
 
 
 class Transaction(ABC):
@@ -75,6 +83,13 @@ class Transaction(ABC):
     async def lock(self, *names: str) -> None:
         """Let nobody else change what these names stand for until the transaction ends. Names of threads go first, and
         the audit log last: who locks in another order may wait for each other for ever."""
+
+    def wakes(self, *names: str) -> None:  # noqa: B027  # one process needs nobody to be told
+        """There is something to handle or to show in these threads or lanes, once this is committed: where several
+        processes could, one of them looks after it."""
+
+    async def check_claim(self) -> None:  # noqa: B027  # one process is never overtaken
+        """Raises `Overtaken` when another process has taken over the place for which this task runs."""
 
     async def first(
         self, read: Callable[[Row], RowT], statement: Statement, values: Values | None = None

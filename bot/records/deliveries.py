@@ -34,6 +34,8 @@ class Delivery:
     accepted_at: float
     due_at: float
     tries: int = 0
+    begun: bool | None = None
+    """Whether the handler was given it, or may have been; noted where several processes could."""
 
 
 _delivery = reader(Delivery)
@@ -76,6 +78,8 @@ _NEXT_DUE = Prepared(
 async def add(tx: Transaction, delivery: Delivery) -> bool:
     """Keep a delivery; false when its key is known already."""
     row = {**asdict(delivery), "body": dict(delivery.body), "status": "waiting"}
+    if delivery.kind != "timer":
+        tx.wakes(delivery.thread_id)
     return await insert_new(tx, deliveries, row)
 
 
@@ -124,7 +128,7 @@ async def retry(tx: Transaction, key: str, due_at: float, cause: str) -> None:
 async def put_off(tx: Transaction, delivery: Delivery, due_at: float, cause: str) -> None:
     """Nobody could begin with it; that is no try at handling it."""
     body = {**delivery.body, OUTAGES: outages(delivery) + 1}
-    values = {"body": body, "due_at": due_at, "cause": cause}
+    values = {"body": body, "due_at": due_at, "cause": cause, "begun": None}
     await tx.run(sa.update(deliveries).where(deliveries.c.key == delivery.key).values(values))
 
 

@@ -8,15 +8,14 @@ is read. A thread's name stands for its place (`place_of`), whose sessions share
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
+from bot.records.claims import Claim, Overtaken, current_claim, place_of
 from bot.records.database import Row, Statement, Transaction
 from bot.records.statements import MakeRow, Prepared, Values, as_sqlalchemys
 
@@ -25,57 +24,61 @@ LOCK_SECONDS = 10
 STATEMENT_SECONDS = 60
 """How long one statement may take: the connection may lead nowhere."""
 CONNECT_SECONDS = 10
+IDLE_SECONDS = 4
+"""How long a transaction may do nothing before the server ends it: its process may have been stopped, and others wait
+for what it has locked."""
 _LOCK = "SELECT name, epoch FROM locks WHERE name = ANY(%(names)s) ORDER BY name FOR UPDATE"
 _MAKE_LOCKS = "INSERT INTO locks (name, epoch) SELECT unnest(%(names)s::text[]), 0 ON CONFLICT DO NOTHING"
-_CLAIM = """
-INSERT INTO locks (name, epoch) VALUES (%(name)s, 1) ON CONFLICT (name) DO UPDATE SET epoch = locks.epoch + 1
-RETURNING epoch
-"""
+_EPOCH = "SELECT epoch FROM locks WHERE name = %(name)s"
+_HELD = "SELECT coalesce(held, false) FROM locks WHERE name = %(name)s"
+_CLAIM = "UPDATE locks SET epoch = epoch + 1, held = true WHERE name = %(name)s RETURNING epoch"
 MOST_KNOWN = 100_000
 """Names of locks that are remembered as made; about 10 MB."""
 Fetched = TypeVar("Fetched")
 
 
-def place_of(thread_id: str) -> str:
-    """The place of a thread: the sessions of one direct chat share it."""
-    return thread_id.partition("#")[0]
-
-
-class Overtaken(Exception):  # noqa: N818 (what became of the run)
-    """Another process has taken over the place: nothing that belongs to the run before changes anything any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """The right to run what waits in a place, until somebody else claims it."""
-
-    place: str
-    epoch: int
-
-
-_claim: ContextVar[Claim | None] = ContextVar("claim", default=None)
-
-
-@contextmanager
-def under(claim: Claim) -> Iterator[None]:
-    """Within it, and in the tasks made there, transactions of the place are made under this claim."""
-    token = _claim.set(claim)
-    try:
-        yield
-    finally:
-        _claim.reset(token)
+WakePlaces = Callable[[Any, Sequence[str]], Awaitable[None]]
+"""Makes sure, in the transaction on the driver's connection, that somebody looks after these places. Must not raise for
+one that is looked after already."""
 
 
 class PostgresTransaction(Transaction):
     """One transaction on a connection of its own."""
 
-    __slots__ = ("_connection", "_database", "_driver")
+    __slots__ = ("_connection", "_database", "_driver", "_woken")
 
     def __init__(self, connection: AsyncConnection, driver: Any, database: PostgresDatabase) -> None:
         super().__init__()
         self._connection = connection
         self._driver = driver
         self._database = database
+        self._woken: set[str] = set()
+
+    @property
+    def driver(self) -> Any:
+        """The driver's connection."""
+        return self._driver
+
+    def wakes(self, *names: str) -> None:
+        """There is something to handle or to show in these threads or lanes, once this is committed."""
+        self._woken.update(place_of(name) for name in names)
+
+    @property
+    def woken(self) -> Sequence[str]:
+        """The places in which there is something to do; not the one whose run this belongs to, which sees to it."""
+        claim = current_claim()
+        return sorted(place for place in self._woken if claim is None or claim.lost or place != claim.place)
+
+    async def check_claim(self) -> None:
+        """Raises `Overtaken` when this task runs under a claim that is not the newest."""
+        claim = current_claim()
+        if claim is None:
+            return
+        cursor = await self._driver.execute(_EPOCH, {"name": claim.place})
+        row = await cursor.fetchone()
+        if claim.lost or row is None or row[0] != claim.epoch:
+            claim.lose()
+            raise Overtaken(claim.place)
 
     async def run(self, statement: Statement, values: Values | None = None) -> None:
         """Execute a statement whose rows nobody needs."""
@@ -123,6 +126,10 @@ class PostgresDatabase:
         self._made: set[str] = set()
         """Names of locks that have a row."""
         self._committing: set[asyncio.Task[None]] = set()
+        self.wake_places: WakePlaces | None = None
+        """Called just before a commit with the places in which there is something to do then."""
+        self.woke_places: Callable[[Sequence[str]], None] | None = None
+        """Called with them just after it."""
 
     @property
     def dialect(self) -> sa.Dialect:
@@ -159,11 +166,18 @@ class PostgresDatabase:
 
     async def claim(self, place: str) -> Claim:
         """Take over a place. From now on what belongs to earlier claims changes nothing."""
-        async with self._engine.connect() as connection, self._usable(connection) as driver:
-            cursor = await driver.execute(_CLAIM, {"name": place})
+        async with self.claiming(place) as (_, claim):
+            return claim
+
+    @asynccontextmanager
+    async def claiming(self, place: str) -> AsyncIterator[tuple[PostgresTransaction, Claim]]:
+        """A transaction that takes over a place, with the claim that holds once it is committed."""
+        async with self._writing(place) as tx:
+            cursor = await tx.driver.execute(_HELD, {"name": place})
+            (held,) = await cursor.fetchone()
+            cursor = await tx.driver.execute(_CLAIM, {"name": place})
             (epoch,) = await cursor.fetchone()
-            await self._commit(driver)
-        return Claim(place, epoch)
+            yield tx, Claim(place, epoch, taken_over=held)
 
     @asynccontextmanager
     async def _writing(self, *locks: str) -> AsyncIterator[PostgresTransaction]:
@@ -172,8 +186,16 @@ class PostgresDatabase:
                 await self.lock(driver, locks)
             transaction = PostgresTransaction(connection, driver, self)
             yield transaction
+            woken = transaction.woken
+            if woken and self.wake_places is not None:
+                try:
+                    await self.wake_places(driver, woken)
+                except self.dialect.loaded_dbapi.Error as error:
+                    raise as_sqlalchemys(error, self.dialect) from error
             await self._commit(driver)
         transaction.committed()
+        if woken and self.woke_places is not None:
+            self.woke_places(woken)
 
     @asynccontextmanager
     async def _usable(self, connection: AsyncConnection) -> AsyncIterator[Any]:
@@ -205,8 +227,9 @@ class PostgresDatabase:
             self._made.difference_update(sorted_names)
             await self.lock(driver, names)
             return
-        claim = _claim.get()
+        claim = current_claim()
         if claim is not None and epochs.get(claim.place, claim.epoch) != claim.epoch:
+            claim.lose()
             raise Overtaken(claim.place)
 
     async def _commit(self, driver: Any) -> None:
@@ -239,7 +262,10 @@ def postgres_database(address: str, *, most_connections: int) -> PostgresDatabas
 
 def postgres_engine(address: str, *, most_connections: int, **further: Any) -> AsyncEngine:
     """What connects to an address, with limits for everything that waits. `further`: for SQLAlchemy."""
-    options = f"-c lock_timeout={LOCK_SECONDS}s -c statement_timeout={STATEMENT_SECONDS}s -c timezone=UTC"
+    options = (
+        f"-c lock_timeout={LOCK_SECONDS}s -c statement_timeout={STATEMENT_SECONDS}s -c timezone=UTC "
+        f"-c idle_in_transaction_session_timeout={IDLE_SECONDS}s"
+    )
     return create_async_engine(
         sa.make_url(address).set(drivername="postgresql+psycopg"),
         pool_size=most_connections,

@@ -97,17 +97,24 @@ _BY_KEY = Prepared(sa.select(posts).where(posts.c.key == sa.bindparam("of")))
 async def add(tx: Transaction, post: NewPost, now: float) -> bool:
     """Keep a post to be sent; false when it had been said before."""
     row = {**asdict(post), "lane": post.lane, "revision": 1, "sent_revision": 0, "tries": 0, "at": now}
+    tx.wakes(post.lane)
     return await insert_new(tx, posts, row)
 
 
 async def touch(tx: Transaction, subjects: Sequence[str]) -> Sequence[str]:
     """What these posts show has changed: show it anew. Returns the lanes they are in."""
-    return [r.lane for r in await tx.all(*_TOUCH.of(subjects))]
+    return _woken(tx, await tx.all(*_TOUCH.of(subjects)))
 
 
 async def touch_of_call(tx: Transaction, call_id: str) -> Sequence[str]:
     """The same for the posts of all approvals of a call."""
-    return [r.lane for r in await tx.all(_TOUCH_OF_CALL, {"call": call_id})]
+    return _woken(tx, await tx.all(_TOUCH_OF_CALL, {"call": call_id}))
+
+
+def _woken(tx: Transaction, touched: Sequence[Any]) -> Sequence[str]:
+    lanes = [row.lane for row in touched]
+    tx.wakes(*lanes)
+    return lanes
 
 
 async def unsent(tx: Transaction, lane: str) -> Sequence[tuple[PostRow, ConversationReference | None]]:

@@ -54,7 +54,7 @@ async def open_records(file: Path) -> AsyncIterator[Records]:
 
 # ----------------------------------------------------------------------------------------- the schema
 log = structlog.get_logger(__name__)
-NEWEST_REVISION = "0009"
+NEWEST_REVISION = "0010"
 """The newest revision in `migrations/versions`; a test keeps it true."""
 
 
@@ -128,6 +128,34 @@ def upgrade_postgres(address: str) -> None:
             time.sleep(_UPGRADE_PAUSE)
         with engine.begin() as connection:
             _upgrade_postgres(connection)
+            _upgrade_jobs(connection)
+
+
+_JOBS_VERSION = "SELECT obj_description('procrastinate_jobs'::regclass)"
+
+
+def _upgrade_jobs(connection: sa.Connection) -> None:
+    """The tables of Procrastinate, and the indexes that its jobs need. Which of its migrations they have had stands in
+    the comment on one of them. Those that take something away ("post") are left out: processes of the version before
+    may still run."""
+    from importlib.resources import files  # noqa: PLC0415  # only where there are jobs
+
+    from bot.records.places import INDEXES  # noqa: PLC0415  # only where there are jobs
+
+    scripts = files("procrastinate.sql")
+    names = sorted(each.name for each in (scripts / "migrations").iterdir() if each.name.endswith(".sql"))
+    applied = None
+    if connection.scalar(sa.text("SELECT to_regclass('procrastinate_jobs')")) is None:
+        connection.exec_driver_sql((scripts / "schema.sql").read_text().replace("%", "%%"))
+    else:
+        applied = connection.scalar(sa.text(_JOBS_VERSION))
+        for name in names:
+            if applied is not None and name > applied and "_post_" not in name:
+                connection.exec_driver_sql((scripts / "migrations" / name).read_text().replace("%", "%%"))
+    if applied != names[-1]:
+        connection.exec_driver_sql(f"COMMENT ON TABLE procrastinate_jobs IS '{names[-1]}'")
+    for index in INDEXES:
+        connection.exec_driver_sql(index)
 
 
 def _upgrade_postgres(connection: sa.Connection) -> None:

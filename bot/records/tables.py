@@ -66,8 +66,10 @@ locks = sa.Table(
     metadata,
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("held", sa.Boolean),
 )
-"""On PostgreSQL, what transactions lock. The epoch of a place counts who has claimed to run what waits there."""
+"""On PostgreSQL, what transactions lock. The epoch of a place counts who has claimed to run what waits there; `held`
+until the newest of them has released it."""
 people = sa.Table(
     "people",
     metadata,
@@ -93,6 +95,7 @@ deliveries = sa.Table(
     sa.Column("status", sa.Text, nullable=False),
     sa.Column("tries", sa.Integer, nullable=False),
     sa.Column("cause", sa.Text),
+    sa.Column("begun", sa.Boolean),
     sa.Index(None, "thread_id", "seq"),
     partial_index("ix_deliveries_waiting", "due_at", where="status = 'waiting'"),
     partial_index("ix_deliveries_waiting_in", "thread_id", "seq", where="status = 'waiting'"),

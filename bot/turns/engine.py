@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextvars import Context
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +21,7 @@ import structlog
 
 from bot.domain import Clock
 from bot.records import deliveries
+from bot.records.claims import Overtaken
 from bot.records.database import Database, Pauses, Transaction
 from bot.records.deliveries import Delivery
 
@@ -70,25 +73,25 @@ async def resume_thread(tx: Transaction, engine: Engine, thread_id: str, *settle
     tx.afterwards(lambda: engine.wake(thread_id))
 
 
-class EmbeddedEngine:
-    """Handles the inbox in this process, `concurrency` threads at a time."""
+class ThreadWorkers(ABC):
+    """Handles what there is in threads, one delivery at a time in each and `concurrency` threads at a time."""
 
-    def __init__(self, database: Database, clock: Clock, *, concurrency: int) -> None:
-        self._database = database
-        self._clock = clock
+    def __init__(self, *, concurrency: int) -> None:
         self._limit_of_threads = AdaptiveLimit(concurrency)
         self._handler: DeliveryHandler | None = None
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._handling: dict[str, asyncio.Task[None]] = {}
-        self._begun: dict[str, str] = {}
-        """Thread → the key of what was begun there last, while there is work in it."""
-        self._held: dict[str, asyncio.Event] = {}
-        """Thread in which nothing may begin for the moment → the event that ends that."""
         self._again: set[str] = set()
         self._interrupted: set[str] = set()
-        self._timer: asyncio.Task[None] | None = None
-        self._timer_set = asyncio.Event()
         self._stopping = False
+
+    @abstractmethod
+    async def _next(self, thread_id: str) -> tuple[Delivery | None, bool]:
+        """What the handler is given next in a thread, and whether anything waits behind it."""
+
+    @abstractmethod
+    def _ended(self, thread_id: str) -> None:
+        """Nothing is left to handle in a thread for now."""
 
     @asynccontextmanager
     async def running(
@@ -118,6 +121,127 @@ class EmbeddedEngine:
             else:
                 return
 
+    @abstractmethod
+    async def start(self, handler: DeliveryHandler) -> None:
+        """Take up whatever was left undone, then go on as deliveries come."""
+
+    def interrupt(self, thread_id: str) -> None:
+        """Break off what is being handled in this thread now."""
+        handling = self._handling.get(thread_id)
+        if handling is not None:
+            self._interrupted.add(thread_id)
+            handling.cancel()
+
+    @property
+    def busy(self) -> int:
+        """How many threads are being handled or wait for a slot."""
+        return len(self._workers)
+
+    async def stop(self, seconds: float) -> None:
+        """Start nothing new, give what runs `seconds` to finish, then break it off. It is taken up again at the next
+        start."""
+        self._stopping = True
+        await self._stop_workers(seconds)
+
+    async def _stop_workers(self, seconds: float) -> Sequence[str]:
+        """The same, of the workers. Returns the threads in which something was broken off."""
+        workers = list(self._workers.values())
+        if not workers:
+            return ()
+        await asyncio.wait(workers, timeout=seconds)
+        late = dict(self._workers)
+        for worker in late.values():
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+        await self._limit_of_threads.stop()
+        log.info("engine_stopped", broken_off=len(late))
+        return list(late)
+
+    def _work_on(self, thread_id: str, context: Context | None = None) -> None:
+        """Have a thread handled, in a copy of the context if there is one."""
+        self._limit_of_threads.arrived()
+        if thread_id in self._workers:
+            self._again.add(thread_id)
+            return
+        name = f"thread {thread_id}"
+        self._workers[thread_id] = asyncio.create_task(self._work(thread_id), name=name, context=context)
+
+    async def _work(self, thread_id: str) -> None:
+        try:
+            while not self._stopping:
+                self._again.discard(thread_id)
+                async with self._limit_of_threads.place():
+                    went_on = await self._try_next(thread_id)
+                if not went_on and thread_id not in self._again:
+                    break
+        finally:
+            del self._workers[thread_id]
+            self._ended(thread_id)
+
+    async def _try_next(self, thread_id: str) -> bool:
+        try:
+            return await self._handle_next(thread_id)
+        except Overtaken:
+            log.debug("place_overtaken", thread_id=thread_id)
+            return False
+        except Exception:
+            # Not even the inbox could be read. Nobody else would come back to this thread.
+            log.exception("inbox_not_read", thread_id=thread_id)
+            await asyncio.sleep(PAUSE)
+            return True
+
+    async def _handle_next(self, thread_id: str) -> bool:
+        """Handles the head of a thread. Returns whether there may be more to handle, apart from what has come since."""
+        delivery, more = await self._next(thread_id)
+        if delivery is None or self._handler is None:
+            return False
+        handling = asyncio.ensure_future(self._handler(delivery))
+        self._handling[thread_id] = handling
+        try:
+            await asyncio.shield(handling)
+        except asyncio.CancelledError:
+            if self._is_stopped():
+                handling.cancel()
+                await asyncio.gather(handling, return_exceptions=True)
+                raise
+            await asyncio.gather(handling, return_exceptions=True)
+            if thread_id not in self._interrupted:
+                # Nobody asked for it: a library's own cancellation got out. The delivery still waits.
+                log.exception("delivery_cancelled", delivery=delivery.key, thread_id=thread_id)
+                await asyncio.sleep(PAUSE)
+        except Overtaken:
+            raise
+        except Exception:
+            # The handler deals with every failure of a delivery itself; what arrives here is the database failing.
+            log.exception("delivery_not_handled", delivery=delivery.key, thread_id=thread_id)
+            await asyncio.sleep(PAUSE)
+        else:
+            # What has come since has woken this thread. What is to be tried again does when it is due.
+            return more
+        finally:
+            self._interrupted.discard(thread_id)
+            del self._handling[thread_id]
+        return True
+
+    def _is_stopped(self) -> bool:
+        worker = asyncio.current_task()
+        return worker is not None and worker.cancelling() > 0
+
+
+class EmbeddedEngine(ThreadWorkers):
+    """Handles the inbox in this process, `concurrency` threads at a time."""
+
+    def __init__(self, database: Database, clock: Clock, *, concurrency: int) -> None:
+        super().__init__(concurrency=concurrency)
+        self._database = database
+        self._clock = clock
+        self._begun: dict[str, str] = {}
+        """Thread → the key of what was begun there last, while there is work in it."""
+        self._held: dict[str, asyncio.Event] = {}
+        """Thread in which nothing may begin for the moment → the event that ends that."""
+        self._timer: asyncio.Task[None] | None = None
+        self._timer_set = asyncio.Event()
+
     async def start(self, handler: DeliveryHandler) -> None:
         """Take up whatever was left undone, then go on as deliveries come."""
         pauses = Pauses()
@@ -138,11 +262,7 @@ class EmbeddedEngine:
         """There is something to handle in this thread."""
         if self._handler is None or self._stopping:
             return  # what is on disk is found at the start
-        self._limit_of_threads.arrived()
-        if thread_id in self._workers:
-            self._again.add(thread_id)
-            return
-        self._workers[thread_id] = asyncio.create_task(self._work(thread_id), name=f"thread {thread_id}")
+        self._work_on(thread_id)
 
     def timer_was_set(self) -> None:
         """A timer was set."""
@@ -170,18 +290,6 @@ class EmbeddedEngine:
             return False
         return newest == delivery.key
 
-    def interrupt(self, thread_id: str) -> None:
-        """Break off what is being handled in this thread now."""
-        handling = self._handling.get(thread_id)
-        if handling is not None:
-            self._interrupted.add(thread_id)
-            handling.cancel()
-
-    @property
-    def busy(self) -> int:
-        """How many threads are being handled or wait for a slot."""
-        return len(self._workers)
-
     async def stop(self, seconds: float) -> None:
         """Start nothing new, give what runs `seconds` to finish, then break it off. It is taken up again at the next
         start."""
@@ -190,75 +298,19 @@ class EmbeddedEngine:
             self._timer.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._timer
-        workers = list(self._workers.values())
-        if not workers:
-            return
-        _, late = await asyncio.wait(workers, timeout=seconds)
-        for worker in late:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
-        await self._limit_of_threads.stop()
-        log.info("engine_stopped", broken_off=len(late))
+        await self._stop_workers(seconds)
 
-    async def _work(self, thread_id: str) -> None:
-        try:
-            while not self._stopping:
-                self._again.discard(thread_id)
-                async with self._limit_of_threads.place():
-                    went_on = await self._try_next(thread_id)
-                if not went_on and thread_id not in self._again:
-                    break
-        finally:
-            del self._workers[thread_id]
-            self._begun.pop(thread_id, None)
-
-    async def _try_next(self, thread_id: str) -> bool:
-        try:
-            return await self._handle_next(thread_id)
-        except Exception:
-            # Not even the inbox could be read. Nobody else would come back to this thread.
-            log.exception("inbox_not_read", thread_id=thread_id)
-            await asyncio.sleep(PAUSE)
-            return True
-
-    async def _handle_next(self, thread_id: str) -> bool:
-        """Handles the head of a thread. Returns whether there may be more to handle, apart from what has come since."""
+    async def _next(self, thread_id: str) -> tuple[Delivery | None, bool]:
         while (held := self._held.get(thread_id)) is not None:
             await held.wait()
         async with self._database.reading() as tx:
             delivery, more = await deliveries.head_and_more(tx, thread_id, self._clock())
-        if delivery is None or self._handler is None:
-            return False
-        self._begun[thread_id] = delivery.key
-        handling = asyncio.ensure_future(self._handler(delivery))
-        self._handling[thread_id] = handling
-        try:
-            await asyncio.shield(handling)
-        except asyncio.CancelledError:
-            if self._is_stopped():
-                handling.cancel()
-                await asyncio.gather(handling, return_exceptions=True)
-                raise
-            await asyncio.gather(handling, return_exceptions=True)
-            if thread_id not in self._interrupted:
-                # Nobody asked for it: a library's own cancellation got out. The delivery still waits.
-                log.exception("delivery_cancelled", delivery=delivery.key, thread_id=thread_id)
-                await asyncio.sleep(PAUSE)
-        except Exception:
-            # The handler deals with every failure of a delivery itself; what arrives here is the database failing.
-            log.exception("delivery_not_handled", delivery=delivery.key, thread_id=thread_id)
-            await asyncio.sleep(PAUSE)
-        else:
-            # What has come since has woken this thread. What is to be tried again does when it is due.
-            return more
-        finally:
-            self._interrupted.discard(thread_id)
-            del self._handling[thread_id]
-        return True
+        if delivery is not None and self._handler is not None:
+            self._begun[thread_id] = delivery.key
+        return delivery, more
 
-    def _is_stopped(self) -> bool:
-        worker = asyncio.current_task()
-        return worker is not None and worker.cancelling() > 0
+    def _ended(self, thread_id: str) -> None:
+        self._begun.pop(thread_id, None)
 
     async def _watch_timers(self) -> None:
         while True:

@@ -23,6 +23,7 @@ from bot.outbox import Outbox, pause_between, said
 from bot.platform import Platform, PostFailed
 from bot.questions import Questions
 from bot.records import approvals, clarifications, deliveries, threads, waiting
+from bot.records.claims import Claim, Overtaken, current_claim
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
 from bot.records.posts import NewPost
@@ -95,6 +96,8 @@ class LiveText:
 
 MOST_AT_REST = 64
 """Threads of which is remembered where their graph came to rest."""
+_NOTHING_SAID: tuple[Spoken | None, Claim | None] = None, None
+_NOT_REMEMBERED: tuple[ThreadStatus | None, Claim | None] = None, None
 NOT_READ = ThreadStatus(delivery=None, verb=None, at_rest=True, interrupts=(), turn=None, spoken=())
 
 
@@ -139,12 +142,13 @@ class TurnHandler:
     engine: Engine
     clock: Clock
     turn_limit: TurnLimit
-    _broken_off: dict[str, Spoken] = field(default_factory=dict, init=False)
-    """Thread → what was being said when its run was broken off, until the next delivery is handled there."""
-    _at_rest: OrderedDict[str, ThreadStatus] = field(default_factory=OrderedDict, init=False)
-    """Thread → where its graph stands since its last delivery was concluded, the latest last. Reading that back takes
-    0.5 to 1 ms, of the way from a click to its call. Taken out when the next delivery begins, whatever becomes of it:
-    only what is on disk may be remembered, and a failed transaction may have lost checkpoints."""
+    _broken_off: dict[str, tuple[Spoken, Claim | None]] = field(default_factory=dict, init=False)
+    """Thread → what was being said when its run was broken off, until the next delivery is handled there; and the claim
+    under which it ran."""
+    _at_rest: OrderedDict[str, tuple[ThreadStatus, Claim | None]] = field(default_factory=OrderedDict, init=False)
+    """Thread → where its graph stands since its last delivery was concluded, the latest last; and the claim. Reading
+    that back takes 0.5 to 1 ms, of the way from a click to its call. Taken out when the next delivery begins, whatever
+    becomes of it: only what is on disk may be remembered, and a failed transaction may have lost checkpoints."""
     _made_at: float = field(init=False)
     """When the process began to handle deliveries, in seconds since the epoch."""
 
@@ -167,8 +171,12 @@ class TurnHandler:
             platform = self.platforms.get(thread.place.platform)
             reader = delivery.body.get("person") or thread.requester or ""
             live = LiveText(platform.live(thread.thread_id, thread.place, reader) if platform else Silent())
-            broken_off = self._broken_off.pop(delivery.thread_id, None)
-            rested = self._at_rest.pop(delivery.thread_id, None)
+            # What is remembered under another claim is old: another process may have run the thread since.
+            claim = current_claim()
+            broken_off, said_under = self._broken_off.pop(delivery.thread_id, _NOTHING_SAID)
+            rested, rested_under = self._at_rest.pop(delivery.thread_id, _NOT_REMEMBERED)
+            broken_off = broken_off if said_under is claim else None
+            rested = rested if rested_under is claim else None
             handling = Handling(delivery, delivery, thread, heard, live, broken_off, rested)
             try:
                 while not isinstance(action := next_action(await self._facts(handling)), TurnEnding):
@@ -176,8 +184,13 @@ class TurnHandler:
                     handling.done.append(type(action))
                 await self._end(handling, action)
             except asyncio.CancelledError:
-                if live.newest is not None:
-                    self._broken_off[delivery.thread_id] = live.newest
+                if claim is not None and claim.lost:
+                    handling.live = LiveText(Silent())
+                elif live.newest is not None:
+                    self._broken_off[delivery.thread_id] = live.newest, claim
+                raise
+            except Overtaken:
+                handling.live = LiveText(Silent())  # whoever has taken over tells people what becomes of it
                 raise
             except PostFailed as failure:
                 log.warning("platform_not_reached", cause=str(failure), reference=reference_of(delivery))
@@ -212,7 +225,7 @@ class TurnHandler:
             ran=any(step in handling.done for step in (Begin, Continue, Resume)),
             settled=Settle in handling.done,
             broken_off=handling.broken_off,
-            left_over=delivery.accepted_at < self._made_at,
+            left_over=delivery.accepted_at < self._made_at or _is_taken_over(),
         )
         if delivery.kind == "stop":
             return facts
@@ -411,7 +424,7 @@ class TurnHandler:
                 await threads.set_turn(tx, thread_id, status.turn["requester"], status.turn["delivery"])
             handling.waits = await waiting.conclude(tx, thread_id, handling.delivery.key)
         if status is not NOT_READ:
-            self._at_rest[thread_id] = status
+            self._at_rest[thread_id] = status, current_claim()
             if len(self._at_rest) > MOST_AT_REST:
                 self._at_rest.popitem(last=False)
 
@@ -463,6 +476,12 @@ class TurnHandler:
                 due_at = self.clock() + pause_between(outages, retry_after)
                 await deliveries.put_off(tx, delivery, due_at, cause)
                 tx.afterwards(self.engine.timer_was_set)
+
+
+def _is_taken_over() -> bool:
+    """Whether another process may have died in what is handled."""
+    claim = current_claim()
+    return claim is not None and claim.taken_over
 
 
 def _is_turn_of(thread: ThreadRow, turn: Turn) -> bool:

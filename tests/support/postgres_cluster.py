@@ -53,9 +53,10 @@ def is_used() -> bool:
 def emptied_database() -> str:
     """Returns the address of this process's database, with the present schema and nothing in it."""
     address = _database()
-    names = ", ".join(table.name for table in metadata.sorted_tables)
+    jobs = ["procrastinate_jobs", "procrastinate_workers"]
+    names = ", ".join([*(table.name for table in metadata.sorted_tables), *jobs])
     with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"TRUNCATE {names} RESTART IDENTITY")
+        connection.execute(f"TRUNCATE {names} RESTART IDENTITY CASCADE")
     return address
 
 

@@ -1,0 +1,524 @@
+"""The engine of several processes on one PostgreSQL: Procrastinate hands out places, an epoch per place is the fence.
+
+What there is to do stands in `deliveries` and `posts`. A job of Procrastinate is a mere wake-up for one place, kept in
+the transaction that makes work there; a lost or doubled one is harmless. Whoever gets it claims the place, handles and
+shows what there is until nothing is left, and releases the place. What comes meanwhile is told by NOTIFY, after the
+commit, and found each second by a sweep, which also retries what belongs to workers that have died.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from contextvars import Context
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+import structlog
+from procrastinate import App, PsycopgConnector
+from procrastinate.exceptions import ConnectorException
+from procrastinate.jobs import DeleteJobCondition
+from procrastinate.worker import Worker
+
+from bot.domain import Clock
+from bot.outbox import Outbox
+from bot.records import deliveries, places
+from bot.records.claims import Claim, Overtaken, context_under, place_of
+from bot.records.deliveries import Delivery
+from bot.records.places import Work
+from bot.records.postgresql import CONNECT_SECONDS, PostgresDatabase
+from bot.turns import engine
+from bot.turns.engine import DeliveryHandler, ThreadWorkers
+
+log = structlog.get_logger(__name__)
+HEARTBEAT_SECONDS = 1.0
+DEAD_SECONDS = 3.0
+"""Seconds without a heartbeat after which a worker is taken for dead and its places are given to others."""
+FORGOTTEN_SECONDS = 60.0
+"""Seconds without one after which nothing is known of it any more."""
+SWEEP_SECONDS = 1.0
+"""Seconds between two looks at all there is to do: what is due by then, and what nobody was told of."""
+POLL_SECONDS = 0.5
+"""Seconds between two looks for jobs of which nobody was told."""
+LISTEN_SECONDS = 10.0
+"""Seconds of silence after which it is found out whether the connection still leads anywhere."""
+POSTS_SECONDS = 1.0
+"""Seconds that posts on their way have to arrive when the process ends."""
+OVERTAKEN_SECONDS = 0.1
+"""Seconds in which a run that was overtaken may find that out by itself, and roll back what it was writing."""
+LONGEST_NAME = 7_000
+"""Bytes; NOTIFY takes 8,000. Longer ones are found by the sweep."""
+_TOLD = "countersign_places"
+_JOBS = f"procrastinate_queue_v1#{places.QUEUE}"
+_OF_JOBS = "-c synchronous_commit=off -c statement_timeout=10s"
+"""What is lost of jobs and heartbeats in a crash of the server is made up for by the sweep."""
+_TELL = "SELECT pg_notify('countersign_places', place) FROM unnest(%(names)s::text[]) AS place"
+
+
+@dataclass(eq=False, slots=True)
+class PlaceRun:
+    """One place while this process looks after it."""
+
+    claim: Claim
+    context: Context
+    """Within which all is done that belongs to the run."""
+    ready: dict[str, tuple[Delivery, bool]]
+    """Thread → what it begins with, as noted with the claim; and whether anything waits behind it."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    look_again: bool = False
+    """There may be more to do there than is known here."""
+    closed: bool = False
+    """It is being released: what comes is for the next run."""
+    broken_off: bool = False
+    """Something of it was left in the middle."""
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def look(self) -> None:
+        """There may be more to do there than is known here."""
+        self.look_again = True
+        self.changed.set()
+
+
+class PlacesHere:
+    """The places that this process looks after."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+        self.runs: dict[str, PlaceRun] = {}
+
+    def open_run(self, thread_id: str) -> PlaceRun | None:
+        """The run of the place of a thread or lane, if that is handled here now."""
+        run = self.runs.get(place_of(thread_id))
+        return None if run is None or run.closed or run.claim.lost else run
+
+    def context_of(self, lane: str) -> Context | None:
+        """Within which a lane is sent; `None`: this process does not send it."""
+        run = self.open_run(lane)
+        return None if run is None else run.context.copy()
+
+    async def check(self) -> None:
+        """Raises `Overtaken` when another process looks after the place of this task now."""
+        async with self._database.reading() as tx:
+            await tx.check_claim()
+
+    def lane_ended(self, lane: str) -> None:
+        """Nothing in the lane is being sent any more."""
+        run = self.runs.get(place_of(lane))
+        if run is not None:
+            run.changed.set()
+
+
+class DistributedEngine(ThreadWorkers):
+    """Handles the threads of the places that Procrastinate gives to this process.
+
+    Args:
+        address: of the same database, for Procrastinate's connections and for the one that listens.
+        concurrency: threads at a time, and places in which threads are handled.
+    """
+
+    def __init__(
+        self,
+        database: PostgresDatabase,
+        outbox: Outbox,
+        here: PlacesHere,
+        clock: Clock,
+        *,
+        address: str,
+        concurrency: int,
+    ) -> None:
+        super().__init__(concurrency=concurrency)
+        self._database = database
+        self._outbox = outbox
+        self._here = here
+        self._clock = clock
+        self._address = address
+        self._concurrency = concurrency
+        self._given: dict[str, Delivery] = {}
+        """Thread → what its handler was given last."""
+        self._connector = PsycopgConnector(
+            conninfo=address,
+            kwargs={"options": _OF_JOBS, "connect_timeout": CONNECT_SECONDS},
+            min_size=1,
+            max_size=4,
+            timeout=5.0,
+        )
+        self._app = App(connector=self._connector)
+        self._app.task(name=places.TASK, queue=places.QUEUE)(self._run_place)
+        self._worker: PlaceWorker | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._working: asyncio.Task[None] | None = None
+        self._to_tell: set[str] = set()
+        self._tell = asyncio.Event()
+        self._swept_at: float | None = None
+        database.wake_places = places.wake
+        database.woke_places = self._tell_others
+
+    # ------------------------------------------------------------------------------------------- the port
+
+    async def start(self, handler: DeliveryHandler) -> None:
+        """Take part in handling what there is."""
+        await self._connector.open_async()
+        self._handler = handler
+        loops = {"sweep": self._sweep, "listener": self._listen, "teller": self._tell_told}
+        self._tasks = [asyncio.create_task(loop(), name=f"places {name}") for name, loop in loops.items()]
+        self._working = asyncio.create_task(self._keep_working(), name="places worker")
+
+    def wake(self, thread_id: str) -> None:
+        """There is something to handle in this thread; who handles it elsewhere is told by the transaction."""
+        run = self._here.open_run(thread_id)
+        if run is None or self._stopping:
+            return
+        run.ready.pop(thread_id, None)  # what is urgent goes first
+        self._work_on(thread_id, run.context.copy())
+
+    def timer_was_set(self) -> None:
+        """A timer was set; the sweep finds it when it is due."""
+
+    @asynccontextmanager
+    async def held_back(self, thread_id: str) -> AsyncIterator[None]:
+        """Whoever locks the place keeps what is noted as begun from changing."""
+        yield
+
+    def has_begun(self, delivery: Delivery) -> bool:
+        """Whether the handler was given this delivery, or may have been. It was read under the lock of its place."""
+        return bool(delivery.begun)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes part in handling what there is: not before the start, nor while it stops or PostgreSQL is
+        away."""
+        now = asyncio.get_running_loop().time()
+        swept = self._swept_at is not None and now - self._swept_at < DEAD_SECONDS * SWEEP_SECONDS
+        return swept and not self._stopping
+
+    async def stop(self, seconds: float) -> None:
+        """Take nothing new, give what runs `seconds` to finish, then break it off. What is left is handed over."""
+        self._stopping = True
+        if self._worker is not None:
+            self._worker.stop()  # type: ignore[no-untyped-call]
+        broken_off = await self._stop_workers(seconds)
+        for thread_id in broken_off:
+            if (run := self._here.runs.get(place_of(thread_id))) is not None:
+                run.broken_off = True
+        runs = list(self._here.runs.values())
+        for run in runs:
+            run.changed.set()
+        if runs:
+            overs = [asyncio.ensure_future(run.over.wait()) for run in runs]
+            await asyncio.wait(overs, timeout=POSTS_SECONDS)
+            for run in runs:
+                if not run.over.is_set():
+                    await self._outbox.break_off(run.claim.place)
+                    run.broken_off = True
+                    run.changed.set()
+            _, late = await asyncio.wait(overs, timeout=POSTS_SECONDS)
+            for each in late:
+                each.cancel()
+        tasks = [*self._tasks, *([self._working] if self._working else [])]
+        if self._working is not None:
+            await asyncio.wait([self._working], timeout=POSTS_SECONDS)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=POSTS_SECONDS)
+        await self._connector.close_async()
+
+    # ------------------------------------------------------------------------------------------- a place
+
+    async def _run_place(self, place: str) -> None:
+        """The job: see to all that there is to do in a place."""
+        while (before := self._here.runs.get(place)) is not None:
+            before.look()
+            await before.over.wait()
+        claimed = None if self._stopping else await self._claim(place)
+        if claimed is None:
+            return
+        run, work = claimed
+        self._here.runs[place] = run
+        run.claim.when_lost = run.changed.set
+        try:
+            self._take_up(run, work, left_over=run.claim.taken_over)
+            await self._see_to(run)
+        finally:
+            await self._break_off(run)
+            del self._here.runs[place]
+            run.over.set()
+
+    async def _claim(self, place: str) -> tuple[PlaceRun, Work] | None:
+        """Takes over a place, and notes what is begun there with that; `None`: nothing is to be done there."""
+        now = self._clock()
+        try:
+            async with self._database.claiming(place) as (tx, claim):
+                work = await places.work_in(tx, place, now)
+                if not work:
+                    raise _NothingToDo  # noqa: TRY301  # rolls back
+                ready: dict[str, tuple[Delivery, bool]] = {}
+                for thread_id in work.threads:
+                    head, more = await deliveries.head_and_more(tx, thread_id, now)
+                    if head is not None:
+                        await places.begin(tx, head)
+                        ready[thread_id] = head, more
+        except _NothingToDo:
+            return None
+        return PlaceRun(claim, context_under(claim), ready), work
+
+    def _take_up(self, run: PlaceRun, work: Work, *, left_over: bool = False) -> None:
+        self._outbox.send(work.lanes, left_over=left_over)
+        if self._stopping:
+            return
+        for thread_id, stops in work.threads.items():
+            if stops and thread_id in self._handling and self._given[thread_id].kind != "stop":
+                self.interrupt(thread_id)  # it was begun before the stop was there, which goes first
+            self._work_on(thread_id, run.context.copy())
+
+    async def _see_to(self, run: PlaceRun) -> None:
+        """Until nothing is left to do there, or it is somebody else's."""
+        while not run.claim.lost:
+            run.changed.clear()
+            try:
+                if run.look_again:
+                    run.look_again = False
+                    run.ready.clear()
+                    async with self._database.reading() as tx:
+                        work = await places.work_in(tx, run.claim.place, self._clock())
+                    self._take_up(run, work)
+                if self._is_busy(run):
+                    await run.changed.wait()
+                elif await self._release(run):
+                    return
+            except Overtaken:
+                run.claim.lose()
+            except Exception:
+                if self._stopping:
+                    return  # the next one to claim it finds it held
+                log.exception("place_not_read", place=run.claim.place)
+                run.look_again = True
+                await asyncio.sleep(engine.PAUSE)
+
+    def _is_busy(self, run: PlaceRun) -> bool:
+        place = run.claim.place
+        return any(place_of(each) == place for each in self._workers) or self._outbox.is_sending(place)
+
+    async def _release(self, run: PlaceRun) -> bool:
+        """Lets others have the place, unless there is more to do in it. Who makes work there locks it, too."""
+        run.closed, place = True, run.claim.place
+        async with self._database.writing(place) as tx:
+            if (await places.epochs(tx, [place])).get(place) != run.claim.epoch:
+                raise Overtaken(place)
+            work = await places.work_in(tx, place, self._clock())
+            if work and not self._stopping:
+                run.closed = False
+                self._take_up(run, work)
+                return False
+            await tx.driver.execute("SET LOCAL synchronous_commit TO off")  # what is lost of this is found out
+            if not run.broken_off:
+                await places.release(tx, run.claim)
+            if work:
+                tx.wakes(place)
+            else:
+                await places.drop_waiting_job(tx, place)
+        return True
+
+    async def _break_off(self, run: PlaceRun) -> None:
+        """Without a word: who has taken over the place finds what was left in the middle."""
+        place = run.claim.place
+        if run.claim.lost:
+            log.info("place_overtaken", place=place)
+        workers = [worker for thread_id, worker in self._workers.items() if place_of(thread_id) == place]
+        if workers and run.claim.lost:
+            await asyncio.wait(workers, timeout=OVERTAKEN_SECONDS)
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+        await self._outbox.break_off(place)
+
+    async def _next(self, thread_id: str) -> tuple[Delivery | None, bool]:
+        run = self._here.runs.get(place_of(thread_id))
+        if run is None or run.claim.lost:
+            return None, False
+        delivery, more = run.ready.pop(thread_id, (None, False))
+        if delivery is None:
+            async with self._database.writing(thread_id) as tx:
+                delivery, more = await deliveries.head_and_more(tx, thread_id, self._clock())
+                if delivery is not None:
+                    await places.begin(tx, delivery)
+        if delivery is not None:
+            self._given[thread_id] = delivery
+        return delivery, more
+
+    def _ended(self, thread_id: str) -> None:
+        self._given.pop(thread_id, None)
+        run = self._here.runs.get(place_of(thread_id))
+        if run is not None:
+            run.changed.set()
+
+    # ------------------------------------------------------------------------------------------- others
+
+    def _tell_others(self, names: Sequence[str]) -> None:
+        """Whoever looks after these places is told that there is more to do. Here it is known."""
+        self._to_tell.update(name for name in names if self._here.open_run(name) is None)
+        self._tell.set()
+
+    async def _tell_told(self) -> None:
+        while True:
+            await self._tell.wait()
+            self._tell.clear()
+            names = [name for name in self._to_tell if len(name.encode()) <= LONGEST_NAME]
+            self._to_tell.clear()
+            try:
+                if names:
+                    await self._connector.execute_query_async(_TELL, names=names)
+            except Exception as error:  # noqa: BLE001  # the database fails in many ways, and may be back any time
+                log.warning("replicas_not_told", cause=type(error).__name__)  # the sweep finds it
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                connecting = psycopg.AsyncConnection.connect(
+                    self._address, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="countersign"
+                )
+                async with await connecting as connection:
+                    for channel in (_TOLD, _JOBS):
+                        await connection.execute(psycopg.sql.SQL("LISTEN {}").format(psycopg.sql.Identifier(channel)))
+                    for run in self._here.runs.values():
+                        run.look()  # what was told meanwhile
+                    while True:
+                        async for told in connection.notifies(timeout=LISTEN_SECONDS):
+                            self._was_told(told)
+                        async with asyncio.timeout(CONNECT_SECONDS):
+                            await connection.execute("SELECT 1")
+            except Exception as error:  # noqa: BLE001  # as above
+                log.warning("replicas_not_heard", cause=type(error).__name__)
+            await asyncio.sleep(engine.PAUSE)
+
+    def _was_told(self, told: psycopg.Notify) -> None:
+        if told.channel == _JOBS:
+            if self._worker is not None:
+                self._worker.look()
+        elif (run := self._here.runs.get(told.payload)) is not None:
+            run.look()
+
+    async def _sweep(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    await self._sweep_once()
+                self._swept_at = asyncio.get_running_loop().time()
+            except Exception as error:  # noqa: BLE001  # as above
+                log.warning("places_not_swept", cause=type(error).__name__)
+            await asyncio.sleep(SWEEP_SECONDS)
+
+    async def _sweep_once(self) -> None:
+        """In each process, since each has to look after its own places, and all of them after those of the dead."""
+        runs = dict(self._here.runs)
+        async with self._database.reading() as tx:
+            epochs = await places.epochs(tx, runs) if runs else {}
+            work = await places.all_work(tx, self._clock())
+            wanted = {place_of(name) for name in (*work.threads, *work.lanes)}
+            elsewhere = wanted - self._here.runs.keys()
+            jobless = await places.jobless(tx, elsewhere) if elsewhere else ()
+        for place, run in runs.items():
+            if epochs.get(place) != run.claim.epoch:
+                run.claim.lose()
+            elif place in wanted:
+                self._take_up_here(run, work)
+        if jobless:
+            async with self._database.writing() as tx:
+                tx.wakes(*jobless)
+        stalled = await self._app.job_manager.get_stalled_jobs(queue=places.QUEUE, seconds_since_heartbeat=DEAD_SECONDS)
+        for job in stalled:
+            if job.id is not None and job.lock is not None and job.lock not in self._here.runs:
+                async with self._database.writing() as tx:
+                    if await places.take_away_job(tx, job.id, job.worker_id):
+                        tx.wakes(job.lock)
+                        log.info("place_taken_over", place=job.lock)
+
+    def _take_up_here(self, run: PlaceRun, work: Work) -> None:
+        if self._here.open_run(run.claim.place) is not run:
+            return
+        place = run.claim.place
+        threads = {thread_id: stops for thread_id, stops in work.threads.items() if place_of(thread_id) == place}
+        lanes = [lane for lane in work.lanes if place_of(lane) == place]
+        if any(threads[each] or each not in self._workers for each in threads) or not self._outbox.is_sending(place):
+            self._take_up(run, Work(threads, lanes))
+
+    # ------------------------------------------------------------------------------------------- the worker
+
+    async def _keep_working(self) -> None:
+        """A worker ends when something of it fails; another one begins."""
+        while not self._stopping:
+            self._worker = PlaceWorker(
+                self._app,
+                queues=[places.QUEUE],
+                name="places",
+                concurrency=self._concurrency,
+                fetch_job_polling_interval=POLL_SECONDS,
+                abort_job_polling_interval=FORGOTTEN_SECONDS,  # nobody aborts any
+                shutdown_graceful_timeout=FORGOTTEN_SECONDS,
+                listen_notify=False,  # `_listen` does
+                delete_jobs=DeleteJobCondition.ALWAYS,
+                install_signal_handlers=False,
+                update_heartbeat_interval=HEARTBEAT_SECONDS,
+                stalled_worker_timeout=FORGOTTEN_SECONDS,
+            )
+            try:
+                await self._worker.run()  # type: ignore[no-untyped-call]
+            except Exception as error:  # noqa: BLE001  # as above
+                log.warning("worker_ended", cause=type(error).__name__)
+            if not self._stopping:
+                await asyncio.sleep(engine.PAUSE)
+
+
+class _NothingToDo(Exception):  # noqa: N818  # rolls back a claim
+    pass
+
+
+class PlaceWorker(Worker):
+    """Procrastinate's worker, which goes on when the database is away for a moment, and looks for the next job of a
+    place when one has ended."""
+
+    _alive_at = 0.0
+    """When its last heartbeat began that arrived."""
+
+    def look(self) -> None:
+        """There may be a job."""
+        self._new_job_event.set()
+
+    async def _update_heartbeat(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            try:
+                if self.worker_id is not None:
+                    await self.app.job_manager.update_heartbeat(self.worker_id)
+                    self._alive_at = began
+                    self.look()
+            except Exception as error:  # noqa: BLE001  # as above
+                log.warning("heartbeat_failed", cause=_cause_of(error))
+            await asyncio.sleep(self.update_heartbeat_interval)
+
+    async def _fetch_and_process_jobs(self) -> None:
+        if asyncio.get_running_loop().time() - self._alive_at > DEAD_SECONDS - HEARTBEAT_SECONDS:
+            return  # others take it for dead, or are about to
+        try:
+            await super()._fetch_and_process_jobs()  # type: ignore[no-untyped-call]
+        except Exception as error:  # noqa: BLE001  # as above
+            log.warning("jobs_not_fetched", cause=_cause_of(error))
+            if isinstance(error.__cause__, psycopg.errors.ForeignKeyViolation):
+                # Others took it for dead, and have forgotten it.
+                self.worker_id = await self.app.job_manager.register_worker()
+
+    async def _process_job(self, context: Any) -> None:
+        try:
+            await super()._process_job(context)
+        except ConnectorException as error:
+            # It was taken away from this worker, or the database is away: whoever sweeps finds what is left.
+            log.debug("job_not_finished", cause=_cause_of(error))
+        finally:
+            self.look()
+
+
+def _cause_of(error: BaseException) -> str:
+    return type(error.__cause__ or error).__name__

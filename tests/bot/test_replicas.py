@@ -1,0 +1,412 @@
+"""Several processes on one PostgreSQL, each with an engine: here two of them in one, with databases of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+
+from bot.domain import Message, Notice, Person, Settled
+from bot.inbox import Inbox
+from bot.outbox import Outbox, notice
+from bot.platform import PostFailed
+from bot.records import deliveries, posts, tables, threads
+from bot.records.claims import Overtaken
+from bot.records.database import Database
+from bot.records.deliveries import Delivery
+from bot.records.postgresql import PostgresDatabase, postgres_database
+from bot.turns.replicas import DistributedEngine, PlacesHere
+from tests.bot.conftest import RecordingPlatform, SetClock, place, until
+from tests.bot.stubs import make_parts
+from tests.support import postgres_cluster
+
+pytestmark = pytest.mark.postgres
+THREAD = "chat:T1"
+ANA = Person("chat:ana", "Ana")
+
+
+@dataclass
+class Replica:
+    """One process, as far as the engine is concerned."""
+
+    database: PostgresDatabase
+    outbox: Outbox
+    here: PlacesHere
+    engine: DistributedEngine
+    inbox: Inbox
+    platform: RecordingPlatform
+    handled: list[str] = field(default_factory=list)
+    broken_off: list[str] = field(default_factory=list)
+    hold: asyncio.Event | None = None
+    """While it is not set, nothing that the handler was given ends."""
+    overtaken: list[str] = field(default_factory=list)
+
+    async def handle(self, delivery: Delivery) -> None:
+        self.handled.append(delivery.key)
+        try:
+            if self.hold is not None and delivery.kind != "stop":
+                await self.hold.wait()
+            async with self.database.writing(delivery.thread_id) as tx:
+                await self.outbox.say(tx, notice(f"to {delivery.key}", delivery.thread_id, Notice("Done.")))
+                await deliveries.done(tx, delivery.key)
+        except asyncio.CancelledError:
+            self.broken_off.append(delivery.key)
+            raise
+        except Overtaken:
+            self.overtaken.append(delivery.key)
+            raise
+
+    async def accept(self, key: str, at: str = THREAD) -> None:
+        await self.inbox.accept(Message(key, place(at), ANA, "hello", 0.0, addressed=True))
+
+
+async def open_replica(address: str, clock: SetClock) -> Replica:
+    database = postgres_database(address, most_connections=8)
+    await database.open()
+    here, platform = PlacesHere(database), RecordingPlatform()
+    outbox = Outbox(database, clock, {platform.name: platform}, pause=lambda *_: 0.0, lanes_here=here)
+    engine = DistributedEngine(database, outbox, here, clock, address=address, concurrency=8)
+    parts = make_parts(database, outbox, clock, lambda: "id", engine=engine)
+    made = Replica(database, outbox, here, engine, parts.services.inbox, platform)
+    await engine.start(made.handle)
+    await until(lambda: engine.is_ready)
+    return made
+
+
+async def close(replica: Replica) -> None:
+    await replica.engine.stop(0.2)
+    await replica.outbox.stop(0.2)
+    await replica.database.close()
+
+
+@pytest.fixture
+def address() -> str:
+    return postgres_cluster.emptied_database()
+
+
+@pytest.fixture
+async def a(address: str, clock: SetClock) -> AsyncIterator[Replica]:
+    made = await open_replica(address, clock)
+    yield made
+    await close(made)
+
+
+@pytest.fixture
+async def b(address: str, clock: SetClock, a: Replica) -> AsyncIterator[Replica]:
+    made = await open_replica(address, clock)
+    yield made
+    await close(made)
+
+
+async def held(*replicas_: Replica) -> None:
+    """Nothing that is begun on these ends from now on, until `let_go`."""
+    for each in replicas_:
+        each.hold = asyncio.Event()
+
+
+def let_go(*replicas_: Replica) -> None:
+    for each in replicas_:
+        assert each.hold is not None
+        each.hold.set()
+
+
+async def at_rest(*replicas_: Replica) -> None:
+    await until(lambda: not any(each.here.runs for each in replicas_))
+
+
+def deaf(replica: Replica) -> None:
+    """It hears and sees nothing of others any more, as if it had been stopped, but goes on with what it does."""
+    for task in replica.engine._tasks:
+        task.cancel()
+
+
+async def waiting(database: Database) -> list[str]:
+    async with database.reading() as tx:
+        return [str(row.key) for row in await tx.all(sa.select(tables.deliveries).where(_WAITS))]
+
+
+async def jobs(database: Database) -> list[str]:
+    async with database.reading() as tx:
+        return [row.lock for row in await tx.all(sa.text("SELECT lock FROM procrastinate_jobs"))]
+
+
+_WAITS = tables.deliveries.c.status == "waiting"
+
+
+# ------------------------------------------------------------------------------------------ once, in order
+
+
+async def test_a_message_is_handled_once_and_answered(a: Replica, b: Replica) -> None:
+    """Rule 1."""
+    await b.accept("m1")
+    await until(lambda: a.platform.done + b.platform.done)
+    await at_rest(a, b)
+    assert a.handled + b.handled == ["m1"]
+    assert a.platform.done + b.platform.done == [("send", "to m1", 1)]
+
+
+async def test_what_comes_to_several_is_handled_one_at_a_time_in_each_thread(a: Replica, b: Replica) -> None:
+    """Rule 2."""
+    at_once: dict[str, int] = {}
+    most = 0
+
+    def counting(replica: Replica) -> Callable[[Delivery], Awaitable[None]]:
+        async def handle(delivery: Delivery) -> None:
+            nonlocal most
+            at_once[delivery.thread_id] = at_once.get(delivery.thread_id, 0) + 1
+            most = max(most, at_once[delivery.thread_id])
+            await asyncio.sleep(0.002)
+            await replica.handle(delivery)
+            at_once[delivery.thread_id] -= 1
+
+        return handle
+
+    for each in (a, b):
+        each.engine._handler = counting(each)
+    everything = [(f"m{number}", f"chat:T{number % 4}") for number in range(40)]
+    await asyncio.gather(*((a, b)[n % 2].accept(key, at) for n, (key, at) in enumerate(everything)))
+    await until(lambda: len(a.handled + b.handled) >= 40)
+    await at_rest(a, b)
+    assert sorted(a.handled + b.handled) == sorted(key for key, _ in everything)
+    assert most == 1
+    assert not await waiting(a.database)
+
+
+async def test_what_another_accepts_is_handled_in_the_run_that_is_under_way(a: Replica, b: Replica) -> None:
+    await held(a, b)
+    await a.accept("m1")
+    await until(lambda: a.handled + b.handled)
+    owner, other = (a, b) if a.handled else (b, a)
+    claim = owner.here.runs[THREAD].claim
+    await other.accept("m2")
+    assert owner.here.runs[THREAD].claim is claim
+    let_go(a, b)
+    await until(lambda: len(owner.handled) == 2)
+    assert owner.handled == ["m1", "m2"]
+    assert not other.handled
+    await at_rest(a, b)
+
+
+async def test_what_is_shown_in_another_place_is_sent_there(a: Replica, b: Replica) -> None:
+    await held(a, b)
+    await a.accept("m1")
+    await until(lambda: a.handled + b.handled)
+    elsewhere = notice("card", THREAD, Notice("Please decide."), place=place("chat:C9"))
+    async with b.database.writing(THREAD) as tx:
+        await b.outbox.say(tx, elsewhere)
+    await until(lambda: a.platform.done + b.platform.done)
+    assert a.platform.done + b.platform.done == [("send", "card", 1)]
+    let_go(a, b)
+    await at_rest(a, b)
+
+
+async def test_a_job_is_kept_with_the_work_or_not_at_all(address: str, a: Replica) -> None:
+    """Rule 1."""
+    await a.engine.stop(0.1)
+    with pytest.raises(ZeroDivisionError):
+        async with a.database.writing(THREAD) as tx:
+            await deliveries.add(tx, Delivery("m1", THREAD, "message", {}, False, 0.0, 0.0))
+            raise ZeroDivisionError
+    assert not await jobs(a.database)
+    await a.accept("m2")
+    await a.accept("m3")
+    assert await jobs(a.database) == [THREAD]
+
+
+async def test_work_without_a_job_is_found(a: Replica, b: Replica) -> None:
+    """Rule 1."""
+    a.database.wake_places = a.database.woke_places = None
+    await a.accept("m1")
+    await until(lambda: a.handled + b.handled)
+    await until(lambda: a.platform.done + b.platform.done)
+    assert a.handled + b.handled == ["m1"]
+
+
+async def test_a_timer_wakes_its_thread_once(a: Replica, b: Replica, clock: SetClock) -> None:
+    async with a.database.writing(THREAD) as tx:
+        await threads.ensure(tx, THREAD, place(), "hello", clock())
+        timer = Delivery("expire", THREAD, "timer", {}, False, clock.now, clock.now + 60)
+        await deliveries.add(tx, timer)
+    a.engine.timer_was_set()
+    await b.accept("m1", "chat:T2")
+    await until(lambda: a.handled + b.handled)
+    await at_rest(a, b)
+    clock.move(61)
+    await until(lambda: len(a.handled + b.handled) == 2)
+    await at_rest(a, b)
+    assert (a.handled + b.handled).count("expire") == 1
+
+
+# ------------------------------------------------------------------------------------------ people change their minds
+
+
+async def test_a_stop_elsewhere_breaks_off_what_runs(a: Replica, b: Replica) -> None:
+    await held(a, b)
+    await a.accept("m1")
+    await until(lambda: a.handled + b.handled)
+    owner, other = (a, b) if a.handled else (b, a)
+    assert await other.inbox.stop("s1", THREAD, ANA) == Settled("Stopped.")
+    await until(lambda: owner.broken_off)
+    await until(lambda: "s1" in owner.handled)
+    assert owner.handled == ["m1", "s1"]
+    assert not other.handled
+    await at_rest(a, b)
+    assert not await waiting(a.database)
+
+
+async def test_a_message_that_another_has_begun_cannot_be_taken_back(a: Replica, b: Replica) -> None:
+    """Rule 5: whoever takes a message back learns whether that came in time."""
+    await held(a, b)
+    await a.accept("m1")
+    await until(lambda: a.handled + b.handled)
+    owner, other = (a, b) if a.handled else (b, a)
+    await other.accept("m2")
+    assert not await other.inbox.withdraw("m1")
+    assert not await other.inbox.amend("m1", "something else")
+    assert await other.inbox.withdraw("m2")
+    let_go(a, b)
+    await at_rest(a, b)
+    assert owner.handled == ["m1"]
+
+
+# ------------------------------------------------------------------------------------------ the fence
+
+
+async def test_who_was_overtaken_changes_nothing_any_more(a: Replica, b: Replica) -> None:
+    """Rule 4."""
+    await b.engine.stop(0.1)
+    await held(a)
+    await a.accept("m1")
+    await until(lambda: a.handled)
+    deaf(a)
+    await b.database.claim(THREAD)
+    let_go(a)
+    await until(lambda: a.overtaken or a.broken_off)
+    await at_rest(a)
+    assert await waiting(b.database) == ["m1"]
+    async with b.database.reading() as tx:
+        assert await posts.get(tx, "to m1") is None
+
+
+async def test_who_sees_that_it_was_overtaken_breaks_off(a: Replica, b: Replica) -> None:
+    await b.engine.stop(0.1)
+    await held(a)
+    await a.accept("m1")
+    await until(lambda: a.handled)
+    await b.database.claim(THREAD)
+    await until(lambda: a.broken_off)
+    await at_rest(a)
+
+
+async def test_who_was_overtaken_shows_nothing_any_more(a: Replica, b: Replica) -> None:
+    """Rule 1: posts of one thread are in order, so one process at a time sends them."""
+    await b.engine.stop(0.1)
+    a.platform.failures = [PostFailed("down") for _ in range(1_000)]
+    a.outbox._pause = lambda *_: 0.01
+    await a.accept("m1")
+    await until(lambda: a.platform.begun)
+    deaf(a)
+    await b.database.claim(THREAD)
+    await at_rest(a)
+    a.platform.failures = []
+    assert not a.platform.done
+
+
+async def test_what_arrives_after_another_took_over_is_not_noted(a: Replica, b: Replica) -> None:
+    """Where a post is stands in the records for who looks after the place now."""
+    await b.engine.stop(0.1)
+    a.platform.held[THREAD] = asyncio.Event()
+    await a.accept("m1")
+    await until(lambda: a.platform.begun)
+    deaf(a)
+    await b.database.claim(THREAD)
+    a.platform.held[THREAD].set()
+    await at_rest(a)
+    async with b.database.reading() as tx:
+        post = await posts.get(tx, "to m1")
+    assert post is not None
+    assert (post.sent_revision, post.reference) == (0, None)
+
+
+@pytest.mark.waits
+async def test_a_replica_that_stands_still_is_overtaken(
+    a: Replica, b: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 1. Its heartbeats are withheld; it goes on later, and changes nothing."""
+    await held(a, b)
+    await a.accept("m1")
+    await until(lambda: a.handled + b.handled)
+    stalled, other = (a, b) if a.handled else (b, a)
+    deaf(stalled)
+
+    async def withheld(_worker: int) -> None:
+        return
+
+    monkeypatch.setattr(stalled.engine._app.job_manager, "update_heartbeat", withheld)
+    began = asyncio.get_running_loop().time()
+    await until(lambda: other.handled)
+    assert asyncio.get_running_loop().time() - began < 5
+    assert other.here.runs[THREAD].claim.taken_over
+    let_go(stalled)
+    await until(lambda: stalled.overtaken or stalled.broken_off)
+    let_go(other)
+    await at_rest(a, b)
+    assert other.platform.done == [("send", "to m1", 1)]
+    assert not stalled.platform.done
+    assert not await waiting(a.database)
+    assert not await jobs(a.database)
+
+
+# ------------------------------------------------------------------------------------------ ends and outages
+
+
+async def test_who_ends_hands_over_what_it_has(a: Replica, b: Replica) -> None:
+    await held(a, b)
+    await a.accept("m1")
+    await until(lambda: a.handled + b.handled)
+    ending, other = (a, b) if a.handled else (b, a)
+    let_go(other)
+    await ending.engine.stop(0.1)
+    assert not ending.engine.is_ready
+    await until(lambda: other.platform.done, within=2.0)
+    assert (ending.broken_off, other.handled) == (["m1"], ["m1"])
+    await at_rest(b)
+
+
+async def test_who_ends_lets_what_runs_finish(a: Replica, b: Replica) -> None:
+    await held(a, b)
+    await a.accept("m1")
+    await until(lambda: a.handled + b.handled)
+    ending = a if a.handled else b
+    stopping = asyncio.create_task(ending.engine.stop(5.0))
+    await asyncio.sleep(0)
+    let_go(ending)
+    await stopping
+    assert not ending.broken_off
+    assert ending.platform.done == [("send", "to m1", 1)]
+
+
+async def test_nothing_is_lost_while_the_connections_break(address: str, a: Replica, b: Replica) -> None:
+    """Rule 1."""
+    kept = []
+    with psycopg.connect(address, autocommit=True) as killer:
+        for number in range(12):
+            try:
+                await (a, b)[number % 2].accept(f"m{number}", f"chat:T{number % 3}")
+                kept.append(f"m{number}")
+            except sa.exc.DBAPIError:
+                pass  # refused: the platform sends it again
+            if number % 4 == 1:
+                killer.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+    await until(lambda: set(kept) <= {*a.handled, *b.handled}, within=30)
+    await until(lambda: len(a.platform.done + b.platform.done) >= len(kept), within=30)
+    await at_rest(a, b)
+    assert not await waiting(a.database)
+    await until(lambda: a.engine.is_ready and b.engine.is_ready)
