@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 
 from policies.patterns import Likeness, certainly, of_glob, perhaps, perhaps_one_of
 from policies.spellings import LONGEST_SPELLED, composed, other_spellings
-from policies.values import Blank, Doubt, ValueKind, flag_in, kind_of, number_in, same_json, shown
+from policies.values import Blank, Doubt, ValueKind, flag_in, gives_nothing, kind_of, number_in, same_json, shown
 
 Holds = Callable[[Any], bool | None]
 """Whether a value is as wanted; `None`: it may be."""
@@ -380,6 +380,8 @@ def _is_empty(value: Any) -> bool:
     """Whether a value is one that tools take for none."""
     if isinstance(value, str):
         return value.strip().lower() in _EMPTY
+    if isinstance(value, Mapping):
+        return gives_nothing(value)
     return not value or kind_of(value) is ValueKind.NONE_OF_THEM
 
 
@@ -433,8 +435,11 @@ def _list_like(wanted: Sequence[Any], value: Sequence[Any]) -> bool:
 
 
 def _mapping_like(wanted: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
-    """Whether two mappings may be meant as the same: tools often overlook what they do not know."""
-    return bool(wanted) and all(
+    """Whether two mappings may be meant as the same: tools often overlook what they do not know. An empty one is meant
+    only by those that give nothing."""
+    if not wanted:
+        return gives_nothing(value)
+    return all(
         Equals(inner).fits((value[key],)) is not False if key in value else other_spellings(key, value)
         for key, inner in wanted.items()
     )

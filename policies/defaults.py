@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from policies.values import Blank, Doubt, Implied, Undetermined, same_json
+from policies.values import Blank, Doubt, Filled, Implied, Undetermined, same_json
 
 DEEPEST = 100
 """Levels of arguments that are filled; of mappings beyond them only what they hold is known."""
@@ -95,7 +95,7 @@ class _Filling:
         defaults = self._defaults(key, found, levels)
         if not self._afford(len(value) * len(found.others)):
             return _unfilled(value, levels)
-        filled: dict[str, Any] = dict(value) if found.is_whole else Undetermined(value)
+        filled = Filled(value, defaults) if found.is_whole else Undetermined(value, defaults)
         for name, given in value.items():
             if given is not None:
                 filled[name] = self.filled(_of_name(name, found), given, levels - 1)
@@ -296,7 +296,7 @@ def _unfilled(value: Any, levels: int) -> Any:
         return Doubt(())
     if isinstance(value, list):
         return [_unfilled(item, levels - 1) for item in value]
-    return Undetermined({name: _unfilled(item, levels - 1) for name, item in value.items()})
+    return Undetermined({name: _unfilled(item, levels - 1) for name, item in value.items()}, {})
 
 
 def _of_name(name: str, found: _Expanded) -> _Schemas:

@@ -47,7 +47,28 @@ class Doubt:
     options: tuple[Any, ...]
 
 
-class Undetermined(dict[str, Any]):
+class Filled(dict[str, Any]):
+    """A mapping with the defaults of what it leaves out."""
+
+    def __init__(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+        super().__init__(given)
+        self.given = given
+        """As it was before."""
+        self.defaults = defaults
+        """What it would hold, had it been given empty."""
+
+
+def gives_nothing(mapping: Mapping[str, Any]) -> bool:
+    """Whether a mapping may be to a tool what an empty one is: all that it gives is `null`, or the default."""
+    given, defaults = (mapping.given, mapping.defaults) if isinstance(mapping, Filled) else (mapping, {})
+    return all(_is_default(mapping[name], given[name], defaults.get(name, Blank.MISSING)) for name in given)
+
+
+def _is_default(filled: Any, given: Any, default: Any) -> bool:
+    return given is None or (default is not Blank.MISSING and bool(filled == default))
+
+
+class Undetermined(Filled):
     """A mapping of which only what is in it is known: what it leaves out may have a default that was not found."""
 
 
@@ -207,7 +228,7 @@ class Path:
         all is known, or more than 100 levels below `..`.
         """
         found: list[Any] = [arguments]
-        several = False
+        several = descends = False
         try:
             for segment in self._query.segments:
                 descends = isinstance(segment, JSONPathRecursiveDescentSegment)
@@ -220,14 +241,12 @@ class Path:
                     for selector in selectors
                     for inner in _selected(selector, value, descends=descends, several=several)
                 ]
-                several = several or (
-                    not descends and any(isinstance(s, WildcardSelector | SliceSelector) for s in selectors)
-                )
+                several = several or descends or _takes_several(selectors)
         except _OtherKindError:
             return None
         if not any(isinstance(value, Implied) for value in found):
             return found
-        left_out = (Blank.MISSING,) if several else ()
+        left_out = (Blank.MISSING,) if several and not descends else ()
         return [one for value in found for one in (left_out if isinstance(value, Implied) else (value,))]
 
     @cached_property
@@ -282,6 +301,10 @@ def is_document(text: str) -> bool:
     return bare[:1] + bare[-1:] in ("{}", "[]")
 
 
+def _takes_several(selectors: Sequence[Any]) -> bool:
+    return len(selectors) > 1 or any(isinstance(one, WildcardSelector | SliceSelector) for one in selectors)
+
+
 def _selected(selector: Any, value: Any, *, descends: bool, several: bool) -> Sequence[Any]:
     """What one selector takes of one value."""
     if isinstance(value, Blank):
@@ -291,7 +314,9 @@ def _selected(selector: Any, value: Any, *, descends: bool, several: bool) -> Se
             return _named(name, value, descends=descends, several=several)
         case IndexSelector(index=index):
             items = _items(value, descends=descends)
-            return (items[index],) if -len(items) <= index < len(items) else ()
+            if -len(items) <= index < len(items):
+                return (items[index],)
+            return (Blank.MISSING,) if several and not descends else ()
         case SliceSelector(slice=part):
             items = _items(value, descends=descends)
             return items[part] if part.step != 0 else ()  # RFC 9535, 2.3.4.2.2

@@ -114,3 +114,40 @@ def test_what_holds_itself_is_made_once() -> None:
     rules = a_policy('match: {args: {"$..x": {any: 1}}}, decide: deny', "match: {}, decide: allow")
     assert isinstance(judge(rules, a_call(tool), facts()), Allow)
     assert isinstance(judge(rules, a_call(tool, filter={"a": {"b": {}}}), facts()), Allow)
+
+
+FILTERS: list[Json] = [
+    OPTIONS,
+    {"type": "object", "properties": {"name": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}}},
+    {"anyOf": [OPTIONS, {"type": "object", "additionalProperties": {"type": "string"}}]},
+    {"type": "object", "properties": {"options": OPTIONS}},
+]
+
+
+@pytest.mark.parametrize(
+    "condition", ["{equals: {}}", "{in: [{}, {all: true}]}", "null", "{equals: {}, present: true}"]
+)
+@pytest.mark.parametrize("schema", FILTERS)
+def test_an_object_that_is_given_empty_is_the_empty_one_whatever_defaults_it_gets(schema: Json, condition: str) -> None:
+    """Rule 9: what deletes everything is often an empty filter, and a rule about it must not be passed because the
+    filter has defaults."""
+    tool = a_tool(schema={"properties": {"filter": schema}})
+    denying = a_policy(f"match: {{args: {{filter: {condition}}}}}, decide: deny", "match: {}, decide: allow")
+    allowing = a_policy(f"match: {{args: {{filter: {{present: true, not: {condition}}}}}}}, decide: allow")
+    assert isinstance(judge(denying, a_call(tool, filter={}), facts()), Deny)
+    assert isinstance(judge(allowing, a_call(tool, filter={}), facts()), Ask)
+    assert isinstance(judge(denying, a_call(tool, filter={"note": "x"}), facts()), Allow)
+
+
+@pytest.mark.parametrize("given", [{"force": True}, {"note": None}, {"force": None, "note": None}, {"inner": {}}])
+def test_so_may_one_be_that_gives_nothing_but_defaults_and_null(given: Json) -> None:
+    schema = {**OPTIONS, "properties": {**OPTIONS["properties"], "inner": OPTIONS}}
+    tool = a_tool(schema={"properties": {"filter": schema, "filters": {"type": "array", "items": schema}}})
+    for arguments, condition in (
+        ({"filter": given}, "filter: {equals: {}}"),
+        ({"filters": [given]}, "filters: {equals: [{}]}"),
+        ({"filters": [given]}, '"$.filters[*]": {any: {equals: {}}}'),
+        ({"filters": [given]}, '"$.filters[0]": {equals: {}}'),
+    ):
+        rules = a_policy(f"match: {{args: {{{condition}}}}}, decide: deny", "match: {}, decide: allow")
+        assert isinstance(judge(rules, a_call(tool, **arguments), facts()), Deny), condition

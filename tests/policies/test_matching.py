@@ -266,6 +266,26 @@ def test_among_several_values_a_sure_one_settles_what_another_leaves_open() -> N
         assert fit(rule.match, Call(a_tool(), items), facts()) is fitting
 
 
+LACKING = [
+    ("$.a[*].b", {"a": [{"b": "x"}, {}]}),
+    ("$.a[0,1].b", {"a": [{"b": "x"}, {}]}),
+    ("$['a','c'].b", {"a": {"b": "x"}, "c": {}}),
+    ("$..c.b", {"a": {"c": {"b": "x"}}, "c": {}}),
+    ("$.a[*].b[0]", {"a": [{"b": ["x"]}, {"b": []}]}),
+    ("$.a[*].b[-1]", {"a": [{"b": ["x"]}, {"b": []}]}),
+    ("$.a[*][1]", {"a": [["y", "x"], ["y"]]}),
+]
+
+
+@pytest.mark.parametrize(("path", "arguments"), LACKING)
+def test_of_several_things_of_which_one_does_not_go_on_all_are_in_doubt(path: str, arguments: Written) -> None:
+    """Rule 9: however a path takes several."""
+    call = Call(a_tool(), arguments)
+    for condition, fitting in (("all: x", Fit.UNKNOWN), ("any: x", Fit.YES), ("any: y", Fit.NO)):
+        [rule] = a_policy(f'match: {{args: {{"{path}": {{{condition}}}}}}}, decide: deny').rules
+        assert fit(rule.match, call, facts()) is fitting, condition
+
+
 COMMANDS = [
     ("* list*", "m365 teams team list", Fit.YES),
     ("* list", "M365  Teams team LIST --output json", Fit.YES),
