@@ -39,11 +39,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for marker, why in (("long", "only in make test-long"), ("postgres", "needs --postgres")):
-        if not config.getoption(f"--{marker}"):
-            for item in items:
-                if item.get_closest_marker(marker):
-                    item.add_marker(pytest.mark.skip(reason=why))
+    skipped = {}
+    if not config.getoption("--long"):
+        skipped["long"] = "only in make test-long"
+    if postgres_cluster.is_used():
+        skipped["sqlite"] = "about SQLite's own machinery"
+    else:
+        skipped["postgres"] = "only with --postgres"
+    for item in items:
+        for name, reason in skipped.items():
+            if item.get_closest_marker(name):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def pytest_collection_finish() -> None:

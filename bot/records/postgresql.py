@@ -27,6 +27,8 @@ CONNECT_SECONDS = 10
 IDLE_SECONDS = 4
 """How long a transaction may do nothing before the server ends it: its process may have been stopped, and others wait
 for what it has locked."""
+UNHEARD_SECONDS = 15
+"""How long the server's machine may be silent, to what is sent or asked of it, until a connection is given up."""
 _LOCK = "SELECT name, epoch FROM locks WHERE name = ANY(%(names)s) ORDER BY name FOR UPDATE"
 _MAKE_LOCKS = "INSERT INTO locks (name, epoch) SELECT unnest(%(names)s::text[]), 0 ON CONFLICT DO NOTHING"
 _EPOCH = "SELECT epoch FROM locks WHERE name = %(name)s"
@@ -255,6 +257,26 @@ async def _committed(driver: Any, dialect: sa.Dialect) -> None:
         raise as_sqlalchemys(error, dialect) from error
 
 
+def connection_settings(*settings: str) -> dict[str, Any]:
+    """How the driver connects: no lock, statement, connection or dead network is waited for without end. `settings`: of
+    the server, more than these, as `name=value`."""
+    lasting = (
+        f"lock_timeout={LOCK_SECONDS}s",
+        f"statement_timeout={STATEMENT_SECONDS}s",
+        f"idle_in_transaction_session_timeout={IDLE_SECONDS}s",
+        "timezone=UTC",
+    )
+    return {
+        "options": " ".join(f"-c {each}" for each in (*lasting, *settings)),
+        "connect_timeout": CONNECT_SECONDS,
+        "application_name": "countersign",
+        "keepalives_idle": UNHEARD_SECONDS // 3,
+        "keepalives_interval": UNHEARD_SECONDS // 3,
+        "keepalives_count": 2,
+        "tcp_user_timeout": UNHEARD_SECONDS * 1_000,
+    }
+
+
 def postgres_database(address: str, *, most_connections: int) -> PostgresDatabase:
     """A database at an address (`postgresql://…`), durable at every commit. `most_connections`: at once."""
     return PostgresDatabase(postgres_engine(address, most_connections=most_connections))
@@ -262,16 +284,12 @@ def postgres_database(address: str, *, most_connections: int) -> PostgresDatabas
 
 def postgres_engine(address: str, *, most_connections: int, **further: Any) -> AsyncEngine:
     """What connects to an address, with limits for everything that waits. `further`: for SQLAlchemy."""
-    options = (
-        f"-c lock_timeout={LOCK_SECONDS}s -c statement_timeout={STATEMENT_SECONDS}s -c timezone=UTC "
-        f"-c idle_in_transaction_session_timeout={IDLE_SECONDS}s"
-    )
     return create_async_engine(
         sa.make_url(address).set(drivername="postgresql+psycopg"),
         pool_size=most_connections,
         max_overflow=0,
         pool_timeout=LOCK_SECONDS,
-        connect_args={"options": options, "connect_timeout": CONNECT_SECONDS, "application_name": "countersign"},
+        connect_args=connection_settings(),
         hide_parameters=True,  # what people wrote and tools returned is not for error messages, which end up in logs
         **further,
     )

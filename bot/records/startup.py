@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 import structlog
@@ -22,13 +22,16 @@ from bot.records.database import Database
 from bot.records.sqlite import sqlite_database
 from bot.records.tables import metadata
 
+if TYPE_CHECKING:
+    from bot.records.postgres_checkpoints import PostgresCheckpoints
+
 
 @dataclass(frozen=True, slots=True)
 class Records:
     """What is kept on disk."""
 
     database: Database
-    checkpoints: Checkpoints
+    checkpoints: Checkpoints | PostgresCheckpoints
 
 
 @asynccontextmanager
@@ -49,6 +52,26 @@ async def open_records(file: Path) -> AsyncIterator[Records]:
         with told_when_damaged(file, moved_away=f"Without it (and {beside.name}, then) everything begins anew."):
             await database.open()
         stack.push_async_callback(database.close)
+        yield Records(database, checkpoints)
+
+
+@asynccontextmanager
+async def open_postgres_records(address: str, *, most_connections: int) -> AsyncIterator[Records]:
+    """The records and the checkpoints in one PostgreSQL database (`postgresql://…`), migrated. Other processes may use
+    them at the same time. `most_connections`: at once, for the records and for the checkpoints each.
+
+    Raises `NewerSchemaError`, and what SQLAlchemy raises when the database cannot be reached.
+    """
+    from bot.records.postgres_checkpoints import postgres_checkpoints  # noqa: PLC0415  # SQLite has no use for it
+    from bot.records.postgresql import postgres_database  # noqa: PLC0415  # the same
+
+    await asyncio.to_thread(upgrade_postgres, address)
+    async with AsyncExitStack() as stack:
+        made = postgres_checkpoints(address, most_connections=most_connections)
+        checkpoints = await stack.enter_async_context(made)
+        database = postgres_database(address, most_connections=most_connections)
+        stack.push_async_callback(database.close)
+        await database.open()
         yield Records(database, checkpoints)
 
 
@@ -116,8 +139,11 @@ _UPGRADE_PAUSE = 0.1
 
 
 def upgrade_postgres(address: str) -> None:
-    """Migrate the database at this address to `NEWEST_REVISION`; makes the tables when there are none. Blocks: call it
-    in a thread. Several processes may do it at once. Raises `NewerSchemaError`, and what the driver raises."""
+    """Migrate the database at this address to `NEWEST_REVISION`, and the checkpoints' tables to what the saver needs;
+    makes the tables when there are none. Blocks: call it in a thread. Several processes may do it at once. Raises
+    `NewerSchemaError`, and what SQLAlchemy and the driver raise."""
+    from bot.records import postgres_checkpoints  # noqa: PLC0415  # SQLite has no use for it
+
     engine = sa.create_engine(sa.make_url(address).set(drivername="postgresql+psycopg"), poolclass=NullPool)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as guard:
         deadline = time.monotonic() + UPGRADE_SECONDS
@@ -129,6 +155,9 @@ def upgrade_postgres(address: str) -> None:
         with engine.begin() as connection:
             _upgrade_postgres(connection)
             _upgrade_jobs(connection)
+            postgres_checkpoints.make_guard(connection)
+        driver: Any = guard.connection.driver_connection
+        postgres_checkpoints.make_tables(driver)
 
 
 _JOBS_VERSION = "SELECT obj_description('procrastinate_jobs'::regclass)"

@@ -1,8 +1,10 @@
-"""Checkpoints are in memory until something rests on them, and memory and file never say different things."""
+"""Checkpoints are kept as they were put; in SQLite, they are in memory until something rests on them, and memory and
+file never say different things."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import operator
 import os
 import sqlite3
@@ -20,6 +22,7 @@ from langgraph.types import Command, Send, interrupt
 
 from bot.records import checkpoints as module
 from bot.records.checkpoints import Checkpoints, sqlite_checkpoints
+from tests.support.opened_checkpoints import AnyCheckpoints, opened_checkpoints, put_to_disk, rows_of_checkpoints
 
 
 class Conversation(TypedDict, total=False):
@@ -36,7 +39,7 @@ class Result(TypedDict):
     said: Annotated[list[Any], operator.add]
 
 
-def graph(saver: Checkpoints) -> Any:
+def graph(saver: AnyCheckpoints) -> Any:
     """Three branches side by side: two that ask, one that does not."""
 
     async def ask(state: Branch) -> dict[str, Any]:
@@ -70,9 +73,14 @@ def config(thread: str = "t", namespace: str = "", checkpoint_id: str | None = N
     return RunnableConfig(configurable=place | ({"checkpoint_id": checkpoint_id} if checkpoint_id else {}))
 
 
-async def run(saver: Checkpoints, given: Any, thread: str = "t") -> dict[str, Any]:
+async def run(saver: AnyCheckpoints, given: Any, thread: str = "t") -> dict[str, Any]:
     ended: dict[str, Any] = await graph(saver).ainvoke(given, config(thread), durability="sync")
     return ended
+
+
+async def run_and_rest_on(saver: AnyCheckpoints, given: Any) -> None:
+    await run(saver, given)
+    await put_to_disk(saver, "t")
 
 
 class Fetching:
@@ -115,6 +123,7 @@ def agrees(saver: Checkpoints) -> int:
 HELLO = {"said": [HumanMessage("hello", id="h")], "name": "x"}
 
 
+@pytest.mark.sqlite
 async def test_nothing_is_written_before_something_rests_on_it_and_then_what_is_newest(tmp_path: Path) -> None:
     path = tmp_path / "c.db"
     async with sqlite_checkpoints(path) as saver:
@@ -127,6 +136,7 @@ async def test_nothing_is_written_before_something_rests_on_it_and_then_what_is_
         assert agrees(saver) == 4
 
 
+@pytest.mark.sqlite
 async def test_what_memory_gives_is_what_the_file_gives_at_every_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,35 +164,45 @@ async def test_what_memory_gives_is_what_the_file_gives_at_every_step(
 
 @pytest.mark.parametrize("written", ["at each step", "in the end"])
 async def test_another_process_goes_on_where_the_file_says(tmp_path: Path, written: str) -> None:
-    path = tmp_path / "c.db"
-    async with sqlite_checkpoints(path) as saver:
+    async with opened_checkpoints(tmp_path) as saver:
         first = await run(saver, HELLO)
         if written == "at each step":
-            saver.sync("t")
+            await put_to_disk(saver, "t")
     ids = {each.value: each.id for each in first["__interrupt__"]}
-    async with sqlite_checkpoints(path) as saver:
+    async with opened_checkpoints(tmp_path) as saver:
         await run(saver, Command(resume={ids["a"]: "yes"}))
         if written == "at each step":
-            saver.sync()
-    async with sqlite_checkpoints(path) as saver:
+            await put_to_disk(saver, "t")
+    async with opened_checkpoints(tmp_path) as saver:
         ended = await run(saver, Command(resume={ids["b"]: "no"}))
         assert [message.text for message in ended["said"]] == ["hello", "calling", "a: yes", "b: no"]
 
 
 async def test_pruning_leaves_the_newest_and_writes_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "c.db"
-    async with sqlite_checkpoints(path) as saver:
+    async with opened_checkpoints(tmp_path) as saver:
         first = await run(saver, HELLO)
-        saver.sync("t")
+        await put_to_disk(saver, "t")
         await run(saver, Command(resume={each.id: "yes" for each in first["__interrupt__"]}))
         await saver.prune_thread("t", [])
-        assert rows(path, "checkpoints") == 4, "not before somebody rests on it"
-        saver.sync("t")
-        assert (rows(path, "checkpoints"), rows(path, "writes")) == (1, 0)
+        await put_to_disk(saver, "t")
+        assert rows_of_checkpoints(tmp_path) == (1, 0)
         state = await graph(saver).aget_state(config())
         assert [message.text for message in state.values["said"]] == ["hello", "calling", "a: yes", "b: yes"]
 
 
+@pytest.mark.sqlite
+async def test_nothing_is_dropped_before_somebody_rests_on_what_is_left(tmp_path: Path) -> None:
+    async with sqlite_checkpoints(tmp_path / "c.db") as saver:
+        first = await run(saver, HELLO)
+        saver.sync("t")
+        await run(saver, Command(resume={each.id: "yes" for each in first["__interrupt__"]}))
+        await saver.prune_thread("t", [])
+        assert rows(tmp_path / "c.db", "checkpoints") == 4
+        saver.sync("t")
+        assert rows(tmp_path / "c.db", "checkpoints") == 1
+
+
+@pytest.mark.sqlite
 async def test_what_is_pruned_while_it_is_written_is_dropped_the_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,19 +227,19 @@ async def test_what_is_pruned_while_it_is_written_is_dropped_the_next_time(
 
 
 async def test_pruning_keeps_what_waits_also_where_it_was_not_read(tmp_path: Path) -> None:
-    path = tmp_path / "c.db"
-    async with sqlite_checkpoints(path) as saver:
+    async with opened_checkpoints(tmp_path) as saver:
         first = await run(saver, HELLO)
-    async with sqlite_checkpoints(path) as saver:
+    async with opened_checkpoints(tmp_path) as saver:
         state = await graph(saver).aget_state(config())
         waiting = [task.state["configurable"]["checkpoint_ns"] for task in state.tasks if task.interrupts]
         await saver.prune_thread("t", waiting)
-        saver.sync("t")
-        assert rows(path, "checkpoints") == 3, "the branch that has finished is in the root's writes"
+        await put_to_disk(saver, "t")
+        assert rows_of_checkpoints(tmp_path)[0] == 3, "the branch that has finished is in the root's writes"
         ended = await run(saver, Command(resume={each.id: "yes" for each in first["__interrupt__"]}))
         assert [message.text for message in ended["said"]] == ["hello", "calling", "a: yes", "b: yes"]
 
 
+@pytest.mark.sqlite
 async def test_a_disk_that_fails_tells_who_rests_on_it_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,21 +266,20 @@ def _fail(_: int) -> None:
 
 
 async def test_what_cannot_be_serialised_is_told_once_and_stands_in_nobodys_way(tmp_path: Path) -> None:
-    path = tmp_path / "c.db"
-    async with sqlite_checkpoints(path) as saver:
+    async with opened_checkpoints(tmp_path) as saver:
         await run(saver, HELLO)
-        saver.sync("t")
+        await put_to_disk(saver, "t")
         for _ in range(2):
-            await run(saver, {"name": object()})
-            await run(saver, HELLO, "other")
             with pytest.raises(TypeError):
-                saver.sync("t")
-            saver.sync("t")
+                await run_and_rest_on(saver, {"name": object()})
+            await run(saver, HELLO, "other")
+            await put_to_disk(saver, "t")
         state = await graph(saver).aget_state(config())
         assert state.values["name"] == "x", "as if the process had died"
         assert (await graph(saver).aget_state(config("other"))).values["name"] == "x"
 
 
+@pytest.mark.sqlite
 async def test_what_cannot_be_serialised_is_forgotten_only_when_who_rests_on_it_is_told(tmp_path: Path) -> None:
     """Rule 4: once another's transaction had forgotten it, an attempt began although what it rests on was nowhere."""
     async with sqlite_checkpoints(tmp_path / "c.db") as saver:
@@ -276,7 +295,7 @@ async def test_what_cannot_be_serialised_is_forgotten_only_when_who_rests_on_it_
 
 
 async def test_an_exception_is_kept_as_it_is_read_back(tmp_path: Path) -> None:
-    async with sqlite_checkpoints(tmp_path / "c.db") as saver:
+    async with opened_checkpoints(tmp_path) as saver:
         newest = empty_checkpoint()
         await saver.aput(config(), newest, {}, {})
         await saver.aput_writes(config(checkpoint_id=newest["id"]), [("__error__", ValueError("x"))], "task")
@@ -287,16 +306,60 @@ async def test_an_exception_is_kept_as_it_is_read_back(tmp_path: Path) -> None:
 
 
 async def test_what_is_written_too_late_for_its_checkpoint_is_not_kept(tmp_path: Path) -> None:
-    async with sqlite_checkpoints(tmp_path / "c.db") as saver:
+    async with opened_checkpoints(tmp_path) as saver:
         old, new = empty_checkpoint(), empty_checkpoint()
         await saver.aput(config(), old, {}, {})
         await saver.aput(config(checkpoint_id=old["id"]), new, {}, {})
         await saver.aput_writes(config(checkpoint_id=old["id"]), [("said", ["late"])], "task")
+        assert not await saver.has_pending_writes("t", old["id"])
         assert not await saver.has_pending_writes("t", new["id"])
-        saver.sync("t")
-        assert rows(tmp_path / "c.db", "writes") == 0
+        await saver.prune_thread("t", [])
+        await put_to_disk(saver, "t")
+        assert rows_of_checkpoints(tmp_path) == (1, 0)
 
 
+async def test_it_is_known_whether_something_was_written_after_the_newest(tmp_path: Path) -> None:
+    async with opened_checkpoints(tmp_path) as saver:
+        newest = empty_checkpoint()
+        await saver.aput(config(), newest, {}, {})
+        assert not await saver.has_pending_writes("t", newest["id"])
+        await saver.aput_writes(config(checkpoint_id=newest["id"]), [("said", ["x"])], "task")
+        assert await saver.has_pending_writes("t", newest["id"])
+        assert not await saver.has_pending_writes("another", newest["id"])
+
+
+@pytest.mark.parametrize(
+    ("put", "read"),
+    [
+        ("N\0UL", "N\0UL"),
+        ("half \ud83d of one", "half ? of one"),
+        (2**63 - 1, 2**63 - 1),
+        (-(2**63), -(2**63)),
+        (1e16, 1e16),
+        (-0.0, -0.0),
+        (math.inf, math.inf),
+        (True, True),
+        (None, None),
+    ],
+)
+@pytest.mark.parametrize("within", [lambda value: value, lambda value: [value]], ids=["alone", "in a list"])
+async def test_a_value_is_kept_as_it_is_serialised(tmp_path: Path, put: Any, read: Any, within: Any) -> None:
+    async with opened_checkpoints(tmp_path) as saver:
+        await run(saver, {"name": within(put)})
+    async with opened_checkpoints(tmp_path) as saver:
+        kept = await saver.aget_tuple(config())
+        assert kept is not None
+        assert repr(kept.checkpoint["channel_values"]["name"]) == repr(within(read))
+
+
+@pytest.mark.parametrize("within", [lambda value: value, lambda value: [value]], ids=["alone", "in a list"])
+async def test_an_integer_of_more_than_64_bits_is_not_kept(tmp_path: Path, within: Any) -> None:
+    async with opened_checkpoints(tmp_path) as saver:
+        with pytest.raises(TypeError, match="64-bit"):
+            await run_and_rest_on(saver, {"name": within(2**64)})
+
+
+@pytest.mark.sqlite
 async def test_threads_that_are_on_disk_do_not_fill_the_memory(tmp_path: Path) -> None:
     async with sqlite_checkpoints(tmp_path / "c.db") as saver:
         unwritten = [f"unwritten{n}" for n in range(module.MOST_READ // 2)]
@@ -309,6 +372,7 @@ async def test_threads_that_are_on_disk_do_not_fill_the_memory(tmp_path: Path) -
         assert set(unwritten) <= set(saver._threads)
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(("characters", "left"), [(10, ["t"]), (2 * module.LONG, [])])
 async def test_a_short_conversation_at_rest_is_not_read_back(tmp_path: Path, characters: int, left: list[str]) -> None:
     said = {"said": [HumanMessage("x" * characters, id="1")]}
@@ -323,6 +387,7 @@ async def test_a_short_conversation_at_rest_is_not_read_back(tmp_path: Path, cha
         assert await saver.aget_tuple(config()) == kept
 
 
+@pytest.mark.sqlite
 async def test_a_long_conversation_is_read_without_holding_the_loop(tmp_path: Path) -> None:
     path = tmp_path / "c.db"
     said = [HumanMessage("x" * 1_000, id=str(n)) for n in range(2 * module.LONG // 1_000)]
@@ -333,6 +398,7 @@ async def test_a_long_conversation_is_read_without_holding_the_loop(tmp_path: Pa
         assert all(read is not None and len(read.checkpoint["channel_values"]["said"]) > len(said) for read in reads)
 
 
+@pytest.mark.sqlite
 async def test_what_is_long_is_not_even_fetched_in_the_loop(tmp_path: Path) -> None:
     """Rule 13: a hundred megabytes of calls, which one turn may have made, took the event loop 0.13 s to fetch."""
     path = tmp_path / "c.db"
@@ -350,6 +416,7 @@ async def test_what_is_long_is_not_even_fetched_in_the_loop(tmp_path: Path) -> N
             assert fetching.longest < module.LONG
 
 
+@pytest.mark.sqlite
 async def test_who_prepares_does_not_wait_for_long_reads(tmp_path: Path) -> None:
     """Rule 2: whoever writes waits meanwhile, also those who acknowledge."""
     path, may_read = tmp_path / "c.db", threading.Event()

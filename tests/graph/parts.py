@@ -13,7 +13,6 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from bot.records.checkpoints import Checkpoints, sqlite_checkpoints
 from bot.records.database import is_outage
 from graph.interrupts import ApprovalAsked
 from graph.models.streaming import Retry
@@ -49,6 +48,7 @@ from policies.judging import Policy
 from policies.model import Mode, Tool
 from policies.policy_file import parse_policy
 from tests.fakes.openai_server import wire_problem
+from tests.support.opened_checkpoints import AnyCheckpoints, opened_checkpoints
 
 Answering = Callable[[Sequence[BaseMessage]], AIMessage]
 
@@ -255,7 +255,7 @@ class Rig:
     agent: Agent
     model: ScriptedModel
     bench: Bench
-    checkpoints: Checkpoints
+    checkpoints: AnyCheckpoints
 
     def problems(self) -> list[str]:
         """What an OpenAI-compatible service would refuse in what the model was shown."""
@@ -310,7 +310,7 @@ async def rig(
         calls_a_turn=calls_a_turn,
         is_outage=is_outage,
     )
-    async with sqlite_checkpoints(tmp_path / "checkpoints.db") as checkpoints:
+    async with opened_checkpoints(tmp_path) as checkpoints:
         yield Rig(
             Agent(build_workflow(ports, checkpoints), checkpoints, clock, making_calls(ports)),
             model,

@@ -20,6 +20,7 @@ from graph.ports import QuestionPut, Succeeded
 from graph.running import ThreadStatus
 from graph.state import Silent
 from tests.graph.parts import Bench, Rig, does, rig, turn
+from tests.support.opened_checkpoints import put_to_disk
 
 LIVE = Silent()
 OURS = "Failed: something went wrong on our side. Nothing was called. (Reference "
@@ -106,7 +107,7 @@ async def test_what_no_checkpoint_takes_is_the_fault_of_its_call_alone(tmp_path:
     bench = Bench(["free", "beside"], {"beside": beside}, unready={"free": lambda: put})
     async with rig(tmp_path, does("free", "beside"), bench) as r:
         status = await begun_beside(r, beside)
-        r.checkpoints.sync("t")
+        await put_to_disk(r.checkpoints, "t")
         assert (await r.agent.status("t")).at_rest
     assert status.spoken[-1].text.startswith(OURS)
     assert status.spoken[-1].text.endswith(" | written")

@@ -25,6 +25,7 @@ from graph.ports import Failed, OutcomeUnknown, SignInNeeded, Succeeded, ToolOut
 from graph.running import ThreadStatus
 from graph.state import Silent
 from tests.graph.parts import Bench, Rig, calls, does, rig, turn
+from tests.support.opened_checkpoints import put_to_disk, rows_of_checkpoints
 
 LIVE = Silent()
 
@@ -61,7 +62,7 @@ async def test_what_a_run_returns_is_what_would_be_read_before_and_after_pruning
         assert await r.agent.status("t") == status
         for number, _ in enumerate(status.interrupts):
             await r.agent.prune("t", status)
-            r.checkpoints.sync("t")
+            await put_to_disk(r.checkpoints, "t")
             assert await r.agent.status("t") == status
             answer = Approved(by=("Ana",)) if number == 0 else Rejected(by="Ben")
             status = await r.agent.resume("t", f"r{number}", {status.interrupts[0].interrupt_id: answer}, LIVE)
@@ -314,9 +315,8 @@ async def test_pruning_keeps_the_conversation_and_what_waits(tmp_path: Path) -> 
         status = await r.agent.resume("t", "r2", {status.interrupts[0].interrupt_id: Rejected(by="Ana")}, LIVE)
         assert status.spoken[-1].text == "ask_a done | Rejected by Ana. No reason was given."
         await r.agent.prune("t", status)
-        r.checkpoints.sync("t")
-        rows = r.checkpoints.conn.execute("SELECT count(*) FROM checkpoints").fetchone()
-        assert rows == (1,)
+        await put_to_disk(r.checkpoints, "t")
+        assert rows_of_checkpoints(tmp_path) == (1, 0)
         await r.agent.begin(turn("m2"), "hi", LIVE)
         assert [m.text for m in r.model.seen[-1] if isinstance(m, HumanMessage)] == ["go", "hi"]
 

@@ -20,6 +20,7 @@ FOLDER = "COUNTERSIGN_TEST_CLUSTER"
 """Variable that names the cluster's folder, and says that tests are to use it."""
 _SETTINGS = {"max_connections": "400", "fsync": "off", "full_page_writes": "off", "shared_buffers": "128MB"}
 """Of a cluster that need not survive anything."""
+_OF_CHECKPOINTS = "checkpoints", "checkpoint_blobs", "checkpoint_writes"
 
 
 def start() -> Callable[[], None]:
@@ -54,7 +55,7 @@ def emptied_database() -> str:
     """Returns the address of this process's database, with the present schema and nothing in it."""
     address = _database()
     jobs = ["procrastinate_jobs", "procrastinate_workers"]
-    names = ", ".join([*(table.name for table in metadata.sorted_tables), *jobs])
+    names = ", ".join([*(table.name for table in metadata.sorted_tables), *jobs, *_OF_CHECKPOINTS])
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(f"TRUNCATE {names} RESTART IDENTITY CASCADE")
     return address
