@@ -22,12 +22,17 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from bot.records.claims import Overtaken, current_claim
+from bot.records.claims import Claim, Overtaken, current_claim
 from bot.records.postgresql import CONNECT_SECONDS, IDLE_SECONDS, LOCK_SECONDS, connection_settings
 
 _OVERTAKEN = "40001"
 """SQLSTATE that the guard raises."""
 _GUARD = "SELECT hold_place(%s, %s)"
+# A process may be stopped in the middle of writing, and a takeover waits for what it holds. The server's limit for
+# transactions that do nothing does not see it, since to the server more is to come.
+_GUARD_FOR_A_WHILE = "SELECT hold_place(%s, %s), set_config('transaction_timeout', %s, true)"
+_FOR_A_WHILE = 170_000
+"""Version of the server from which on it has a limit for whole transactions."""
 _HAS_GUARD = "SELECT to_regprocedure('hold_place(text, bigint)') IS NOT NULL"
 # A guard that does something else needs another name: processes of two versions run side by side.
 _MAKE_GUARD = f"""
@@ -136,13 +141,21 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         try:
             async with super()._cursor(pipeline=pipeline) as cursor:
                 if claim is not None:
-                    await cursor.execute(_GUARD, (claim.place, claim.epoch))
+                    await _hold(cursor, claim)
                 yield cursor
         except psycopg.Error as error:
             if claim is not None and error.sqlstate == _OVERTAKEN:
                 claim.lose()
                 raise Overtaken(claim.place) from error
             raise sa.exc.DBAPIError.instance("", {}, error, psycopg.Error, hide_parameters=True) from error
+
+
+async def _hold(cursor: psycopg.AsyncCursor[DictRow], claim: Claim) -> None:
+    """Begin a transaction of this claim, which may take `IDLE_SECONDS` from when it holds the place."""
+    if cursor.connection.info.server_version < _FOR_A_WHILE:
+        await cursor.execute(_GUARD, (claim.place, claim.epoch))
+    else:
+        await cursor.execute(_GUARD_FOR_A_WHILE, (claim.place, claim.epoch, f"{int(IDLE_SECONDS * 1_000)}ms"))
 
 
 @asynccontextmanager
@@ -158,7 +171,6 @@ async def postgres_checkpoints(address: str, *, most_connections: int) -> AsyncI
         min_size=1,
         max_size=most_connections,
         timeout=LOCK_SECONDS,
-        configure=_limit_transactions,
         check=_is_open,
         open=False,
         name="checkpoints",
@@ -171,13 +183,6 @@ async def postgres_checkpoints(address: str, *, most_connections: int) -> AsyncI
         yield PostgresCheckpoints(connections)
     finally:
         await connections.close()
-
-
-async def _limit_transactions(connection: psycopg.AsyncConnection[Any]) -> None:
-    """Let the server end a transaction whose process was stopped in the middle of writing, since a takeover waits for
-    it. The limit of those that do nothing does not see it: to the server, more is to come. Before 17 there is none."""
-    if connection.info.server_version >= 170000:
-        await connection.execute(f"SET transaction_timeout = {int(IDLE_SECONDS * 1_000)}")
 
 
 async def _is_open(connection: psycopg.AsyncConnection[Any]) -> None:

@@ -199,6 +199,9 @@ async def test_a_takeover_does_not_wait_for_a_process_that_was_stopped_while_it_
                 await cursor.fetchone()  # it holds the place, and says nothing more
                 others.append(await database.claim("t"))
         assert [each.epoch for each in others] == [mine.epoch + 1]
+        async with stopped._cursor() as cursor:
+            await cursor.execute("SHOW transaction_timeout")
+            assert await cursor.fetchone() == {"transaction_timeout": "0"}, "a long conversation may be read for longer"
 
 
 async def test_the_new_owner_goes_on_from_what_was_written_before(
