@@ -362,7 +362,8 @@ def _keep_what_is_there() -> None:
 
 
 def command(arguments: Sequence[str]) -> int:
-    """`audit …` and `policy …`; see `bot/commands`. Nothing is started but the server of a tool that is asked about."""
+    """`audit …`, `policy …` and `migrate …`; see `bot/commands`. Only the server of a tool that is asked about is
+    started."""
     from bot.commands import Surroundings, run  # noqa: PLC0415  # serving has no use for them
 
     settings = cache(load_settings)
@@ -370,10 +371,18 @@ def command(arguments: Sequence[str]) -> int:
         database=lambda: settings().records_address,
         policy_file=lambda: settings().policy_file,
         mode=lambda: settings().mode,
+        further_tables=_installation_tables,
+        key_is_set=lambda: settings().encryption_key is not None,
         find_tool=lambda name: _find_tool(name, settings().mcp_config),
         clock=system_clock,
     )
     return run(arguments, around)
+
+
+def _installation_tables() -> Sequence[Any]:
+    from adapters.slack.web_api.installing import installation_tables  # noqa: PLC0415  # half a second of importing
+
+    return installation_tables()
 
 
 def _find_tool(name: str, file: Path) -> Tool | None:

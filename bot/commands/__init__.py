@@ -1,4 +1,5 @@
-"""What `python app.py` does besides serving: look into the audit log, try out a policy. Nothing here changes anything.
+"""What `python app.py` does besides serving: look into the audit log, try out a policy, move to PostgreSQL. Nothing
+here changes what it looks into.
 
 `run` gets what it needs from the outside (`Surroundings`), so that each command is a function from arguments to lines.
 """
@@ -10,13 +11,16 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from bot.commands import audit, policy
 from bot.commands.arguments import CommandError, parser
 from bot.domain import Clock
 from policies.judging import PolicyError
 from policies.model import Mode, Tool
+
+if TYPE_CHECKING:
+    from bot.records.copying import Tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,10 @@ class Surroundings:
     """The address of the records."""
     policy_file: Callable[[], Path]
     mode: Callable[[], Mode]
+    further_tables: Callable[[], Tables]
+    """The tables that others keep beside the records."""
+    key_is_set: Callable[[], bool]
+    """Whether there is an ENCRYPTION_KEY."""
     find_tool: Callable[[str], Tool | None]
     """The tool of that name, `{server}__{tool}`, from its server; `None`: there is none, or it is out of reach."""
     clock: Clock
@@ -46,6 +54,11 @@ def run(arguments: Sequence[str], around: Surroundings, out: TextIO = sys.stdout
             case "policy", "explain":
                 file, mode = given.file or around.policy_file(), given.mode or around.mode()
                 return policy.explain_call(file, mode, given, find_tool=around.find_tool, now=around.clock(), out=out)
+            case "migrate", "copy":
+                from bot.commands import migrate  # noqa: PLC0415  # both databases' drivers, and LangGraph's savers
+
+                further, key_is_set = around.further_tables, around.key_is_set
+                return migrate.copy(given.file, given.to, further=further, key_is_set=key_is_set, out=out)
             case _:
                 return policy.replay(given.file, around.database(), given, now=around.clock(), out=out)
     except PolicyError as error:

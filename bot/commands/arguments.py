@@ -8,6 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
+
+from bot.records.addresses import sqlite_file
+from bot.settings import database_address
 from graph.json_values import parse_strictly
 from policies.model import Mode
 
@@ -23,11 +27,12 @@ class CommandError(Exception):
 def parser() -> argparse.ArgumentParser:
     """All commands."""
     top = argparse.ArgumentParser(
-        prog="python app.py", description="Without arguments: serve. With them: look into the records, change nothing."
+        prog="python app.py", description="Without arguments: serve. With them: look into the records, or move them."
     )
-    areas = top.add_subparsers(dest="area", required=True, metavar="audit | policy")
+    areas = top.add_subparsers(dest="area", required=True, metavar="audit | policy | migrate")
     _audit(areas.add_parser("audit", help="the log of every tool call"))
     _policy(areas.add_parser("policy", help="the rules about who may do what"))
+    _migrate(areas.add_parser("migrate", help="from SQLite to PostgreSQL"))
     return top
 
 
@@ -61,6 +66,13 @@ def _policy(area: argparse.ArgumentParser) -> None:
     replay = verbs.add_parser("replay", help="what another policy would have decided about the recorded calls")
     replay.add_argument("file", type=Path)
     _range(replay)
+
+
+def _migrate(area: argparse.ArgumentParser) -> None:
+    verbs = area.add_subparsers(dest="verb", required=True)
+    copy = verbs.add_parser("copy", help="copy an installation from a SQLite file to an empty PostgreSQL database")
+    copy.add_argument("--from", type=_sqlite, required=True, help="sqlite:///data/countersign.db", dest="file")
+    copy.add_argument("--to", type=_postgresql, required=True, help="postgresql://{user}@{host}/{database}")
 
 
 def _range(verb: argparse.ArgumentParser) -> None:
@@ -99,6 +111,28 @@ def _object(written: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError('must be a JSON object, like \'{"what": "lamp"}\'')
     return value
+
+
+def _sqlite(written: str) -> Path:
+    file = sqlite_file(_address(written))
+    if file is None:
+        raise argparse.ArgumentTypeError("must be a SQLite file: sqlite:///{file}")
+    return file
+
+
+def _postgresql(written: str) -> str:
+    address = _address(written)
+    if sqlite_file(address) is not None:
+        raise argparse.ArgumentTypeError("must be a PostgreSQL database: postgresql://{user}@{host}/{database}")
+    return address
+
+
+def _address(written: str) -> str:
+    """Raises what argparse shows without the address, which may hold a password."""
+    try:
+        return database_address(SecretStr(written)).get_secret_value()
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _anchor(written: str) -> tuple[int, str]:

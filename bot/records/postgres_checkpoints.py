@@ -79,7 +79,7 @@ class _Plain:
     value: Any
 
 
-class _Serialiser(JsonPlusSerializer):
+class CheckpointSerialiser(JsonPlusSerializer):
     """Types outside LangChain's messages are refused on reading."""
 
     def __init__(self) -> None:
@@ -90,6 +90,14 @@ class _Serialiser(JsonPlusSerializer):
         return super().dumps_typed(obj.value if isinstance(obj, _Plain) else obj)
 
 
+def as_kept(checkpoint: Checkpoint) -> Checkpoint:
+    """Returns the checkpoint so that `CheckpointSerialiser` gets its texts and numbers, too. A column of JSON takes
+    neither NUL nor half a character, and gives some numbers back as others."""
+    values = checkpoint["channel_values"].items()
+    plain = {name: _Plain(each) if isinstance(each, str | int | float) else each for name, each in values}
+    return {**checkpoint, "channel_values": plain}
+
+
 class PostgresCheckpoints(AsyncPostgresSaver):
     """The saver, with the verbs that it lacks. What a run writes under a claim that is not the newest of its place
     raises `Overtaken` and changes nothing; the place is not claimed anew while something is being written.
@@ -98,7 +106,7 @@ class PostgresCheckpoints(AsyncPostgresSaver):
     """
 
     def __init__(self, connections: AsyncConnectionPool[psycopg.AsyncConnection[DictRow]]) -> None:
-        super().__init__(connections, serde=_Serialiser())
+        super().__init__(connections, serde=CheckpointSerialiser())
         # Each use takes a connection of its own.
         self.lock = nullcontext()  # type: ignore[assignment]
 
@@ -109,15 +117,8 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Keep a checkpoint.
-
-        Its texts and numbers are serialised as all else is. A column of JSON takes neither NUL nor half a character,
-        and gives some numbers back as others.
-        """
-        values = checkpoint["channel_values"].items()
-        plain = {name: _Plain(each) if isinstance(each, str | int | float) else each for name, each in values}
-        kept: Checkpoint = {**checkpoint, "channel_values": plain}
-        return await super().aput(config, kept, metadata, new_versions)
+        """Keep a checkpoint."""
+        return await super().aput(config, as_kept(checkpoint), metadata, new_versions)
 
     async def has_pending_writes(self, thread_id: str, checkpoint_id: str) -> bool:
         """Whether something was written after this root checkpoint that no later one has taken in."""

@@ -63,6 +63,8 @@ def command(records: Path, policy: Path) -> Command:
             database=lambda: f"sqlite:///{records}",
             policy_file=lambda: policy,
             mode=lambda: Mode.DEFAULT,
+            further_tables=list,
+            key_is_set=lambda: False,
             find_tool=lambda name: next((each for each in tools if each.full_name == name), None),
             clock=lambda: NOON + 1_000,
         )

@@ -37,6 +37,8 @@ def commands_on(address: str) -> Command:
             database=lambda: address,
             policy_file=lambda: Path("policy.yaml"),
             mode=lambda: Mode.DEFAULT,
+            further_tables=list,
+            key_is_set=lambda: False,
             find_tool=lambda _: None,
             clock=lambda: NOON + 1_000,
         )

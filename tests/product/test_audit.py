@@ -31,6 +31,8 @@ def audit(home: ProductFolder, *arguments: str) -> tuple[int, str]:
         database=lambda: f"sqlite:///{home.folder}/data/countersign.db",
         policy_file=lambda: home.folder / "policy.yaml",
         mode=lambda: Mode.DEFAULT,
+        further_tables=list,
+        key_is_set=lambda: False,
         find_tool=lambda _: None,
         clock=lambda: 0.0,
     )
