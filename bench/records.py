@@ -19,7 +19,8 @@ import sqlalchemy as sa
 from bench.figures import Figure, Limit
 from bench.measures import Sizes
 from bot.records import tables  # noqa: F401  # its tables stand in the same metadata
-from bot.records.database import Row, Statement, Transaction
+from bot.records.database import Row, Statement
+from bot.records.sqlite import SqliteTransaction
 from bot.records.startup import upgrade_sqlite
 from bot.records.statements import Values
 from bot.records.tables import metadata
@@ -78,7 +79,7 @@ async def _timed(call: RecordCall, connection: sa.Connection) -> float:
     return statistics.median(taken) * 1000
 
 
-class _Timed(Transaction):
+class _Timed(SqliteTransaction):
     """Notes how long each statement takes, with fetching its rows."""
 
     def __init__(self, connection: sa.Connection) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from bot.accounts.codes import Codes
 from bot.domain import (
@@ -21,8 +21,9 @@ from bot.domain import (
 )
 from bot.outbox import Outbox, notice
 from bot.records import deliveries, posts, threads, waiting
-from bot.records.database import Database, Pauses, Transaction
+from bot.records.database import Database, Pauses, Transaction, locking_as_found
 from bot.records.deliveries import Delivery
+from bot.records.locks import UNLOCKED
 from bot.records.waiting import is_with_us, requesters
 from bot.sessions import QUIET_SECONDS, ThreadForMessage, current_thread, thread_for
 from bot.turns.engine import Engine
@@ -82,28 +83,29 @@ class Inbox:
 
     async def amend(self, key: str, text: str) -> bool:
         """A message was edited. Returns False when it is being handled or was: then the edit changes nothing."""
-        async with self._not_begun(key) as (tx, message):
-            if message is None:
-                return False
+
+        async def amended(tx: Transaction, message: Delivery) -> None:
             thread = await threads.get(tx, message.thread_id)
             # Edited into a code, it is for no record, model or log, as if it had been written so.
             if thread is not None and await self._codes.take(tx, message_of(message, thread, text)):
                 await deliveries.drop(tx, [key])
             else:
                 await deliveries.set_body(tx, key, {**message.body, "text": storable(text)})
-        return True
+
+        return await self._unless_begun(key, amended)
 
     async def withdraw(self, key: str) -> bool:
         """A message was deleted. Returns False when it is being handled or was: then that changes nothing."""
-        async with self._not_begun(key) as (tx, message):
-            if message is not None:
-                await deliveries.drop(tx, [key])
-        return message is not None
+
+        async def withdrawn(tx: Transaction, _: Delivery) -> None:
+            await deliveries.drop(tx, [key])
+
+        return await self._unless_begun(key, withdrawn)
 
     async def stop(self, key: str, thread_id: str, person: Person, text: str = "") -> ClickResult:
         """End the turn of a thread; its requester only. Breaks off what runs and drops what this person had queued;
         for anybody else it only does the latter. `key` names the click or message, `text` is what was written."""
-        async with self._database.writing_urgently(thread_id) as tx:
+        async with self._database.writing_urgently(thread_id or UNLOCKED) as tx:
             if await deliveries.exists(tx, key):
                 return Settled("Stopped.")
             asked_by = await requesters(tx, thread_id)
@@ -127,7 +129,7 @@ class Inbox:
 
     async def feedback(self, feedback: Feedback) -> ClickResult:
         """Record what a person thinks of something the bot said."""
-        async with self._database.writing_urgently() as tx:
+        async with self._database.writing_urgently(UNLOCKED) as tx:  # posts stay, and the last opinion counts
             if await posts.get(tx, feedback.post_id) is None:
                 return Unknown("This answer does not exist (any more).")
             kept = replace(feedback, comment=storable(feedback.comment)[:LONGEST_COMMENT])
@@ -139,7 +141,7 @@ class Inbox:
     async def arrived(self, key: str, place: ConversationReference, greeting: str) -> bool:
         """The bot was brought to a place: greet there, once until it has left. `key` names the event. Returns False
         when it was there already."""
-        async with self._database.writing_urgently() as tx:
+        async with self._database.writing_urgently(place.key) as tx:
             is_new = await threads.note_place(tx, place, self._clock())
             if is_new:
                 hello = notice(f"greeting:{key}", place.key, Notice(greeting), place=place)
@@ -149,25 +151,36 @@ class Inbox:
     async def left(self, place: ConversationReference) -> None:
         """The bot was removed from a place: what waits there is given up, cards of it elsewhere show that, and nothing
         more is posted there."""
-        async with self._database.writing_urgently() as tx:
-            await threads.forget_place(tx, place)
-            here = await threads.threads_at(tx, place, await _unfinished(tx, f"{place.platform}:"))
-            pauses = Pauses()
-            for thread_id in here:
-                await self._open_requests.supersede(tx, thread_id, f"left:{place.key}", REMOVED)
-                await pauses.when_due()
-            await posts.give_up_lanes(tx, [place.key, *here])
+        await locking_as_found(self._database.writing_urgently, partial(self._left, place=place), place.key)
 
-    @asynccontextmanager
-    async def _not_begun(self, key: str) -> AsyncIterator[tuple[Transaction, Delivery | None]]:
-        """A transaction in which nobody begins with the message; `None`: somebody has, or there is no such message."""
+    async def _left(self, tx: Transaction, place: ConversationReference) -> None:
+        here = await threads.threads_at(tx, place, await _unfinished(tx, f"{place.platform}:"))
+        lanes = [place.key, *here]
+        tx.needs(*here, *await posts.threads_with_unsent(tx, lanes))
+        await threads.forget_place(tx, place)
+        pauses = Pauses()
+        for thread_id in here:
+            await self._open_requests.supersede(tx, thread_id, f"left:{place.key}", REMOVED)
+            await pauses.when_due()
+        await posts.give_up_lanes(tx, lanes)
+
+    async def _unless_begun(self, key: str, change: Callable[[Transaction, Delivery], Awaitable[None]]) -> bool:
+        """Changes a message, in a transaction in which nobody begins with it. Returns False when somebody has, or there
+        is no such message."""
         async with self._database.reading() as tx:
             known = await deliveries.waiting_message(tx, key)
-        thread_id = known.thread_id if known else ""
-        async with self._engine.held_back(thread_id), self._database.writing_urgently(thread_id) as tx:
+        if known is None:
+            return False
+
+        async def changed(tx: Transaction) -> bool:
             message = await deliveries.waiting_message(tx, key)
-            begun = message is not None and (message.tries > 0 or self._engine.has_begun(message))
-            yield tx, None if begun else message
+            if message is None or message.tries > 0 or self._engine.has_begun(message):
+                return False
+            await change(tx, message)
+            return True
+
+        async with self._engine.held_back(known.thread_id):
+            return await locking_as_found(self._database.writing_urgently, changed, known.thread_id)
 
 
 async def _unfinished(tx: Transaction, within: str) -> set[str]:

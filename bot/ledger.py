@@ -56,7 +56,7 @@ class AttemptLedger:
             latest = await attempts.latest(tx, call_id)
         if latest is None or latest.status in {"nothing", "asking"} or (latest.status == "started" and repeatable):
             return beginning
-        async with self._database.writing() as tx:
+        async with self._database.writing(latest.thread_id) as tx:
             latest = await attempts.latest(tx, call_id)
             if latest is None:
                 return beginning
@@ -119,19 +119,19 @@ class AttemptLedger:
                 return AttemptUnknown(0, outcome.text, outcome.owner)
             return await self._record_unknown(tx, latest, outcome)
 
-    async def waits(self, call_id: str, attempt: int) -> None:
+    async def waits(self, record: CallRecord, attempt: int) -> None:
         """Records that the attempt waits for its requester; the tool may have acted before it asked."""
-        async with self._database.writing() as tx:
-            row = await attempts.of_call(tx, call_id, attempt)
+        async with self._database.writing(record.thread_id) as tx:
+            row = await attempts.of_call(tx, record.call_id, attempt)
             if row is not None:
                 await attempts.move(tx, row.attempt_id, "started", "asking")
-            await self._outbox.show_call_again(tx, call_id)
+            await self._outbox.show_call_again(tx, record.call_id)
 
-    async def did_nothing(self, call_id: str, attempt: int) -> None:
+    async def did_nothing(self, record: CallRecord, attempt: int) -> None:
         """Records that nothing was done: the server said so by its protocol, or the request never left."""
-        async with self._database.writing() as tx:
-            await attempts.end(tx, call_id, attempt, "nothing", now=self._clock())
-            await self._outbox.show_call_again(tx, call_id)
+        async with self._database.writing(record.thread_id) as tx:
+            await attempts.end(tx, record.call_id, attempt, "nothing", now=self._clock())
+            await self._outbox.show_call_again(tx, record.call_id)
 
     async def leave_off(self, tx: Transaction, turn: str, why: str) -> Sequence[AttemptRow]:
         """Records that nobody knows what came of the calls of a turn that had begun when all else of it was lost: they
@@ -157,7 +157,7 @@ class AttemptLedger:
             latest = await attempts.latest(tx, call_id)
         if latest is None:
             return None
-        async with self._database.writing() as tx:
+        async with self._database.writing(latest.thread_id) as tx:
             latest = await attempts.latest(tx, call_id) or latest
             if latest.status == "asking" and repeatable:
                 # Nobody needs to be asked what came of it; but it may have acted before it asked.

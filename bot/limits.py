@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from bot.domain import Clock
 from bot.records import threads
 from bot.records.database import Database
+from bot.records.locks import UNLOCKED
 
 WINDOW = 60.0
 """Seconds over which turns are counted."""
@@ -115,7 +116,7 @@ class TokenBudget:
         """Records what an answer cost; nothing is kept while there is no limit."""
         if self._most == NO_LIMIT or not tokens:
             return
-        async with self._database.writing() as tx:
+        async with self._database.writing_apart(UNLOCKED) as tx:  # one statement adds to what is there
             await threads.add_tokens(tx, person_id, self._today(), tokens)
 
     def _today(self) -> str:

@@ -275,7 +275,7 @@ class Outbox:
                 if reference == row.reference and self._lanes_here is None:
                     self._mark_later(row)
                     return
-                async with self._database.writing_apart(row.lane) as tx:
+                async with self._database.writing_apart(row.lane, row.thread_id) as tx:
                     await posts.sent(tx, row.key, row.revision, reference, before=row.reference)
                 return
             may_be_there = True
@@ -322,7 +322,7 @@ class Outbox:
     async def _mark_shown(self) -> None:
         shown = list(self._shown.values())
         try:
-            async with self._database.writing_apart() as tx:
+            async with self._database.writing_apart(*{row.thread_id for row in shown}) as tx:
                 for row in shown:
                     await posts.sent(tx, row.key, row.revision, row.reference or {}, before=row.reference)
         except Exception:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from bot.crypto import NewId
@@ -25,7 +26,7 @@ from bot.forms.values import FormErrors
 from bot.outbox import Outbox
 from bot.records import clarifications
 from bot.records.clarifications import ClarificationRow
-from bot.records.database import Database, Transaction
+from bot.records.database import Database, Transaction, locking_as_found
 from bot.records.posts import NewPost
 from bot.turns.engine import Engine, resume_thread
 from graph.interrupts import Answered, ClarificationAsked, Dismissed, ElicitationAsked, InterruptAnswer, Superseded
@@ -64,38 +65,44 @@ class Questions:
 
     async def answer(self, answer: FormAnswer) -> ClickResult:
         """Records a submitted form. The same form again gets the same answer."""
-        async with self._database.writing_urgently() as tx:
-            row = await clarifications.get(tx, answer.clarification_id)
-            if row is None:
-                return NO_SUCH
-            if row.requester != answer.person.person_id:
-                return SOMEBODY_ELSES
-            values = await asyncio.to_thread(_read, row, answer.values)
-            if isinstance(values, FormErrors):
-                return Invalid(values.errors)
-            if row.settled_key == answer.key:  # the same form, delivered twice
-                return Settled("Thank you.")
-            if not await self._settle(tx, row, "answered", answer.key, {"values": values}):
-                return TOO_LATE
-            await self._resume(tx, row)
+        return await locking_as_found(self._database.writing_urgently, partial(self._answer, answer=answer))
+
+    async def _answer(self, tx: Transaction, answer: FormAnswer) -> ClickResult:
+        row = await clarifications.get(tx, answer.clarification_id)
+        if row is None:
+            return NO_SUCH
+        if row.requester != answer.person.person_id:
+            return SOMEBODY_ELSES
+        tx.needs(row.thread_id)
+        values = await asyncio.to_thread(_read, row, answer.values)
+        if isinstance(values, FormErrors):
+            return Invalid(values.errors)
+        if row.settled_key == answer.key:  # the same form, delivered twice
+            return Settled("Thank you.")
+        if not await self._settle(tx, row, "answered", answer.key, {"values": values}):
+            return TOO_LATE
+        await self._resume(tx, row)
         return Settled("Thank you.")
 
     async def dismiss(self, dismissal: Dismissal) -> ClickResult:
         """Records that the requester does not answer a tool's question. One of the model's has to be answered."""
-        async with self._database.writing_urgently() as tx:
-            row = await clarifications.get(tx, dismissal.clarification_id)
-            if row is None:
-                return NO_SUCH
-            if row.requester != dismissal.person.person_id:
-                return SOMEBODY_ELSES
-            if row.server is None:
-                return Refused("This question has to be answered. To go on without, write something else.")
-            status = _DISMISSED[dismissal.action]
-            if row.settled_key == dismissal.key:  # the same click, delivered twice
-                return Settled("Noted.")
-            if not await self._settle(tx, row, status, dismissal.key, None):
-                return TOO_LATE
-            await self._resume(tx, row)
+        return await locking_as_found(self._database.writing_urgently, partial(self._dismiss, dismissal=dismissal))
+
+    async def _dismiss(self, tx: Transaction, dismissal: Dismissal) -> ClickResult:
+        row = await clarifications.get(tx, dismissal.clarification_id)
+        if row is None:
+            return NO_SUCH
+        if row.requester != dismissal.person.person_id:
+            return SOMEBODY_ELSES
+        if row.server is None:
+            return Refused("This question has to be answered. To go on without, write something else.")
+        tx.needs(row.thread_id)
+        status = _DISMISSED[dismissal.action]
+        if row.settled_key == dismissal.key:  # the same click, delivered twice
+            return Settled("Noted.")
+        if not await self._settle(tx, row, status, dismissal.key, None):
+            return TOO_LATE
+        await self._resume(tx, row)
         return Settled("All right, no answer." if status == "declined" else "Cancelled.")
 
     # ------------------------------------------------------------------------------------------- for turns

@@ -267,11 +267,11 @@ class Ledger(Protocol):
         """Record that a call which asked something no longer waits for the answer."""
         ...
 
-    async def waits(self, call_id: str, attempt: int) -> None:
+    async def waits(self, record: CallRecord, attempt: int) -> None:
         """Record that an attempt waits for its requester. The tool may have acted before it asked."""
         ...
 
-    async def did_nothing(self, call_id: str, attempt: int) -> None:
+    async def did_nothing(self, record: CallRecord, attempt: int) -> None:
         """Record that nothing was done: the server said so by its protocol, or the request never left."""
         ...
 

@@ -6,6 +6,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import structlog
 
@@ -17,7 +18,8 @@ from bot.domain import ClickResult, Clock, CodeEntry, Invalid, Message, Notice, 
 from bot.outbox import Outbox, notice
 from bot.records import authorizations, connections, posts, sign_ins, threads
 from bot.records.authorizations import AuthorizationRow
-from bot.records.database import Database, Transaction
+from bot.records.database import Database, Transaction, locking_as_found
+from bot.records.locks import person_lock
 from bot.records.posts import NewPost
 from bot.sessions import current_thread
 
@@ -52,10 +54,13 @@ class Codes:
         no code, but a message like others."""
         if not codes_among(message.text):
             return None
-        async with self._database.writing_urgently() as tx:
-            if await posts.get(tx, _answer_to(message)) is not None:
-                return False
-            return True if await self.take(tx, message) else None
+        whose = person_lock(message.author.person_id)
+        return await locking_as_found(self._database.writing_urgently, partial(self._taken, message=message), whose)
+
+    async def _taken(self, tx: Transaction, message: Message) -> bool | None:
+        if await posts.get(tx, _answer_to(message)) is not None:
+            return False
+        return True if await self.take(tx, message) else None
 
     async def take(self, tx: Transaction, message: Message) -> bool:
         """Does what `taken` does, within a transaction, for a message that was not taken before. False: it is no
@@ -78,6 +83,7 @@ class Codes:
     async def enter(self, tx: Transaction, entry: CodeEntry) -> ClickResult:
         """Check a code. A wrong one counts, and the last wrong one makes the right one useless."""
         person_id = entry.person.person_id
+        tx.needs(person_lock(person_id))
         connection = None
         if entry.sign_in_id is not None:
             row = await sign_ins.get(tx, entry.sign_in_id)
@@ -124,6 +130,7 @@ class Codes:
     async def _not_theirs(self, tx: Transaction, way: AuthorizationRow) -> ClickResult:
         """Somebody has signed in by another's link and tells the code, perhaps where that one reads along: from now on
         it is of no use to them either."""
+        tx.needs(person_lock(way.person_id))
         if way.sealed_grant is not None and await authorizations.change(tx, way, **authorizations.NO_CODE):
             await self._connecting.show_waiting(tx, way)
             log.warning("sign_in_code_of_somebody_else", connection=way.connection)

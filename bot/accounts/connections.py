@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -27,7 +28,8 @@ from bot.outbox import Outbox
 from bot.records import authorizations, connections, sign_ins
 from bot.records.authorizations import AuthorizationRow
 from bot.records.connections import ConnectionRow
-from bot.records.database import Database, Transaction
+from bot.records.database import Database, Transaction, locking_as_found
+from bot.records.locks import CLIENT_REGISTRATIONS, RESEALING, UNLOCKED, person_lock
 from bot.safe_text import visible_line
 from bot.turns.engine import Engine, resume_thread
 
@@ -82,7 +84,7 @@ class Connections:
     async def start(self) -> None:
         """What a dead process left: services that were not told of an end, grants that nobody claimed in time, seals
         of an older key."""
-        async with self._database.writing_urgently() as tx:
+        async with self._database.writing_urgently(UNLOCKED) as tx:
             await authorizations.forget_codes(tx, self._clock())
             left = await connections.ended(tx)
         for row in left:
@@ -112,30 +114,34 @@ class Connections:
 
     async def sign_in_reply(self, reply: SignInReply) -> ClickResult:
         """Record that a person has signed in, or will not."""
-        async with self._database.writing_urgently() as tx:
-            row = await sign_ins.get(tx, reply.sign_in_id)
-            if row is None:
-                return NO_SIGN_IN
-            if row.person_id != reply.person.person_id:
-                return Refused("This sign-in is for somebody else only.")
-            if reply.done and row.status == "open" and row.connection is not None:
-                return Refused(f"Your account at {row.service} is not connected yet. Open the link and follow it.")
-            status, now = "done" if reply.done else "declined", self._clock()
-            if not await sign_ins.settle(tx, reply.sign_in_id, status, key=reply.key, now=now):
-                twice = row.settled_key == reply.key
-                return Settled("Noted.") if twice else AlreadySettled("This was settled already.")
-            await self._outbox.show_again(tx, [reply.sign_in_id])
-            await resume_thread(tx, self._engine, row.thread_id, reply.sign_in_id, now=now)
+        return await locking_as_found(self._database.writing_urgently, partial(self._settle, reply=reply))
+
+    async def _settle(self, tx: Transaction, reply: SignInReply) -> ClickResult:
+        row = await sign_ins.get(tx, reply.sign_in_id)
+        if row is None:
+            return NO_SIGN_IN
+        if row.person_id != reply.person.person_id:
+            return Refused("This sign-in is for somebody else only.")
+        tx.needs(row.thread_id)
+        if reply.done and row.status == "open" and row.connection is not None:
+            return Refused(f"Your account at {row.service} is not connected yet. Open the link and follow it.")
+        status, now = "done" if reply.done else "declined", self._clock()
+        if not await sign_ins.settle(tx, reply.sign_in_id, status, key=reply.key, now=now):
+            twice = row.settled_key == reply.key
+            return Settled("Noted.") if twice else AlreadySettled("This was settled already.")
+        await self._outbox.show_again(tx, [reply.sign_in_id])
+        await resume_thread(tx, self._engine, row.thread_id, reply.sign_in_id, now=now)
         return Settled("Thank you, going on." if reply.done else "All right, without it.")
 
     async def enter_code(self, entry: CodeEntry) -> ClickResult:
         """Check the one-time code that a person typed into a form; their account is connected when it is right."""
-        async with self._database.writing_urgently() as tx:
-            return await self._codes.enter(tx, entry)
+        whose = person_lock(entry.person.person_id)
+        return await locking_as_found(self._database.writing_urgently, partial(self._codes.enter, entry=entry), whose)
 
     async def disconnect(self, connection_id: str, person: Person) -> ClickResult:
         """End a connection, its owner only. It is of no use at once; the service is told as soon as it can be."""
-        async with self._database.writing_urgently() as tx:
+        # Ends only what is this person's: whoever connects it anew at the same time is this person, too.
+        async with self._database.writing_urgently(person_lock(person.person_id)) as tx:
             row = await connections.get(tx, connection_id)
             if row is None:
                 return NO_SUCH
@@ -177,7 +183,7 @@ class Connections:
             except Exception as defect:  # noqa: BLE001  # an adapter's: the tokens have to be forgotten all the same
                 # Without the traceback: its words could hold a token.
                 log.error("revoke_defect", connection=row.connection, cause=type(defect).__name__)  # noqa: TRY400
-        async with self._database.writing_urgently() as tx:
+        async with self._database.writing_urgently(UNLOCKED) as tx:  # if it has ended
             await connections.forget(tx, row.connection_id)
         return told
 
@@ -186,7 +192,7 @@ class Connections:
         lost = renewed = 0
         after: str | None = ""
         while after is not None:
-            async with self._database.writing() as tx:
+            async with self._database.writing_apart(RESEALING) as tx:
                 rows = await connections.sealed(tx, after, RESEALED_AT_ONCE)
                 for row in rows:
                     if not row.sealed_tokens:
@@ -195,12 +201,14 @@ class Connections:
                     if (tokens := self._sealer.renewed(row.sealed_tokens)) is not None:
                         renewed += await connections.reseal(tx, row, tokens)
             after = rows[-1].connection_id if rows else None
-        async with self._database.writing() as tx:
+        async with self._database.writing_apart(CLIENT_REGISTRATIONS) as tx:
             for of, sealed in await connections.sealed_registrations(tx):
                 if (client := self._sealer.renewed(sealed)) is not None:
                     await connections.keep_registration(tx, of, client, self._clock())
-            for waiting in await sign_ins.with_links(tx):
-                if (link := self._sealer.renewed(waiting.sealed_link)) is not None:
+            open_ = await sign_ins.with_links(tx)
+        for waiting in open_:
+            if (link := self._sealer.renewed(waiting.sealed_link)) is not None:
+                async with self._database.writing_apart(waiting.thread_id) as tx:
                     await sign_ins.reseal(tx, waiting, link)
         if renewed:
             log.info("accounts_resealed", accounts=renewed)
@@ -256,7 +264,9 @@ class ConnectionWriter:
         )
         await connections.put(tx, row)
         tx.afterwards(lambda: self._changes.tell(person_id, connection))  # before what waits for it goes on
-        for waiting in await sign_ins.open_for(tx, person_id, connection):
+        waits = await sign_ins.open_for(tx, person_id, connection)
+        tx.needs(person_lock(person_id), *(waiting.thread_id for waiting in waits))
+        for waiting in waits:
             key = f"connected:{way.authorization_id}"
             if await sign_ins.settle(tx, waiting.sign_in_id, "done", key=key, now=now):
                 await self._outbox.show_again(tx, [waiting.sign_in_id])
@@ -265,6 +275,7 @@ class ConnectionWriter:
     async def show_waiting(self, tx: Transaction, way: AuthorizationRow) -> None:
         """Something changed on the way that the cards of what waits for it tell."""
         rows = await sign_ins.open_for(tx, way.person_id, way.connection)
+        tx.needs(person_lock(way.person_id), *(row.thread_id for row in rows))
         await self._outbox.show_again(tx, [row.sign_in_id for row in rows])
 
     def label(self, connection: str) -> str:

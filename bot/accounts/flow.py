@@ -27,7 +27,8 @@ from bot.limits import SlidingWindows
 from bot.platform import Platform
 from bot.records import authorizations, threads
 from bot.records.authorizations import AuthorizationRow, AuthorizationStep
-from bot.records.database import Database
+from bot.records.database import Database, Transaction, locking_as_found
+from bot.records.locks import UNLOCKED, person_lock, return_name
 
 log = structlog.get_logger(__name__)
 SIGN_IN_RETURN_SECONDS = 900.0
@@ -153,7 +154,7 @@ class SignInFlow:
 
     async def _sent_on(self, way: AuthorizationRow, to: _Next) -> GoTo | Problem:
         kept = {"kept": dict(to.begun.kept), "nonce": to.nonce, "connection": to.connection}
-        async with self._database.writing_urgently() as tx:
+        async with self._database.writing_urgently(UNLOCKED) as tx:  # if nobody has gone on from it since
             changed = await authorizations.change(
                 tx,
                 way,
@@ -179,27 +180,33 @@ class SignInFlow:
             return USED
         self._coming_back.add(state_hash)
         try:
-            async with self._database.reading() as tx:
-                way = await authorizations.with_state(tx, state_hash)
-            wrong = self._wrong(way, cookie)
-            if way is None or cookie is None or wrong is not None:
-                return wrong or UNKNOWN_STATE
-            kept = self._safe.take(way.person_id, way.connection, way.sealed_step)
-            if kept is None:
-                return OLD_STEP
-            # Steps that an earlier release began, which had one address for all, come back to that one.
-            if not hmac.compare_digest(str(kept.get("connection", "")).encode(), connection.encode()):
-                log.warning("sign_in_at_another_address", connection=way.connection, address=connection, step=way.step)
-                return OTHER_ADDRESS_OF_OURS
-            if "error" in query:
-                return self._refused(way, query["error"])
-            if not query.get("code"):
-                return SERVICE_REFUSED
-            if way.step == "proof":
-                return await self._proof_given(way, kept, query["code"], cookie)
-            return await self._consent_given(way, kept, query["code"], query.get("iss"))
+            async with self._database.alone(return_name(state_hash)):
+                return await self._came_back(query, state_hash, cookie=cookie, connection=connection)
         finally:
             self._coming_back.discard(state_hash)
+
+    async def _came_back(
+        self, query: Mapping[str, str], state_hash: str, *, cookie: str | None, connection: str
+    ) -> GoTo | Connected | ShowCode | Problem:
+        async with self._database.reading() as tx:
+            way = await authorizations.with_state(tx, state_hash)
+        wrong = self._wrong(way, cookie)
+        if way is None or cookie is None or wrong is not None:
+            return wrong or UNKNOWN_STATE
+        kept = self._safe.take(way.person_id, way.connection, way.sealed_step)
+        if kept is None:
+            return OLD_STEP
+        # Steps that an earlier release began, which had one address for all, come back to that one.
+        if not hmac.compare_digest(str(kept.get("connection", "")).encode(), connection.encode()):
+            log.warning("sign_in_at_another_address", connection=way.connection, address=connection, step=way.step)
+            return OTHER_ADDRESS_OF_OURS
+        if "error" in query:
+            return self._refused(way, query["error"])
+        if not query.get("code"):
+            return SERVICE_REFUSED
+        if way.step == "proof":
+            return await self._proof_given(way, kept, query["code"], cookie)
+        return await self._consent_given(way, kept, query["code"], query.get("iss"))
 
     def _wrong(self, way: AuthorizationRow | None, cookie: str | None) -> Problem | None:
         """Why this answer does not count, before anything is asked of anybody."""
@@ -247,11 +254,17 @@ class SignInFlow:
         return await self._wants_code(way, grant)
 
     async def _connected(self, way: AuthorizationRow, grant: GrantedAccount) -> Connected | Problem:
-        async with self._database.writing_urgently() as tx:
+
+        async def connected(tx: Transaction) -> str | None:
             if not await authorizations.finish(tx, way, key=None, now=self._clock()):
-                return OVERTAKEN
+                return None
             await self._connecting.connect(tx, way, grant)
-            name = (await threads.names(tx, [way.person_id]))[way.person_id]
+            return (await threads.names(tx, [way.person_id]))[way.person_id]
+
+        whose = person_lock(way.person_id)
+        name = await locking_as_found(self._database.writing_urgently, connected, whose)
+        if name is None:
+            return OVERTAKEN
         log.info("account_connected", connection=way.connection)
         service = self._connecting.label(way.connection)
         return Connected(service, account_label(grant), name, _platform_name(way))
@@ -264,7 +277,8 @@ class SignInFlow:
 
     async def _wants_code(self, way: AuthorizationRow, grant: GrantedAccount) -> ShowCode | Problem:
         code = new_code()
-        async with self._database.writing_urgently() as tx:
+
+        async def waits(tx: Transaction) -> bool:
             changed = await authorizations.change(
                 tx,
                 way,
@@ -276,9 +290,13 @@ class SignInFlow:
                 code_tries=0,
                 code_key=None,
             )
-            if not changed:
-                return OVERTAKEN
-            await self._connecting.show_waiting(tx, way)
+            if changed:
+                await self._connecting.show_waiting(tx, way)
+            return changed
+
+        whose = person_lock(way.person_id)
+        if not await locking_as_found(self._database.writing_urgently, waits, whose):
+            return OVERTAKEN
         return ShowCode(self._connecting.label(way.connection), account_label(grant), code, CODE_MINUTES)
 
 

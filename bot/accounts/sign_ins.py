@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from urllib.parse import quote
 
 from bot.accounts.ports import OutsideServices
@@ -14,7 +15,8 @@ from bot.limits import SlidingWindows
 from bot.outbox import Outbox
 from bot.records import attempts, authorizations, connections, sign_ins
 from bot.records.authorizations import AuthorizationRow
-from bot.records.database import Database, Transaction
+from bot.records.database import Database, Transaction, locking_as_found
+from bot.records.locks import person_lock
 from bot.records.posts import NewPost
 from bot.records.sign_ins import SignInRow
 from bot.safe_text import link_host, one_line
@@ -66,7 +68,7 @@ class SignIns:
     ) -> str:
         """Keep what is needed and post a card without the link; asking again for the same call gives the id that is
         open, unless the call was made anew and needs another link: the one of before leads nowhere then."""
-        async with self._database.writing(thread_id) as tx:
+        async with self._database.writing(thread_id, person_lock(person)) as tx:
             known = await sign_ins.open_of_call(tx, call_id)
             if known is not None and self._is_for(known, needed):
                 return known.sign_in_id
@@ -130,14 +132,19 @@ class SignIns:
     async def completed(self, call_id: str) -> None:
         """The server says that what its link led to is finished: the call that waits for it goes on, once. After the
         next link only its owner can say so, or a server that acts, and asks for yet another link, would need nobody."""
-        async with self._database.writing_urgently() as tx:
-            row = await sign_ins.open_of_call(tx, call_id)
-            if row is None or row.connection is not None or await sign_ins.count_of_call(tx, call_id) > 1:
-                return
-            key = f"completed:{row.sign_in_id}"
-            if await sign_ins.settle(tx, row.sign_in_id, "done", key=key, now=self._clock()):
-                await self._outbox.show_again(tx, [row.sign_in_id])
-                await resume_thread(tx, self._engine, row.thread_id, row.sign_in_id, now=self._clock())
+        await locking_as_found(self._database.writing_urgently, partial(self._completed, call_id=call_id))
+
+    async def _completed(self, tx: Transaction, call_id: str) -> None:
+        row = await sign_ins.open_of_call(tx, call_id)
+        if row is None:
+            return
+        tx.needs(row.thread_id)
+        if row.connection is not None or await sign_ins.count_of_call(tx, call_id) > 1:
+            return
+        key = f"completed:{row.sign_in_id}"
+        if await sign_ins.settle(tx, row.sign_in_id, "done", key=key, now=self._clock()):
+            await self._outbox.show_again(tx, [row.sign_in_id])
+            await resume_thread(tx, self._engine, row.thread_id, row.sign_in_id, now=self._clock())
 
     async def supersede(self, tx: Transaction, row: SignInRow, key: str) -> None:
         """The turn went on without it."""
@@ -209,7 +216,7 @@ class SignInLinks:
         if row.status != "open":
             return NOT_VALID
         if row.connection is not None:
-            async with self._database.writing_urgently() as tx:
+            async with self._database.writing_urgently(person_lock(person_id)) as tx:
                 return await self._link_to(tx, row.person_id, row.connection)
         if not row.host:
             return Refused(f"{row.server} gave a link whose host cannot be told for certain, so it is not offered.")

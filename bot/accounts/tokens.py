@@ -17,6 +17,7 @@ from bot.domain import Clock
 from bot.records import connections
 from bot.records.connections import ConnectionRow, Registration
 from bot.records.database import Database
+from bot.records.locks import CLIENT_REGISTRATIONS, UNLOCKED, refresh_name
 
 log = structlog.get_logger(__name__)
 AHEAD = 120.0
@@ -122,7 +123,7 @@ class TokenStore:
                 return now
             return None
         sealed = self._safe.put_tokens(row.person_id, row.connection, fresh)
-        async with self._database.writing_urgently() as tx:
+        async with self._database.writing_urgently(UNLOCKED) as tx:  # if it is as it was read
             kept = await connections.renew(tx, row, sealed, fresh.scopes)
         if kept:
             return fresh
@@ -143,23 +144,23 @@ class TokenStore:
             log.warning("not_revoked", connection=row.connection, cause=str(cause))
 
     async def _refuse(self, row: ConnectionRow) -> bool:
-        async with self._database.writing_urgently() as tx:
+        async with self._database.writing_urgently(UNLOCKED) as tx:  # if it is as it was read
             return await connections.refuse(tx, row)
 
     async def _note_use(self, row: ConnectionRow) -> None:
         now = self._clock()
         if row.used_at is None or now - row.used_at >= USED_STEP:
-            async with self._database.writing_urgently() as tx:
+            async with self._database.writing_urgently(UNLOCKED) as tx:  # the later moment counts
                 await connections.used(tx, row.connection_id, now)
 
     @asynccontextmanager
     async def _alone(self, person_id: str, connection: str) -> AsyncIterator[None]:
-        """One at a time per account. A lock lives while somebody has it or waits for it."""
+        """One at a time per account, in all processes. A lock lives while somebody has it or waits for it."""
         key = (person_id, connection)
         lock = self._locks.setdefault(key, _Lock())
         lock.users += 1
         try:
-            async with lock:
+            async with lock, self._database.alone(refresh_name(person_id, connection)):
                 yield
         finally:
             lock.users -= 1
@@ -253,7 +254,7 @@ class ClientStore:
     async def keep(self, connection: str, issuer: str, redirect_uri: str, client: Mapping[str, Any]) -> None:
         """Keep a registration in the place of an earlier one; an empty one is forgotten."""
         of = Registration(connection, issuer, redirect_uri)
-        async with self._database.writing_urgently() as tx:
+        async with self._database.writing_urgently(CLIENT_REGISTRATIONS) as tx:
             if client:
                 await connections.keep_registration(tx, of, self._sealer.seal(json.dumps(dict(client))), self._clock())
             else:
@@ -274,5 +275,5 @@ class CatalogueStore:
 
     async def keep(self, server: str, fingerprint: str, tools: Sequence[Mapping[str, Any]]) -> None:
         """Keep the tools for the time when nobody is signed in, and for after a restart."""
-        async with self._database.writing() as tx:
+        async with self._database.writing_apart(UNLOCKED) as tx:  # whoever looked last
             await connections.keep_catalogue(tx, server, fingerprint, tools, self._clock())

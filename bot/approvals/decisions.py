@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from bot.approvals.directory import PeopleDirectory
@@ -36,7 +37,8 @@ from bot.forms.values import FormErrors
 from bot.outbox import Outbox
 from bot.records import approvals, attempts, threads
 from bot.records.approvals import ApprovalRow, VoteRow
-from bot.records.database import Database, Transaction
+from bot.records.database import Database, Transaction, locking_as_found
+from bot.records.locks import person_lock
 from bot.turns.engine import Engine, resume_thread
 from bot.views import approval_view
 from graph.json_values import storable
@@ -131,20 +133,28 @@ class Approvals:
         decision = _keepable(decision)
         person = decision.person
         self._directory.remember_person(person)
-        known = await self._directory.for_voting(person.person_id, decision.approval_ids)
+        async with self._database.reading() as tx:
+            rows = await approvals.without_arguments(tx, dict.fromkeys(decision.approval_ids))
+        known = await self._directory.for_judging(person.person_id, rows)
+        decide = partial(self._decide, decision=decision, known=known)
+        concerned = {row.thread_id for row in rows}
+        if decision.always_for is not None:
+            concerned.add(person_lock(person.person_id))
+        return await locking_as_found(self._database.writing_urgently, decide, *concerned)
+
+    async def _decide(self, tx: Transaction, decision: Decision, known: Known) -> Mapping[str, ClickResult]:
         results: dict[str, ClickResult] = {}
         settled: dict[str, list[str]] = {}
-        async with self._database.writing_urgently() as tx:
-            await threads.remember(tx, known.described(person), self._clock())
-            for approval_id in sorted(set(decision.approval_ids)):  # in which order `approvals.hold` wants them
-                row = await approvals.hold(tx, approval_id)
-                results[approval_id] = result = await self._judge(tx, row, decision, known) if row else NO_SUCH
-                if row is not None and isinstance(result, Settled) and result.final:
-                    settled.setdefault(row.thread_id, []).append(approval_id)
-                # Statements do not yield, and a hundred approvals may be decided at once.
-                await asyncio.sleep(0)
-            for thread_id, approval_ids in settled.items():
-                await resume_thread(tx, self._engine, thread_id, *approval_ids, now=self._clock())
+        await threads.remember(tx, known.described(decision.person), self._clock())
+        for approval_id in sorted(set(decision.approval_ids)):
+            row = await approvals.hold(tx, approval_id)
+            results[approval_id] = result = await self._judge(tx, row, decision, known) if row else NO_SUCH
+            if row is not None and isinstance(result, Settled) and result.final:
+                settled.setdefault(row.thread_id, []).append(approval_id)
+            # Statements do not yield, and a hundred approvals may be decided at once.
+            await asyncio.sleep(0)
+        for thread_id, approval_ids in settled.items():
+            await resume_thread(tx, self._engine, thread_id, *approval_ids, now=self._clock())
         return {approval_id: results[approval_id] for approval_id in decision.approval_ids}
 
     async def _judge(self, tx: Transaction, row: ApprovalRow, decision: Decision, known: Known) -> ClickResult:
@@ -306,7 +316,9 @@ class Approvals:
         if view is None or refusal is not None:
             return refusal or NO_SUCH
         hidden = await hidden_by_masks(view, self._masker)
-        async with self._database.writing_urgently() as tx:
+        if found is None:
+            return NO_SUCH
+        async with self._database.writing_urgently(found.thread_id) as tx:
             row = await approvals.get(tx, approval_id)  # as it is by now
             refusal = self._not_decidable(row, person, known)
             if row is None or refusal is not None:
@@ -342,36 +354,43 @@ class Approvals:
                 )
         except TimeoutError:
             return NOT_FOUND_OUT
-        async with self._database.writing_urgently() as tx:
-            row, now = await approvals.hold(tx, approval_id), self._clock()
-            if row is None:
-                return NO_SUCH
-            outside = outsider_refusal(row, person_id, now)
-            if outside is not None:
-                return Refused(outside.reason)
-            if not is_open(row, now):
-                return AlreadySettled("This has been settled already.")
-            permission = permission_of(row, person_id, of_them, now)
-            if not isinstance(permission, Permitted):
-                return Refused(permission.reason)
-            if not several_may_decide(as_of(row.asked.ask, row.asked_at, now), row.asked.requesters):
-                return ONLY_YOU
-            if person_id in others:
-                return Refused("You may decide this yourself.")
-            if not others:
-                return NOBODY
-            permissions = {to: permission_of(row, to, of_other, now) for to, of_other in others.items()}
-            to = next((to for to, found in permissions.items() if isinstance(found, Permitted)), next(iter(others)))
-            name = handover.name or (await threads.names(tx, [to]))[to]
-            match permissions[to]:
-                case Permitted():
-                    if handover.name and await threads.person(tx, to) is None:
-                        await threads.remember(tx, Person(to, name), now)
-                    return await self._handed(tx, row, to, name)
-                case CouldNotFindOut():
-                    return Refused(f"Whether {name} may decide this could not be found out. Try again in a moment.")
-                case _:
-                    return Refused(f"{name} is not one of the people who may decide this.")
+        hand = partial(self._hand_over, handover=handover, of_them=of_them, others=others)
+        return await locking_as_found(self._database.writing_urgently, hand)
+
+    async def _hand_over(
+        self, tx: Transaction, handover: Handover, of_them: Known, others: Mapping[str, Known]
+    ) -> ClickResult:
+        person_id = handover.person.person_id
+        row, now = await approvals.hold(tx, handover.approval_id), self._clock()
+        if row is None:
+            return NO_SUCH
+        outside = outsider_refusal(row, person_id, now)
+        if outside is not None:
+            return Refused(outside.reason)
+        if not is_open(row, now):
+            return AlreadySettled("This has been settled already.")
+        permission = permission_of(row, person_id, of_them, now)
+        if not isinstance(permission, Permitted):
+            return Refused(permission.reason)
+        if not several_may_decide(as_of(row.asked.ask, row.asked_at, now), row.asked.requesters):
+            return ONLY_YOU
+        if person_id in others:
+            return Refused("You may decide this yourself.")
+        if not others:
+            return NOBODY
+        permissions = {to: permission_of(row, to, of_other, now) for to, of_other in others.items()}
+        to = next((to for to, found in permissions.items() if isinstance(found, Permitted)), next(iter(others)))
+        name = handover.name or (await threads.names(tx, [to]))[to]
+        match permissions[to]:
+            case Permitted():
+                handed = await self._handed(tx, row, to, name)
+                if handover.name:
+                    await threads.introduce(tx, Person(to, name), now)
+                return handed
+            case CouldNotFindOut():
+                return Refused(f"Whether {name} may decide this could not be found out. Try again in a moment.")
+            case _:
+                return Refused(f"{name} is not one of the people who may decide this.")
 
     async def _meant(self, handover: Handover) -> Mapping[str, Known]:
         """Each account of whoever is asked, with what is to be known of it; those of the same workspace first."""
@@ -400,19 +419,22 @@ class Approvals:
             key: of the click; the same click again gets the same answer.
         """
         accounts = await self._requester_accounts(approval_id, person)
-        async with self._database.writing_urgently() as tx:
-            row, now = await approvals.hold(tx, approval_id), self._clock()
-            if row is None:
-                return NO_SUCH
-            if row.asked.requesters[0] not in accounts:
-                return Refused("Only the person who asked for this can withdraw it.")
-            if row.status == "pending" and has_expired(row, now):
-                return EXPIRED
-            if not await approvals.settle(tx, approval_id, "withdrawn", key=key, now=now):
-                twice = row.settled_key == key
-                return Settled("Withdrawn.") if twice else AlreadySettled(f"This was {row.status} already.")
-            await self._outbox.show_again(tx, [approval_id])
-            await resume_thread(tx, self._engine, row.thread_id, approval_id, now=now)
+        withdraw = partial(self._withdraw, key=key, approval_id=approval_id, accounts=accounts)
+        return await locking_as_found(self._database.writing_urgently, withdraw)
+
+    async def _withdraw(self, tx: Transaction, key: str, approval_id: str, accounts: frozenset[str]) -> ClickResult:
+        row, now = await approvals.hold(tx, approval_id), self._clock()
+        if row is None:
+            return NO_SUCH
+        if row.asked.requesters[0] not in accounts:
+            return Refused("Only the person who asked for this can withdraw it.")
+        if row.status == "pending" and has_expired(row, now):
+            return EXPIRED
+        if not await approvals.settle(tx, approval_id, "withdrawn", key=key, now=now):
+            twice = row.settled_key == key
+            return Settled("Withdrawn.") if twice else AlreadySettled(f"This was {row.status} already.")
+        await self._outbox.show_again(tx, [approval_id])
+        await resume_thread(tx, self._engine, row.thread_id, approval_id, now=now)
         return Settled("Withdrawn.")
 
     async def _requester_accounts(self, approval_id: str, person: Person) -> frozenset[str]:
@@ -426,7 +448,7 @@ class Approvals:
     async def revoke_standing_approval(self, grant_id: str, person: Person) -> ClickResult:
         """Ends a standing approval of this person's. Somebody else's is `Unknown`."""
         grant_id = storable(grant_id)
-        async with self._database.writing_urgently() as tx:
+        async with self._database.writing_urgently(person_lock(person.person_id)) as tx:
             if await approvals.revoke_grant(tx, grant_id, person.person_id, self._clock()):
                 return Settled("Revoked: you will be asked again.")
             row = await approvals.grant(tx, grant_id)
@@ -436,17 +458,20 @@ class Approvals:
 
     async def settle_outcome(self, choice: OutcomeChoice) -> ClickResult:
         """Records what came of an attempt whose outcome is unknown, as its requester says, and nobody else."""
-        async with self._database.writing_urgently() as tx:
-            row = await attempts.get(tx, choice.outcome_id)
-            if row is None:
-                return NO_OUTCOME
-            if row.requester != choice.person.person_id:
-                return Refused("Only the person who asked for this call can say what came of it.")
-            if not await attempts.choose(tx, row.attempt_id, choice.choice, choice.person.name, key=choice.key):
-                twice = row.settled_key == choice.key
-                return Settled("Noted.") if twice else AlreadySettled("This was settled already.")
-            await self._outbox.show_again(tx, [row.attempt_id, *await approvals.ids_of_call(tx, row.call_id)])
-            await resume_thread(tx, self._engine, row.thread_id, row.attempt_id, now=self._clock())
+        return await locking_as_found(self._database.writing_urgently, partial(self._settle_outcome, choice=choice))
+
+    async def _settle_outcome(self, tx: Transaction, choice: OutcomeChoice) -> ClickResult:
+        row = await attempts.get(tx, choice.outcome_id)
+        if row is None:
+            return NO_OUTCOME
+        if row.requester != choice.person.person_id:
+            return Refused("Only the person who asked for this call can say what came of it.")
+        tx.needs(row.thread_id)
+        if not await attempts.choose(tx, row.attempt_id, choice.choice, choice.person.name, key=choice.key):
+            twice = row.settled_key == choice.key
+            return Settled("Noted.") if twice else AlreadySettled("This was settled already.")
+        await self._outbox.show_again(tx, [row.attempt_id, *await approvals.ids_of_call(tx, row.call_id)])
+        await resume_thread(tx, self._engine, row.thread_id, row.attempt_id, now=self._clock())
         return Settled("Noted.")
 
 

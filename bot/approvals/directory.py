@@ -19,6 +19,7 @@ from bot.platform import Platform
 from bot.records import approvals, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database
+from bot.records.locks import UNLOCKED
 from policies.approvers import Identity, are_two_humans
 from policies.model import home_of
 from policies.spellings import unmarked
@@ -98,9 +99,9 @@ class PeopleDirectory:
         found = {question.person_id: name for question, name in answers.items() if isinstance(name, str) and name}
         if not found:
             return
-        async with self._database.writing() as tx:
-            for person_id in found.keys() - (await threads.known_names(tx, found)).keys():
-                await threads.remember(tx, Person(person_id, found[person_id]), self._clock())
+        async with self._database.writing_apart(UNLOCKED) as tx:  # whoever is known by now stays as they are known
+            for person_id in sorted(found.keys() - (await threads.known_names(tx, found)).keys()):
+                await threads.introduce(tx, Person(person_id, found[person_id]), self._clock())
 
     def remember_person(self, person: Person) -> None:
         """Believes for a while what a platform has just said of somebody."""

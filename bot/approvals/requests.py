@@ -81,7 +81,7 @@ class ApprovalRequests:
         async with self._database.reading() as tx:
             row = await approvals.of_call(tx, call_id, round_)
         if row is not None:
-            async with self._database.writing() as tx:
+            async with self._database.writing(row.thread_id) as tx:
                 await self.supersede(tx, row, f"not asked:{row.approval_id}", NOT_ASKED)
 
     async def record(self, tx: Transaction, thread_id: str, asked: ApprovalAsked) -> None:

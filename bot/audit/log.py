@@ -11,6 +11,7 @@ from bot.records import approvals, audit
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
+from bot.records.locks import AUDIT
 from graph.ports import CallRecord, Unmade
 from policies.approvers import digest_of
 from policies.masking import Masker
@@ -26,7 +27,7 @@ class AuditLog:
 
     async def not_made(self, call: Unmade) -> None:
         """Write down a call that ended without having been made, once however often this is called."""
-        async with self._database.writing() as tx:
+        async with self._database.writing(call.thread_id) as tx:
             approval = None
             if call.approval_round is not None:
                 approval = await approvals.of_call(tx, call.call_id, call.approval_round)
@@ -77,6 +78,7 @@ class AuditLog:
         await self._write(tx, end)
 
     async def _write(self, tx: Transaction, end: CallEnd) -> None:
+        await tx.lock(AUDIT)  # until it is on disk: the next link holds its hash
         key = key_of(end.call_id, end.attempt, end.status, end.settled, in_utc(end.at))
         before, is_written = await audit.newest(tx, key)
         if is_written:

@@ -63,10 +63,8 @@ _vote = reader(VoteRow, claimed=lambda claimed: tuple(claimed or ()))
 
 PENDING_COLUMNS = tuple(c for c in approvals.c if c.name not in {"arguments", "approved_arguments"})
 """What is read of many that wait. The arguments of each may be a megabyte, 10 to 50 ms of the event loop."""
-_BY_ID = sa.select(approvals).where(approvals.c.approval_id == sa.bindparam("approval"))
-_GET = Prepared(_BY_ID)
+_GET = Prepared(sa.select(approvals).where(approvals.c.approval_id == sa.bindparam("approval")))
 _PENDING = Prepared(sa.select(*PENDING_COLUMNS).where(approvals.c.approval_id == sa.bindparam("approval")))
-_HOLD = Prepared(_BY_ID.with_for_update())
 _OF_CALL = Prepared(
     sa.select(approvals).where(approvals.c.call_id == sa.bindparam("call"), approvals.c.round == sa.bindparam("nth"))
 )
@@ -159,10 +157,13 @@ async def get_short(tx: Transaction, approval_id: str, longest: int) -> tuple[Ap
 async def hold(tx: Transaction, approval_id: str) -> ApprovalRow | None:
     """The approval, or none; until the transaction ends nobody else changes it, nor casts a vote on it.
 
-    Whoever compares what they read before they write reads it with this. On SQLite, where there is one writer, it is a
-    plain read; elsewhere it locks the row. Several are held in the order of their ids, so that none wait in a circle.
+    Whoever compares what they read before they write reads it with this. Raises `NotLocked` when its thread is not
+    locked.
     """
-    return await tx.first(_whole, _HOLD, {"approval": storable(approval_id)})
+    row = await get(tx, approval_id)
+    if row is not None:
+        tx.needs(row.thread_id)
+    return row
 
 
 async def of_call(tx: Transaction, call_id: str, round_: int) -> ApprovalRow | None:

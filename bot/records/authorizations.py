@@ -121,11 +121,18 @@ async def forget_codes(tx: Transaction, now: float) -> None:
     """What was granted and never claimed by its code is forgotten when the time for that is over. That a code was
     expected stays known for as long, so that a late one is recognised."""
     late = sa.and_(authorizations.c.code_until < now, authorizations.c.sealed_grant.is_not(None))
-    await tx.run(sa.update(authorizations).where(late).values(sealed_grant=None))
+    await tx.run(sa.update(authorizations).where(_nobody_changes(late)).values(sealed_grant=None))
 
 
 async def forget(tx: Transaction, before: float) -> None:
     """Those on whose way nothing has happened since `before`: then everything of them is over."""
     moments = ("ended_at", "link_until", "step_until", "code_until")
     over = [sa.func.coalesce(authorizations.c[moment], 0.0) < before for moment in moments]
-    await tx.run(sa.delete(authorizations).where(authorizations.c.began_at < before, *over))
+    await tx.run(sa.delete(authorizations).where(_nobody_changes(authorizations.c.began_at < before, *over)))
+
+
+def _nobody_changes(*conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    """Those, of other people too, that nobody else changes at the moment: for what is done by the way, and must not
+    wait for anybody."""
+    found = sa.select(authorizations.c.authorization_id).where(*conditions).with_for_update(skip_locked=True)
+    return authorizations.c.authorization_id.in_(found)

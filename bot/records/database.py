@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import fields
 from functools import cache
@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
 from bot.records.claims import Overtaken
+from bot.records.locks import UNLOCKED, NoLocks
 from bot.records.statements import Prepared, Values
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 LONGEST_STRETCH = 0.003
 """Seconds of reading rows after which others have their turn on the event loop."""
 RowT = TypeVar("RowT")
+DoneT = TypeVar("DoneT")
 Row = Any
 """A tuple with the names of its columns as attributes, and `_fields`."""
 Statement = Prepared | sa.Executable
@@ -81,8 +83,12 @@ class Transaction(ABC):
 
     @abstractmethod
     async def lock(self, *names: str) -> None:
-        """Let nobody else change what these names stand for until the transaction ends. Names of threads go first, and
-        the audit log last: who locks in another order may wait for each other for ever."""
+        """Let nobody else change what these names stand for until the transaction ends. For what is locked last
+        (`bot.records.locks.AUDIT`): who locks in another order may wait for each other for ever."""
+
+    @abstractmethod
+    def needs(self, *names: str) -> None:
+        """Says what has to be locked by now. Raises `NotLocked` where it is not: see `locking_as_found`."""
 
     def wakes(self, *names: str) -> None:  # noqa: B027  # one process needs nobody to be told
         """There is something to handle or to show in these threads or lanes, once this is committed: where several
@@ -145,28 +151,76 @@ class Database(Protocol):
     """The records. A transaction is on disk when its block ends, or nothing of it is.
 
     SQLite has one writer, so what a transaction reads stays true until it ends. PostgreSQL has many: there a
-    transaction names what nobody else may change meanwhile, mostly the thread that it is about.
+    transaction names what nobody else may change meanwhile, mostly the thread that it is about. What it locks is said
+    each time, or that it is nothing (`bot.records.locks`).
     """
 
     def reading(self) -> AbstractAsyncContextManager[Transaction]:
         """A transaction that reads what is committed. Waits for no writer."""
         ...
 
-    def writing(self, thread_id: str | None = None, *locks: str) -> AbstractAsyncContextManager[Transaction]:
+    def writing(self, thread_id: str | NoLocks, /, *locks: str) -> AbstractAsyncContextManager[Transaction]:
         """A transaction: all of it is on disk when the block ends, or none of it.
 
-        `thread_id`: the only thread on whose checkpoints it may rest; None: it may rest on those of any. `locks`: what
-        it locks besides the thread.
+        `thread_id`: what it locks, and the only thread on whose checkpoints it may rest; `UNLOCKED`: it locks none, and
+        may rest on those of any. `locks`: what it locks besides.
         """
         ...
 
-    def writing_apart(self, *locks: str) -> AbstractAsyncContextManager[Transaction]:
+    def writing_apart(self, lock: str | NoLocks, /, *locks: str) -> AbstractAsyncContextManager[Transaction]:
         """A transaction that rests on no checkpoint, such as that a post was shown, so it puts none to disk."""
         ...
 
-    def writing_urgently(self, *locks: str) -> AbstractAsyncContextManager[Transaction]:
+    def writing_urgently(self, lock: str | NoLocks, /, *locks: str) -> AbstractAsyncContextManager[Transaction]:
         """A transaction that somebody outside waits for: it goes before those that only turns wait for."""
         ...
+
+    def alone(self, name: str) -> AbstractAsyncContextManager[None]:
+        """Within it no other process is within it under this name, for as long as somebody outside takes to answer. No
+        transaction: others go on. Within one process its callers see to that themselves."""
+        ...
+
+
+# ------------------------------------------------------------- what is found late that has to be locked
+
+
+class NotLocked(Exception):  # noqa: N818  # what it is about
+    """A transaction relies on something that it has not locked."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        super().__init__(", ".join(sorted(names)))
+        self.names = names
+
+
+class Beginning(Protocol):
+    """Begins a transaction, as `Database.writing_urgently` does."""
+
+    def __call__(self, lock: str | NoLocks, /, *locks: str) -> AbstractAsyncContextManager[Transaction]:
+        """Begins it, with these locked."""
+        ...
+
+
+async def locking_as_found(begin: Beginning, work: Callable[[Transaction], Awaitable[DoneT]], *locks: str) -> DoneT:
+    """Does work in a transaction that finds out by reading what it has to lock, and says so by `Transaction.needs`.
+    When that is not locked yet, nothing of it is kept and it is done anew, with these names locked from its beginning.
+
+    Args:
+        begin: one of the methods of `Database` that begin a transaction.
+        work: what is done; it has no effect but in its transaction before it has said what it needs.
+        locks: what is known to be needed.
+    """
+    names = set(locks)
+    while True:
+        try:
+            async with begin(*sorted(names)) if names else begin(UNLOCKED) as tx:
+                return await work(tx)
+        except NotLocked as missing:
+            if missing.names <= names:
+                raise  # a lock that was named is not held: waiting longer changes nothing
+            names |= missing.names
+
+
+# --------------------------------------------------------------------------------------- lists
 
 
 def unless_longer(table: sa.Table, *columns: sa.Column[Any]) -> sa.Select[Any]:

@@ -8,15 +8,17 @@ is read. A thread's name stands for its place (`place_of`), whose sessions share
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import NullPool
 
 from bot.records.claims import Claim, Overtaken, current_claim, place_of
-from bot.records.database import Row, Statement, Transaction
+from bot.records.database import NotLocked, Row, Statement, Transaction
+from bot.records.locks import NoLocks
 from bot.records.statements import MakeRow, Prepared, Values, as_sqlalchemys
 
 LOCK_SECONDS = 10
@@ -29,6 +31,11 @@ IDLE_SECONDS = 4
 for what it has locked."""
 UNHEARD_SECONDS = 15
 """How long the server's machine may be silent, to what is sent or asked of it, until a connection is given up."""
+ALONE_SECONDS = 45
+"""How long somebody waits who wants to be alone with something: as long as a service may take to answer, and more."""
+MOST_ALONE = 4
+"""How many are, at once: each has a connection."""
+_ALONE = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
 _LOCK = "SELECT name, epoch FROM locks WHERE name = ANY(%(names)s) ORDER BY name FOR UPDATE"
 _MAKE_LOCKS = "INSERT INTO locks (name, epoch) SELECT unnest(%(names)s::text[]), 0 ON CONFLICT DO NOTHING"
 _EPOCH = "SELECT epoch FROM locks WHERE name = %(name)s"
@@ -47,13 +54,16 @@ one that is looked after already."""
 class PostgresTransaction(Transaction):
     """One transaction on a connection of its own."""
 
-    __slots__ = ("_connection", "_database", "_driver", "_woken")
+    __slots__ = ("_connection", "_database", "_driver", "_locked", "_woken")
 
-    def __init__(self, connection: AsyncConnection, driver: Any, database: PostgresDatabase) -> None:
+    def __init__(
+        self, connection: AsyncConnection, driver: Any, database: PostgresDatabase, locked: Iterable[str] = ()
+    ) -> None:
         super().__init__()
         self._connection = connection
         self._driver = driver
         self._database = database
+        self._locked = set(map(place_of, locked))
         self._woken: set[str] = set()
 
     @property
@@ -107,7 +117,16 @@ class PostgresTransaction(Transaction):
     async def lock(self, *names: str) -> None:
         """Lock these, for the rest of the transaction. Raises `Overtaken` when one is a place that this task ran under
         a claim that is not the newest."""
-        await self._database.lock(self._driver, names)
+        missing = [name for name in names if place_of(name) not in self._locked]
+        if missing:
+            await self._database.lock(self._driver, missing)
+            self._locked.update(map(place_of, missing))
+
+    def needs(self, *names: str) -> None:
+        """Says what has to be locked by now. Raises `NotLocked` where it is not."""
+        missing = frozenset(name for name in names if place_of(name) not in self._locked)
+        if missing:
+            raise NotLocked(missing)
 
     async def _execute(self, statement: Prepared, values: Values | None) -> tuple[Any, MakeRow]:
         dialect = self._database.dialect
@@ -122,8 +141,11 @@ class PostgresTransaction(Transaction):
 class PostgresDatabase:
     """The records in one PostgreSQL database. `open` before use, `close` in the end."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, alone: AsyncEngine) -> None:
         self._engine = engine
+        self._alone = alone
+        """Makes a connection each time."""
+        self._few_alone = asyncio.Semaphore(MOST_ALONE)
         self._reads = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._made: set[str] = set()
         """Names of locks that have a row."""
@@ -154,17 +176,25 @@ class PostgresDatabase:
         async with self._reads.connect() as connection, self._usable(connection) as driver:
             yield PostgresTransaction(connection, driver, self)
 
-    def writing(self, thread_id: str | None = None, *locks: str) -> AbstractAsyncContextManager[PostgresTransaction]:
+    def writing(self, thread_id: str | NoLocks, /, *locks: str) -> AbstractAsyncContextManager[PostgresTransaction]:
         """A transaction that locks this thread, and whatever else it names."""
-        return self._writing(*([] if thread_id is None else [thread_id]), *locks)
+        return self._writing(thread_id, *locks)
 
-    def writing_apart(self, *locks: str) -> AbstractAsyncContextManager[PostgresTransaction]:
+    def writing_apart(self, lock: str | NoLocks, /, *locks: str) -> AbstractAsyncContextManager[PostgresTransaction]:
         """As `writing`: here checkpoints need no order, since a commit puts to disk all that was written before."""
-        return self._writing(*locks)
+        return self._writing(lock, *locks)
 
-    def writing_urgently(self, *locks: str) -> AbstractAsyncContextManager[PostgresTransaction]:
+    def writing_urgently(self, lock: str | NoLocks, /, *locks: str) -> AbstractAsyncContextManager[PostgresTransaction]:
         """As `writing`: here nobody waits for the one writer."""
-        return self._writing(*locks)
+        return self._writing(lock, *locks)
+
+    @asynccontextmanager
+    async def alone(self, name: str) -> AsyncIterator[None]:
+        """Within it no other process is within it under this name. On a connection of its own, made for it: somebody
+        outside is waited for, and what is done meanwhile needs those of the pool."""
+        async with self._few_alone, self._alone.connect() as connection:
+            await connection.execute(_ALONE, {"name": name})
+            yield
 
     async def claim(self, place: str) -> Claim:
         """Take over a place. From now on what belongs to earlier claims changes nothing."""
@@ -182,11 +212,12 @@ class PostgresDatabase:
             yield tx, Claim(place, epoch, taken_over=held)
 
     @asynccontextmanager
-    async def _writing(self, *locks: str) -> AsyncIterator[PostgresTransaction]:
+    async def _writing(self, *locks: str | NoLocks) -> AsyncIterator[PostgresTransaction]:
+        names = [lock for lock in locks if isinstance(lock, str)]
         async with self._engine.connect() as connection, self._usable(connection) as driver:
-            if locks:
-                await self.lock(driver, locks)
-            transaction = PostgresTransaction(connection, driver, self)
+            if names:
+                await self.lock(driver, names)
+            transaction = PostgresTransaction(connection, driver, self, names)
             yield transaction
             woken = transaction.woken
             if woken and self.wake_places is not None:
@@ -278,18 +309,23 @@ def connection_settings(*settings: str) -> dict[str, Any]:
 
 
 def postgres_database(address: str, *, most_connections: int) -> PostgresDatabase:
-    """A database at an address (`postgresql://…`), durable at every commit. `most_connections`: at once."""
-    return PostgresDatabase(postgres_engine(address, most_connections=most_connections))
+    """A database at an address (`postgresql://…`), durable at every commit. `most_connections`: at once, and besides
+    them `MOST_ALONE`."""
+    waits = f"lock_timeout={ALONE_SECONDS}s", f"idle_in_transaction_session_timeout={ALONE_SECONDS}s"
+    alone = _engine(address, connection_settings(*waits), poolclass=NullPool)
+    return PostgresDatabase(postgres_engine(address, most_connections=most_connections), alone)
 
 
 def postgres_engine(address: str, *, most_connections: int, **further: Any) -> AsyncEngine:
     """What connects to an address, with limits for everything that waits. `further`: for SQLAlchemy."""
+    pool = {"pool_size": most_connections, "max_overflow": 0, "pool_timeout": LOCK_SECONDS}
+    return _engine(address, connection_settings(), **pool, **further)
+
+
+def _engine(address: str, settings: dict[str, Any], **further: Any) -> AsyncEngine:
     return create_async_engine(
         sa.make_url(address).set(drivername="postgresql+psycopg"),
-        pool_size=most_connections,
-        max_overflow=0,
-        pool_timeout=LOCK_SECONDS,
-        connect_args=connection_settings(),
+        connect_args=settings,
         hide_parameters=True,  # what people wrote and tools returned is not for error messages, which end up in logs
         **further,
     )

@@ -212,6 +212,12 @@ async def is_in_a_reference(tx: Transaction, message: str, within: str) -> bool:
     return any(row.lane.startswith(within) and message in messages_in(row.reference) for row in rows)
 
 
+async def threads_with_unsent(tx: Transaction, lanes: Sequence[str]) -> Sequence[str]:
+    """The threads of which something is unsent in these lanes: cards of one may be shown at the place of another."""
+    query = sa.select(posts.c.thread_id).where(posts.c.lane.in_(lanes), posts.c.sent_revision < posts.c.revision)
+    return list(dict.fromkeys(r.thread_id for r in await tx.all(query)))
+
+
 async def give_up_lanes(tx: Transaction, lanes: Sequence[str]) -> None:
     """Nothing more is shown in these lanes of what is unsent now."""
     unsent = sa.update(posts).where(posts.c.lane.in_(lanes), posts.c.sent_revision < posts.c.revision)

@@ -11,7 +11,7 @@ import asyncio
 import heapq
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from bot.records.database import NotOnDisk, Row, Statement, Transaction
+from bot.records.locks import UNLOCKED, NoLocks
 from bot.records.statements import Prepared, Values, all_rows, as_sqlalchemys, first_row, no_row
 
 BUSY_SECONDS = 10.0
@@ -71,6 +72,9 @@ class SqliteTransaction(Transaction):
         return self.connection.execute(statement, values).all()
 
     async def lock(self, *names: str) -> None:
+        """There is one writer."""
+
+    def needs(self, *names: str) -> None:
         """There is one writer."""
 
     @property
@@ -153,20 +157,24 @@ class SqliteDatabase:
         """A transaction that reads what is committed. Waits for no writer."""
         return _opened(self._reading)
 
-    def writing(self, thread_id: str | None = None, *_locks: str) -> AbstractAsyncContextManager[Transaction]:
+    def writing(self, thread_id: str | NoLocks, /, *_locks: str) -> AbstractAsyncContextManager[Transaction]:
         """A transaction: all of it is on disk when the block ends, or none of it.
 
-        `thread_id`: the only thread on whose checkpoints it may rest; None: it may rest on those of any.
+        `thread_id`: the only thread on whose checkpoints it may rest; `UNLOCKED`: it may rest on those of any.
         """
-        return _Writing(self, _RestsOn(thread_id), urgent=False)
+        return _Writing(self, _RestsOn(None if thread_id is UNLOCKED else thread_id), urgent=False)
 
-    def writing_apart(self, *_locks: str) -> AbstractAsyncContextManager[Transaction]:
+    def writing_apart(self, _lock: str | NoLocks, /, *_locks: str) -> AbstractAsyncContextManager[Transaction]:
         """A transaction that rests on no checkpoint, such as that a post was shown, so it puts none to disk."""
         return _Writing(self, None, urgent=False)
 
-    def writing_urgently(self, *_locks: str) -> AbstractAsyncContextManager[Transaction]:
+    def writing_urgently(self, _lock: str | NoLocks, /, *_locks: str) -> AbstractAsyncContextManager[Transaction]:
         """A transaction that somebody outside waits for: it goes before those that only turns wait for."""
         return _Writing(self, None, urgent=True)
+
+    def alone(self, name: str) -> AbstractAsyncContextManager[None]:
+        """No other process has these records."""
+        return nullcontext()
 
     async def begin(self, *, urgent: bool) -> SqliteTransaction:
         """Waits until it is this transaction's turn to write, and begins it. `keep` or `take_back` has to follow."""

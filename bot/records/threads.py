@@ -187,6 +187,12 @@ async def remember(tx: Transaction, person: Person, now: float) -> None:
     await upsert(tx, people, row, [k for k, v in row.items() if k != "person_id" and (k != "email" or v)])
 
 
+async def introduce(tx: Transaction, person: Person, now: float) -> None:
+    """Keep the name of a person of whom nothing is known. Of several, in the order of their ids: two transactions that
+    keep the same people would wait for each other."""
+    await insert_new(tx, people, {**asdict(person), "seen_at": now})
+
+
 async def is_kept(tx: Transaction, person: Person) -> bool:
     """Whether all that is said here of a person is what is kept of them."""
     row = await tx.one(_PERSON, {"id": person.person_id})

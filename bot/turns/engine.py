@@ -67,6 +67,7 @@ async def resume_thread(tx: Transaction, engine: Engine, thread_id: str, *settle
     Keeps one delivery for all of them; it carries nothing but an id. For what an earlier delivery of the same click
     settled, it is there already.
     """
+    tx.needs(thread_id)
     for each in settled:
         if await deliveries.add(tx, Delivery(f"resume:{each}", thread_id, "resume", {}, False, now, now)):
             break

@@ -27,6 +27,7 @@ from bot.outbox import Outbox
 from bot.records import deliveries, places
 from bot.records.claims import Claim, Overtaken, context_under, place_of
 from bot.records.deliveries import Delivery
+from bot.records.locks import UNLOCKED
 from bot.records.places import Work
 from bot.records.postgresql import CONNECT_SECONDS, PostgresDatabase
 from bot.turns import engine
@@ -425,12 +426,12 @@ class DistributedEngine(ThreadWorkers):
             elif place in wanted:
                 self._take_up_here(run, work)
         if jobless:
-            async with self._database.writing() as tx:
+            async with self._database.writing_apart(UNLOCKED) as tx:
                 tx.wakes(*jobless)
         stalled = await self._app.job_manager.get_stalled_jobs(queue=places.QUEUE, seconds_since_heartbeat=DEAD_SECONDS)
         for job in stalled:
             if job.id is not None and job.lock is not None and job.lock not in self._here.runs:
-                async with self._database.writing() as tx:
+                async with self._database.writing_apart(UNLOCKED) as tx:  # if it is still that worker's
                     if await places.take_away_job(tx, job.id, job.worker_id):
                         tx.wakes(job.lock)
                         log.info("place_taken_over", place=job.lock)

@@ -208,7 +208,7 @@ async def _concluded(
 ) -> Command[str] | NotSent:
     match outcome:
         case NotSent():
-            await ports.ledger.did_nothing(record.call_id, attempt)
+            await ports.ledger.did_nothing(record, attempt)
             return outcome
         case Succeeded():
             await ports.ledger.finish(record, attempt, outcome)
@@ -221,15 +221,15 @@ async def _concluded(
         case OutcomeUnknown():
             return _kept_from(state, await ports.ledger.outcome_unknown(record, attempt, outcome))
         case QuestionPut():
-            await ports.ledger.waits(record.call_id, attempt)
+            await ports.ledger.waits(record, attempt)
             return _question(outcome)
         case SignInNeeded(did_nothing=True, number=0) | AccountNeeded() if state.get("signed_in", 0) >= MOST_SIGN_INS:
             return await _failed(ports, state, record, attempt, _insists(record.tool))
         case SignInNeeded(did_nothing=True, number=0) | AccountNeeded():
-            await ports.ledger.did_nothing(record.call_id, attempt)
+            await ports.ledger.did_nothing(record, attempt)
             return await _sign_in(ports, record, outcome)
         case SignInNeeded():
-            await ports.ledger.waits(record.call_id, attempt)
+            await ports.ledger.waits(record, attempt)
             return await _sign_in(ports, record, outcome)
 
 

@@ -18,6 +18,7 @@ from bot.domain import CodeEntry, ConversationReference, Message, Notice, Person
 from bot.outbox import Outbox
 from bot.records import connections, deliveries, sign_ins, threads
 from bot.records.database import Database
+from bot.records.locks import UNLOCKED
 from graph.ports import AccountNeeded
 from tests.accounts.services import FakeProofs, FakeServices
 from tests.bot.conftest import RecordingPlatform, SetClock
@@ -109,7 +110,7 @@ class Stage:
         self.changes.append((person_id, connection))
 
     async def set_up(self) -> None:
-        async with self.database.writing() as tx:
+        async with self.database.writing(UNLOCKED) as tx:
             for place in (HERE, ELSEWHERE, ConversationReference("web", "web:1", {})):
                 await threads.ensure(tx, place.key, place, "hello", self.clock())
             for person in (ANA, BEN, EVE, WENDY):
@@ -185,7 +186,7 @@ class Stage:
     async def resumes(self, place: ConversationReference = HERE) -> list[str]:
         """Keys of what is to be handled in a thread; the bodies of resumes have to be empty."""
         keys = []
-        async with self.database.writing() as tx:
+        async with self.database.writing(UNLOCKED) as tx:
             while (head := await deliveries.head(tx, place.key, self.clock())) is not None:
                 assert head.kind == "resume"
                 assert head.body == {}

@@ -7,6 +7,7 @@ import pytest
 from bot.accounts.flow import GoTo, Offer, Problem
 from bot.accounts.ports import Unreachable
 from bot.domain import Refused, Unknown
+from bot.records.locks import UNLOCKED
 from graph.ports import AccountNeeded
 from tests.accounts.stage import ANA, BASE, BEN, ELSEWHERE, EVE, WENDY, Stage, token_of
 
@@ -104,7 +105,7 @@ async def test_a_link_that_was_never_made_is_unknown(stage: Stage) -> None:
 
 async def test_a_link_whose_sign_in_is_over_is_not_given_again(stage: Stage) -> None:
     sign_in_id, _link = await stage.asked_and_linked()
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         await stage.parts.sign_ins.supersede(tx, (await _row(stage, sign_in_id)), "new message")
     assert isinstance(await stage.services.sign_in_links.link(sign_in_id, ANA.person_id), Refused)
 

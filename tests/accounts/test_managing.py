@@ -15,6 +15,7 @@ from bot.accounts.tokens import CatalogueStore, ClientStore
 from bot.crypto import Sealer
 from bot.domain import ConnectionView, Refused, Settled, SignInReply, Unknown
 from bot.records import authorizations, connections
+from bot.records.locks import UNLOCKED
 from graph.ports import AccountNeeded, SignInNeeded
 from tests.accounts.stage import ANA, BEN, HERE, Stage
 from tests.bot.conftest import until
@@ -136,7 +137,7 @@ async def attempt(stage: Stage, call: str) -> None:
 
     row = {"attempt_id": call, "call_id": call, "number": 1, "thread_id": HERE.key, "requester": ANA.person_id}
     row |= {"server": "files", "tool": "read", "title": "", "digest": "", "status": "nothing"}
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         await tx.run(sa.insert(attempts).values(**row, arguments={}, started_at=stage.clock()))
 
 

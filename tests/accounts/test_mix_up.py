@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from bot.accounts.flow import Problem, ShowCode
 from bot.accounts.ports import Service
+from bot.records.locks import UNLOCKED
 from bot.records.tables import authorizations
 from graph.ports import AccountNeeded
 from tests.accounts.stage import ANA, Browser, Stage, state_of
@@ -54,7 +55,7 @@ async def test_each_connection_is_begun_with_an_address_of_its_own(stage: Stage)
 
 async def test_what_an_earlier_release_began_comes_back_to_the_address_that_it_had(stage: Stage) -> None:
     browser, url = await on_the_way(stage)
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         (row,) = await tx.all(sa.select(authorizations.c.sealed_step, authorizations.c.person_id))
         safe = stage.parts.flow._safe
         kept = {**safe.take(row.person_id, "hostile", row.sealed_step)}

@@ -12,6 +12,7 @@ from bot.domain import AlreadySettled, ClarificationView, Dismissal, FormAnswer,
 from bot.forms.editing import read_elicited
 from bot.forms.values import FormErrors
 from bot.records import clarifications, deliveries
+from bot.records.locks import UNLOCKED
 from bot.turns.open_requests import OpenRequests
 from graph.interrupts import Answered, ClarificationAsked, Dismissed, ElicitationAsked, FieldType, FormField, Superseded
 from graph.ports import QuestionPut
@@ -43,7 +44,7 @@ def asked(number: int = 1, **changes: Any) -> ElicitationAsked:
 
 
 async def recorded(stage: Stage, question: ElicitationAsked | ClarificationAsked) -> str:
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         await requests(stage).record(tx, HERE.key, [PendingInterrupt("i", question)])
         row = await clarifications.of_call(tx, question.call_id, getattr(question, "number", 0))
     assert row is not None
@@ -125,7 +126,7 @@ async def test_the_questions_of_one_call_are_told_apart(stage: Stage) -> None:
 
 async def test_what_the_turn_went_on_without_is_superseded(stage: Stage) -> None:
     await recorded(stage, asked())
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         await requests(stage).supersede(tx, HERE.key, "m2", "something new")
     assert await answer(stage, asked()) == Superseded()
 
@@ -133,7 +134,7 @@ async def test_what_the_turn_went_on_without_is_superseded(stage: Stage) -> None
 async def test_a_plain_reply_answers_where_one_thing_is_asked(stage: Stage) -> None:
     one = asked(fields=(FIELDS[1],), schema_={"type": "object", "properties": {"seats": SCHEMA["properties"]["seats"]}})
     question = await recorded(stage, one)
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         row = await clarifications.get(tx, question)
         assert row is not None
         assert isinstance(await stage.services.questions.answer_text(tx, row, "seven", "m1"), FormErrors)
@@ -144,7 +145,7 @@ async def test_a_plain_reply_answers_where_one_thing_is_asked(stage: Stage) -> N
 
 async def test_a_plain_reply_does_not_answer_several_questions_at_once(stage: Stage) -> None:
     question = await recorded(stage, asked())
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         row = await clarifications.get(tx, question)
         assert row is not None
         assert isinstance(await stage.services.questions.answer_text(tx, row, "two", "m1"), FormErrors)

@@ -11,6 +11,7 @@ from bot.accounts.ports import GrantRefused, TokenSet, Unreachable
 from bot.accounts.tokens import Safe
 from bot.crypto import Sealer
 from bot.records import connections
+from bot.records.locks import UNLOCKED
 from tests.accounts.stage import ANA, BEN, Stage
 from tests.bot.conftest import until
 from tests.bot.stubs import KEY
@@ -127,7 +128,7 @@ async def test_a_refusal_of_the_old_tokens_says_nothing_of_an_account_that_was_c
     call = asyncio.create_task(stage.access_token())
     await until(lambda: stage.services_outside.refreshed)
     (row,) = await stage.services.connections.of_person(ANA)
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         known = await connections.get(tx, row.connection_id)
         assert known is not None
         fresh = stage.services_outside.tokens("anew")
@@ -161,7 +162,7 @@ async def test_another_persons_row_cannot_be_used_for_ones_own(stage: Stage) -> 
     """Even by somebody who can write to the database but has no key."""
     await stage.connect(BEN, "ben", "1")
     await stage.connect(ANA, "ana", "2")
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         ben = await connections.of(tx, BEN.person_id, "drive")
         ana = await connections.of(tx, ANA.person_id, "drive")
         assert ben is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.records import attempts
+from bot.records.locks import UNLOCKED
 from bot.views import outcome_view
 from graph.ports import (
     TRIED_BEFORE,
@@ -68,7 +69,7 @@ async def test_what_was_started_and_never_ended_is_unknown_when_it_is_recalled(r
 
 async def test_a_call_that_asked_goes_on_as_the_same_attempt(records: Records) -> None:  # noqa: F811
     await records.ledger.begin(call())
-    await records.ledger.waits(CALL_ID, 1)
+    await records.ledger.waits(call(), 1)
     assert await recalled(records) == Beginning(NOON)
     assert await records.ledger.begin(replace(call(), goes_on=True)) == Begun(1)
     assert await status(records) == "started"
@@ -78,39 +79,39 @@ async def test_a_call_that_asked_goes_on_as_the_same_attempt(records: Records) -
 
 async def test_one_that_asked_and_waits_no_more_is_unknown_and_not_made_again(records: Records) -> None:  # noqa: F811
     await records.ledger.begin(call())
-    await records.ledger.waits(CALL_ID, 1)
+    await records.ledger.waits(call(), 1)
     assert await records.ledger.unknown_after_question(call(), GONE) == AttemptUnknown(1, GONE.text)
     assert await records.ledger.begin(call()) == AttemptUnknown(1, GONE.text)
 
 
 async def test_not_even_when_whoever_calls_does_not_know_that_it_asked(records: Records) -> None:  # noqa: F811
     await records.ledger.begin(call())
-    await records.ledger.waits(CALL_ID, 1)
+    await records.ledger.waits(call(), 1)
     assert await records.ledger.begin(call()) == AttemptUnknown(1)
 
 
 async def test_one_that_may_be_repeated_is_made_again(records: Records) -> None:  # noqa: F811
     reading = call(tool(repeatable=True))
     await records.ledger.begin(reading)
-    await records.ledger.waits(CALL_ID, 1)
+    await records.ledger.waits(call(), 1)
     assert await records.ledger.begin(reading) == Begun(2)
 
 
 async def test_a_question_that_an_earlier_version_took_for_nothing_done_is_unknown(records: Records) -> None:  # noqa: F811
     await records.ledger.begin(call())
-    await records.ledger.did_nothing(CALL_ID, 1)
+    await records.ledger.did_nothing(call(), 1)
     assert await records.ledger.unknown_after_question(call(), GONE) == AttemptUnknown(2, GONE.text)
 
 
 async def test_one_that_asked_and_is_given_up_was_not_simply_not_made(records: Records) -> None:  # noqa: F811
     await records.ledger.begin(call())
-    await records.ledger.waits(CALL_ID, 1)
+    await records.ledger.waits(call(), 1)
     assert await records.ledger.close(CALL_ID, repeatable=False) == AttemptUnknown(1)
 
 
 async def test_nor_was_one_that_may_be_repeated_though_nobody_is_asked_what_came_of_it(records: Records) -> None:  # noqa: F811
     await records.ledger.begin(call(tool(repeatable=True)))
-    await records.ledger.waits(CALL_ID, 1)
+    await records.ledger.waits(call(), 1)
     known = await records.ledger.close(CALL_ID, repeatable=True)
     assert isinstance(known, Recorded)
     assert isinstance(known.outcome, Failed)
@@ -121,13 +122,13 @@ async def test_nor_was_one_that_may_be_repeated_though_nobody_is_asked_what_came
 async def repeated(records: Records) -> None:  # noqa: F811
     """A call that may be repeated, and is: its first try asked something, or was cut off."""
     await records.ledger.begin(call(tool(repeatable=True)))
-    await records.ledger.waits(CALL_ID, 1)
+    await records.ledger.waits(call(), 1)
     assert await records.ledger.begin(call(tool(repeatable=True))) == Begun(2)
 
 
 async def test_a_repeated_call_that_fails_before_it_is_sent_may_have_acted_in_its_first_try(records: Records) -> None:  # noqa: F811
     await records.ledger.begin(call(tool(repeatable=True)))
-    await records.ledger.waits(CALL_ID, 1)
+    await records.ledger.waits(call(), 1)
     known = await records.ledger.unsent(call(tool(repeatable=True)), Failed("shop is down. Nothing was called."))
     assert known == Recorded(Failed(f"shop is down. Nothing was called. {TRIED_BEFORE}"))
     assert await recalled(records, repeatable=True) == known
@@ -135,7 +136,7 @@ async def test_a_repeated_call_that_fails_before_it_is_sent_may_have_acted_in_it
 
 async def test_nor_was_a_repeated_call_simply_not_made_whose_second_try_did_nothing(records: Records) -> None:  # noqa: F811
     await repeated(records)
-    await records.ledger.did_nothing(CALL_ID, 2)
+    await records.ledger.did_nothing(call(), 2)
     known = await records.ledger.close(CALL_ID, repeatable=True)
     assert known == Recorded(Failed(f"the call was not made. {TRIED_BEFORE}"))
 
@@ -151,7 +152,7 @@ async def test_what_the_server_said_is_on_the_card_and_told_to_the_model(records
     said = OutcomeUnknown("shop gave no answer (HTTP 422). It said: half done")
     assert await records.ledger.outcome_unknown(call(), 1, said) == AttemptUnknown(1, said.text)
     assert await recalled(records) == AttemptUnknown(1, said.text)
-    async with records.database.writing() as tx:
+    async with records.database.writing(UNLOCKED) as tx:
         latest = await attempts.latest(tx, CALL_ID)
         assert latest is not None
         view = await outcome_view(tx, latest.attempt_id)

@@ -19,6 +19,7 @@ from bot.outbox import Outbox
 from bot.records import attempts, threads
 from bot.records.audit import sqlite_audit
 from bot.records.database import Database
+from bot.records.locks import UNLOCKED
 from bot.records.sqlite import sqlite_database
 from graph.ports import AttemptUnknown, Begun, CallRecord, Failed, Judged, NotMade, OutcomeUnknown, Succeeded, Unmade
 from policies.masking import Masker
@@ -57,7 +58,7 @@ async def records(tmp_path: Path) -> AsyncIterator[Records]:
     empty_database(file)
     database = sqlite_database(file)
     await database.open()
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await threads.ensure(tx, THREAD, ConversationReference("web", THREAD, channel="C1"), "hello", NOON)
     yield Records(file, database)
     await database.close()
@@ -135,7 +136,7 @@ async def test_each_try_of_a_repeatable_call_that_reached_its_server_is_written(
 async def test_what_a_person_said_of_it_is_written_once(records: Records, choice: str) -> None:
     await records.ledger.begin(call())
     await records.ledger.outcome_unknown(call(), 1, OutcomeUnknown("no answer"))
-    async with records.database.writing() as tx:
+    async with records.database.writing(UNLOCKED) as tx:
         latest = await attempts.latest(tx, "m1.0.0")
         assert latest is not None
         await attempts.choose(tx, latest.attempt_id, choice, "Ana", key="click")
@@ -160,7 +161,7 @@ async def test_a_call_that_was_not_made_is_written_once_though_it_is_told_twice(
 async def test_nothing_is_written_when_the_transaction_fails(records: Records) -> None:
     await records.ledger.begin(call())
     with pytest.raises(RuntimeError):
-        async with records.database.writing() as tx:
+        async with records.database.writing(UNLOCKED) as tx:
             latest = await attempts.latest(tx, "m1.0.0")
             assert latest is not None
             await records.audit.ended(tx, latest, "done", "made")

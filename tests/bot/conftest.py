@@ -17,6 +17,7 @@ from bot.outbox import Outbox
 from bot.platform import Reference
 from bot.records import threads
 from bot.records.database import Database
+from bot.records.locks import UNLOCKED
 from bot.records.postgresql import PostgresDatabase, postgres_database
 from bot.records.sqlite import SqliteDatabase, sqlite_database
 from graph.state import Silent
@@ -188,7 +189,7 @@ async def stage(
     database: Database, clock: SetClock, new_id: NewId, platforms: Mapping[str, RecordingPlatform]
 ) -> AsyncIterator[Stage]:
     outbox = Outbox(database, clock, platforms, pause=lambda *_: 0.0)
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await threads.ensure(tx, THREAD, HERE, "hello", clock())
     yield Stage(database, outbox, clock, new_id)
     await outbox.stop(1.0)

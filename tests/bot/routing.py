@@ -13,6 +13,7 @@ from bot.platform import PostFailed
 from bot.records import approvals, threads
 from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database
+from bot.records.locks import UNLOCKED
 from policies.approvers import digest_of
 from policies.model import Tool
 from tests.bot.conftest import RecordingPlatform, SetClock
@@ -91,7 +92,7 @@ class Routing:
     async def ask(self, *routes: str, place: ConversationReference = HERE, **how: Any) -> str:
         """A call of Ana's waits; the approval's id."""
         how = {"requesters": (ANA.person_id,), "approvers": ("any",), "digest": LAMP, **how}
-        async with self.database.writing() as tx:
+        async with self.database.writing(UNLOCKED) as tx:
             await threads.ensure(tx, place.key, place, "hello", self.clock())
             await threads.remember(tx, ANA, self.clock())
             request = asked(route_to=routes, **how)

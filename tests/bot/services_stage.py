@@ -7,6 +7,7 @@ from bot.domain import Clock, ConversationReference, Message, Person
 from bot.outbox import Outbox
 from bot.records import approvals, deliveries
 from bot.records.database import Database
+from bot.records.locks import UNLOCKED
 from tests.bot.rows import asked
 from tests.bot.stubs import NotedEngine, make_parts
 
@@ -28,7 +29,7 @@ class Stage:
         return await self.services.inbox.accept(Message(key, HERE, person, text, self.clock(), addressed))
 
     async def ask(self, approval_id: str, requester: Person = ANA, thread_id: str = THREAD) -> str:
-        async with self.database.writing() as tx:
+        async with self.database.writing(UNLOCKED) as tx:
             request = asked(f"call of {approval_id}", requesters=(requester.person_id,), approvers=("any",))
             await approvals.add(tx, approval_id, thread_id, request, now=self.clock(), expires_at=None)
         return approval_id
@@ -36,7 +37,7 @@ class Stage:
     async def waiting(self, thread_id: str = THREAD) -> list[str]:
         """Keys of what is to be handled, in the order it will be."""
         keys = []
-        async with self.database.writing() as tx:
+        async with self.database.writing(UNLOCKED) as tx:
             while (head := await deliveries.head(tx, thread_id, self.clock())) is not None:
                 keys.append(head.key)
                 await deliveries.park(tx, head.key, "seen")

@@ -31,7 +31,7 @@ async def test_one_message_that_cannot_be_kept_costs_the_others_of_its_batch_not
     results = await asyncio.gather(*(acceptance.accept(message(k)) for k in keys), return_exceptions=True)
     assert [isinstance(result, UnicodeError) for result in results] == [False, True, False, False]
     async with database.reading() as tx:
-        assert [key for key, _ in await deliveries.waiting_messages(tx, "chat:T1")] == ["m1", "m2", "m3"]
+        assert {key for key, _ in await deliveries.waiting_messages(tx, "chat:T1")} == {"m1", "m2", "m3"}
     assert (await acceptance.accept(message("m4"))).is_new
 
 

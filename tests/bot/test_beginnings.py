@@ -6,6 +6,7 @@ import pytest
 
 from bot.domain import Message, Notice, Said
 from bot.records import deliveries
+from bot.records.locks import UNLOCKED
 from bot.sessions import QUIET_SECONDS, current_thread
 from bot.turns.messages import ASKED, QUIET
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
@@ -28,7 +29,7 @@ class Room:
     async def hears(self, key: str, text: str, session: int) -> None:
         """A message comes in and is handled."""
         await self.stage.services.inbox.accept(Message(key, ROOM, ANA, text, self.stage.clock()))
-        async with self.stage.database.writing() as tx:
+        async with self.stage.database.writing(UNLOCKED) as tx:
             delivery = await deliveries.head(tx, f"chat:room#{session}", self.stage.clock())
         assert delivery is not None
         await self._handler.handle(delivery)
@@ -52,6 +53,7 @@ async def test_the_first_conversation_needs_no_announcement(room: Room) -> None:
 
 async def test_after_long_quiet_it_says_that_a_new_one_begins_and_answers(room: Room, clock: SetClock) -> None:
     await room.hears("m1", "hello", 1)
+    await room.says("You said: hello")
     clock.move(QUIET_SECONDS)
     await room.hears("m2", "good morning", 2)
     await room.says("You said: hello", QUIET, "You said: good morning")
@@ -59,6 +61,7 @@ async def test_after_long_quiet_it_says_that_a_new_one_begins_and_answers(room: 
 
 async def test_asked_for_a_new_one_it_only_says_so(room: Room) -> None:
     await room.hears("m1", "hello", 1)
+    await room.says("You said: hello")
     await room.hears("m2", " New! ", 2)
     await room.says("You said: hello", ASKED)
     assert room.agent.begun == ["hello"]

@@ -10,11 +10,10 @@ import sqlalchemy as sa
 
 from bot.records.database import Transaction
 from bot.records.deliveries import Delivery
-from bot.records.sqlite import SqliteTransaction
-from bot.records.statements import Prepared
 from bot.records.tables import approvals, deliveries, grants, posts, votes
 from policies.approvers import DURATIONS
 from tests.bot.routing import ANA, BEN, CARA, CHLOE, FAR, THREAD, Routing
+from tests.support.transactions import statement_of, wrap_statements
 
 KEPT = (approvals, votes, grants, deliveries, posts)
 
@@ -26,7 +25,7 @@ class BrokenOffError(Exception):
 
 
 async def ring(routing: Routing, approval_id: str, bell: str) -> None:
-    async with routing.database.writing() as tx:
+    async with routing.database.writing(THREAD) as tx:
         timer = Delivery(f"{bell}:{approval_id}", THREAD, "timer", {"approval": approval_id}, False, 0.0, 0.0)
         await routing.parts.requests.on_timer(tx, timer)
 
@@ -62,8 +61,7 @@ async def test_it_is_done_whole_or_not_at_all(routing: Routing, what: str, monke
     def broken_off(execute: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def execute_or_break_off(tx: Transaction, statement: Any, values: Any = None) -> Any:
             nonlocal left
-            made = statement.statement_for(tx.connection.dialect) if isinstance(statement, Prepared) else statement
-            if isinstance(made, sa.Insert | sa.Update | sa.Delete):
+            if isinstance(statement_of(tx, statement), sa.Insert | sa.Update | sa.Delete):
                 left -= 1
                 if left == 0:
                     raise BrokenOffError
@@ -71,8 +69,7 @@ async def test_it_is_done_whole_or_not_at_all(routing: Routing, what: str, monke
 
         return execute_or_break_off
 
-    for each in ("run", "one", "all"):
-        monkeypatch.setattr(SqliteTransaction, each, broken_off(getattr(SqliteTransaction, each)))
+    wrap_statements(monkeypatch, broken_off)
     for statement in range(1, 50):
         left = statement
         try:

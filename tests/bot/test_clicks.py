@@ -10,6 +10,7 @@ import pytest
 from bot.domain import AlreadySettled, Decision, FormAnswer, Message, Person, Refused, Settled, SignInReply
 from bot.records import approvals, clarifications, deliveries, threads
 from bot.records.deliveries import Delivery
+from bot.records.locks import UNLOCKED
 from bot.views import sign_in_view
 from graph.interrupts import ClarificationAsked
 from graph.ports import SignInNeeded
@@ -76,7 +77,7 @@ async def test_a_click_that_changes_nothing_resumes_nothing(stage: Stage) -> Non
 
 
 async def test_the_same_form_delivered_twice_is_thanked_for_twice_and_another_is_late(stage: Stage) -> None:
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         question = ClarificationAsked(call_id="c", question="Which?", requester=ANA.person_id)
         await clarifications.add(tx, "c1", THREAD, question, 0.0)
     answers = [
@@ -152,7 +153,7 @@ async def test_stop_breaks_off_ones_own_turn_and_leaves_other_peoples_messages(s
 
 
 async def test_only_whoever_asked_can_stop_what_waits_for_people_whoevers_turn_was_first(stage: Stage) -> None:
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         await threads.set_turn(tx, THREAD, ANA.person_id, "m1")
     await stage.ask("a1", BEN)
     assert isinstance(await stage.services.inbox.stop("one", THREAD, ANA), Refused)
@@ -202,7 +203,7 @@ class WatchedAgent(FragileAgent):
 async def due_timer(stage: Stage, approval_id: str) -> Delivery:
     now = stage.clock()
     timer = Delivery(f"expire:{approval_id}", THREAD, "timer", {"approval": approval_id}, False, now, now)
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         await deliveries.add(tx, timer)
     return timer
 
@@ -225,7 +226,7 @@ async def test_the_timer_of_what_was_settled_long_ago_does_not_touch_what_runs_n
 async def test_a_timer_whose_process_died_after_it_expired_something_still_resumes_it(stage: Stage) -> None:
     await stage.ask("a1")
     agent, timer = WatchedAgent(), await due_timer(stage, "a1")
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         assert await stage.parts.requests.on_timer(tx, timer)
     await handle(stage, agent, timer)
     assert agent.looked == [THREAD]
@@ -248,7 +249,7 @@ async def test_anybody_means_anybody_of_the_workspace_where_it_was_asked(stage: 
 
 
 async def test_whoever_a_rule_names_may_come_from_elsewhere(stage: Stage) -> None:
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         request = asked("c1", requesters=("slack:T1:U1",), approvers=("slack:T2:U8",))
         await approvals.add(tx, "a1", "slack:T1:C1:1.1", request, now=0.0, expires_at=None)
     results = await stage.services.approvals.decide(Decision("click", Person("slack:T2:U8", "Zoe"), ("a1",), "approve"))

@@ -16,6 +16,7 @@ from bot.records import approvals, deliveries, threads
 from bot.records.approvals import VoteRow
 from bot.records.database import Database, NotOnDisk
 from bot.records.deliveries import Delivery
+from bot.records.locks import UNLOCKED
 from bot.records.sqlite import NoFoundation, SqliteDatabase, sqlite_database
 from bot.records.startup import upgrade_sqlite
 from bot.records.tables import votes
@@ -34,7 +35,7 @@ class SlowDisk:
 
 
 async def remember(database: Database, name: str, done: list[str]) -> None:
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         tx.afterwards(lambda: done.append(name))
         await threads.remember(tx, Person(f"chat:{name}", name), 0.0)
 
@@ -46,6 +47,7 @@ async def names(database: Database) -> set[str]:
 
 
 @pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.sqlite
 async def test_what_reaches_the_disk_wakes_whoever_waits_for_it_although_its_task_was_cancelled(
     database: Database, times: int
 ) -> None:
@@ -69,7 +71,7 @@ async def test_a_transaction_that_is_cancelled_before_its_commit_leaves_nothing(
     reached, done = asyncio.Event(), []
 
     async def write_and_wait() -> None:
-        async with database.writing() as tx:
+        async with database.writing(UNLOCKED) as tx:
             tx.afterwards(lambda: done.append("never"))
             await threads.remember(tx, Person("chat:ana", "ana"), 0.0)
             reached.set()
@@ -85,6 +87,7 @@ async def test_a_transaction_that_is_cancelled_before_its_commit_leaves_nothing(
     assert await names(database) == {"ben"}
 
 
+@pytest.mark.sqlite
 async def test_whoever_is_cancelled_while_waiting_for_the_writer_holds_nobody_up(database: Database) -> None:
     disk, done = SlowDisk(database), []
     first = asyncio.create_task(remember(database, "ana", done))
@@ -98,10 +101,11 @@ async def test_whoever_is_cancelled_while_waiting_for_the_writer_holds_nobody_up
     assert done == ["ana", "ben"]
 
 
+@pytest.mark.sqlite
 async def test_a_commit_that_fails_is_taken_back_and_the_next_transaction_is_clean(database: Database) -> None:
     done: list[str] = []
     with pytest.raises(sa.exc.IntegrityError):
-        async with database.writing() as tx:
+        async with database.writing(UNLOCKED) as tx:
             tx.afterwards(lambda: done.append("never"))
             tx.connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
             await threads.remember(tx, Person("chat:ana", "ana"), 0.0)
@@ -115,16 +119,17 @@ async def test_a_commit_that_fails_is_taken_back_and_the_next_transaction_is_cle
 
 async def test_an_error_of_the_database_does_not_repeat_what_people_wrote(database: Database) -> None:
     with pytest.raises(sa.exc.IntegrityError) as failure:
-        async with database.writing() as tx:
+        async with database.writing(UNLOCKED) as tx:
             await approvals.cast(tx, "no such", VoteRow("chat:ana", "Ana", "reject", "my secret", 0.0), "k")
     assert "my secret" not in str(failure.value)
 
 
+@pytest.mark.sqlite
 async def test_the_urgent_go_first(database: Database) -> None:
     disk, order = SlowDisk(database), []
 
     async def write(name: str, *, urgently: bool = False) -> None:
-        async with database.writing_urgently() if urgently else database.writing():
+        async with database.writing_urgently(UNLOCKED) if urgently else database.writing(UNLOCKED):
             order.append(name)
 
     writers = [asyncio.create_task(write("first"))]
@@ -139,7 +144,7 @@ async def test_the_urgent_go_first(database: Database) -> None:
 
 
 async def test_a_timer_that_is_set_is_not_counted_as_waiting(database: Database) -> None:
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await deliveries.add(tx, Delivery("expire:a1", "chat:T1", "timer", {}, False, 0.0, 9e9))
         await deliveries.add(tx, Delivery("m1", "chat:T1", "message", {}, False, 0.0, 0.0))
         assert await deliveries.counts(tx) == {"waiting": 1, "parked": 0}
@@ -175,6 +180,7 @@ def together(database: Database, monkeypatch: pytest.MonkeyPatch) -> Together:
     return together
 
 
+@pytest.mark.sqlite
 async def test_who_waits_for_the_writer_meanwhile_shares_the_next_commit(
     database: Database, together: Together
 ) -> None:
@@ -186,11 +192,12 @@ async def test_who_waits_for_the_writer_meanwhile_shares_the_next_commit(
     assert together.done == ["ana", "ben", "chloe", "dan"]
 
 
+@pytest.mark.sqlite
 async def test_one_that_fails_takes_nothing_back_of_those_that_share_its_commit(
     database: Database, together: Together
 ) -> None:
     async def failing(name: str) -> None:
-        async with database.writing() as tx:
+        async with database.writing(UNLOCKED) as tx:
             tx.afterwards(lambda: together.done.append("never"))
             await threads.remember(tx, Person(f"chat:{name}", name), 0.0)
             raise OSError(name)
@@ -211,11 +218,12 @@ async def test_one_that_fails_takes_nothing_back_of_those_that_share_its_commit(
         assert await threads.person(tx, "chat:eve") is None
 
 
+@pytest.mark.sqlite
 async def test_when_the_last_that_was_let_in_fails_the_others_are_committed_all_the_same(
     database: Database, together: Together
 ) -> None:
     async def failing() -> None:
-        async with database.writing():
+        async with database.writing(UNLOCKED):
             raise OSError
 
     disk = SlowDisk(database)
@@ -228,9 +236,10 @@ async def test_when_the_last_that_was_let_in_fails_the_others_are_committed_all_
     assert await names(database) == {"ana", "ben"}
 
 
+@pytest.mark.sqlite
 async def test_a_commit_that_fails_is_told_to_all_that_share_it(database: Database, together: Together) -> None:
     async def breaking() -> None:
-        async with database.writing() as tx:
+        async with database.writing(UNLOCKED) as tx:
             tx.connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
             await approvals.cast(tx, "no such approval", VoteRow("chat:ana", "Ana", "approve", "", 0.0), "k")
 
@@ -248,11 +257,12 @@ async def test_a_commit_that_fails_is_told_to_all_that_share_it(database: Databa
     assert await names(database) == {"ben"}
 
 
+@pytest.mark.sqlite
 async def test_a_transaction_that_sqlite_has_ended_by_itself_is_told_to_all_that_share_it(
     database: Database, together: Together
 ) -> None:
     async def ended() -> None:
-        async with database.writing() as tx:
+        async with database.writing(UNLOCKED) as tx:
             tx.connection.connection.driver_connection.rollback()  # as SQLite does when the disk is full
             raise OSError("disk full")
 
@@ -268,11 +278,12 @@ async def test_a_transaction_that_sqlite_has_ended_by_itself_is_told_to_all_that
     assert await names(database) == {"ben"}
 
 
+@pytest.mark.sqlite
 async def test_only_the_urgent_share_a_commit_that_somebody_outside_waits_for(
     database: Database, together: Together
 ) -> None:
     async def urgent(name: str) -> None:
-        async with database.writing_urgently() as tx:
+        async with database.writing_urgently(UNLOCKED) as tx:
             await threads.remember(tx, Person(f"chat:{name}", name), 0.0)
 
     disk = SlowDisk(database)
@@ -284,6 +295,7 @@ async def test_only_the_urgent_share_a_commit_that_somebody_outside_waits_for(
     assert together.commits == [1, 2, 2]
 
 
+@pytest.mark.sqlite
 async def test_who_is_cancelled_when_just_let_in_does_not_leave_the_others_without_a_commit(
     database: Database, together: Together
 ) -> None:
@@ -292,7 +304,7 @@ async def test_who_is_cancelled_when_just_let_in_does_not_leave_the_others_witho
     cancelling = second.get_loop().call_soon
 
     async def leaving() -> None:
-        async with database.writing():
+        async with database.writing(UNLOCKED):
             cancelling(third.cancel)  # it is let in when this block ends, in the same step
 
     last = asyncio.create_task(leaving())
@@ -305,6 +317,7 @@ async def test_who_is_cancelled_when_just_let_in_does_not_leave_the_others_witho
     assert "ana" in await names(database)
 
 
+@pytest.mark.sqlite
 async def test_closing_waits_for_those_that_wait_for_the_disk(database: Database, together: Together) -> None:
     disk = SlowDisk(database)
     writers = await together.waiting("chloe") + await together.waiting("ana", "ben")

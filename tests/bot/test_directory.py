@@ -12,6 +12,7 @@ from bot.approvals.directory import REMEMBERED, PeopleDirectory
 from bot.domain import Person
 from bot.records import threads
 from bot.records.database import Database
+from bot.records.locks import UNLOCKED
 from tests.bot.conftest import RecordingPlatform, SetClock
 from tests.bot.routing import ANA, ANA_BY_MAIL, BEN
 from tests.support.waiting import at_most_waiting
@@ -39,7 +40,7 @@ async def directory(
 
 
 async def seen(database: Database, *people: Person) -> None:
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         for person in people:
             await threads.remember(tx, person, 0.0)
 

@@ -10,6 +10,7 @@ import pytest
 from bot.records import deliveries
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
+from bot.records.locks import UNLOCKED
 from bot.turns import engine as engine_module
 from bot.turns.engine import EmbeddedEngine
 from tests.bot.conftest import SetClock, until
@@ -46,12 +47,12 @@ async def engine(
 
 
 async def keep(database: Database, key: str, *, due_at: float = 0.0, kind: deliveries.DeliveryKind = "message") -> None:
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await deliveries.add(tx, Delivery(key, THREAD, kind, {"person": "chat:ana"}, False, 0.0, due_at))
 
 
 async def done(database: Database, delivery: Delivery) -> None:
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await deliveries.done(tx, delivery.key)
 
 
@@ -135,14 +136,14 @@ async def test_nothing_is_begun_in_a_thread_that_is_held_back(database: Database
         handled.append(delivery.body["text"])
         await done(database, delivery)
 
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         waits = Delivery("m1", THREAD, "message", {"person": "chat:ana", "text": "before"}, False, 0.0, 0.0)
         await deliveries.add(tx, waits)
     assert engine.has_begun(waits)  # as far as is known before the start
     async with engine.held_back(THREAD):
         await engine.start(handle)
         await asyncio.sleep(0)
-        async with database.writing() as tx:
+        async with database.writing(UNLOCKED) as tx:
             await deliveries.set_body(tx, "m1", {**waits.body, "text": "after"})
         assert handled == []
     await until(lambda: handled)
@@ -155,7 +156,7 @@ async def test_what_waits_behind_or_was_put_off_is_not_begun(database: Database,
     async def handle(delivery: Delivery) -> None:
         begun.set()
         await go_on.wait()
-        async with database.writing() as tx:
+        async with database.writing(UNLOCKED) as tx:
             await deliveries.put_off(tx, delivery, 1e12, "the platform is away")
 
     await engine.start(handle)
@@ -193,7 +194,7 @@ async def test_an_interrupted_delivery_is_handled_again_only_while_it_still_wait
     await keep(database, "m2")
     engine.wake(THREAD)
     await until(lambda: begun)
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await deliveries.drop(tx, ["m1"])
     engine.interrupt(THREAD)
     await until(lambda: len(begun) == 2)

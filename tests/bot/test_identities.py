@@ -11,6 +11,7 @@ from bot.approvals.directory import PeopleDirectory, proof_of_identity
 from bot.domain import AccountFacts, Person, Refused, Settled
 from bot.records import threads
 from bot.records.database import Database
+from bot.records.locks import UNLOCKED
 from tests.bot.conftest import RecordingPlatform, SetClock
 from tests.bot.routing import ANA, ANA_BY_MAIL, BEN, BEN_BY_MAIL, CARA, CHLOE, FAR, Routing
 from tests.support.waiting import at_most_waiting
@@ -95,7 +96,7 @@ async def test_an_address_of_two_people_lends_neither_of_them_a_third_account(
     shared = "purchasing@example.com"
     mail.emails = {BEN_BY_MAIL.person_id: shared, CARA.person_id: shared}
     chat.emails = {BEN.person_id: shared}
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         for person in (BEN, BEN_BY_MAIL, CARA):
             await threads.remember(tx, replace(person, email=shared), 0.0)
     assert await directory.other_accounts(CARA.person_id) == ()
@@ -141,7 +142,7 @@ async def test_handing_over_by_address_answers_in_time_though_two_look_ups_hang_
         await asyncio.sleep(1.8)
         return AccountFacts("ben@example.com")
 
-    async with routing.database.writing() as tx:
+    async with routing.database.writing(UNLOCKED) as tx:
         await threads.remember(tx, replace(BEN, email="ben@example.com"), 0.0)
     routing.chat.groups[FINANCE] = {CHLOE.person_id: True}
     approval_id = await routing.ask(approvers=(FINANCE, CHLOE.person_id))

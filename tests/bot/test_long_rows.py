@@ -15,6 +15,7 @@ from bot.records import approvals, attempts, deliveries, posts, threads, waiting
 from bot.records import database as database_module
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
+from bot.records.locks import UNLOCKED
 from bot.records.posts import NewPost
 from bot.turns.engine import EmbeddedEngine
 from graph.ports import CallRecord
@@ -42,7 +43,7 @@ READERS: dict[str, Callable[[Transaction], Awaitable[Any]]] = {
 
 async def spoil(database: Database, table: str, column: str) -> None:
     """Whoever reads this column of the table fails from now on."""
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await tx.run(sa.text(f"UPDATE {table} SET {column} = 'no JSON'"))
 
 
@@ -51,7 +52,7 @@ async def fill(stage: Stage) -> None:
     for number in range(MANY):
         thread_id = f"chat:R{number}"
         await stage.ask(f"a{number}", thread_id=thread_id)
-        async with stage.database.writing() as tx:
+        async with stage.database.writing(UNLOCKED) as tx:
             await threads.ensure(tx, THREAD, place(), "hello", stage.clock())
             body = {"person": "chat:ana", "name": "Ana", "text": "hello"}
             for key, where in ((f"here {number}", THREAD), (f"there {number}", thread_id)):
@@ -78,6 +79,7 @@ async def test_others_have_their_turn_while_many_long_rows_are_read(stage: Stage
         assert turns[0] - before >= MANY
 
 
+@pytest.mark.sqlite  # PostgreSQL keeps no JSON that cannot be read
 async def test_standing_approvals_are_looked_through_without_their_arguments(routing: Routing) -> None:
     """They are looked through whenever a call is judged, and somebody may have given a hundred."""
     await routing.click(ANA, await routing.ask(), always_for=DURATIONS["8 h"])
@@ -86,6 +88,7 @@ async def test_standing_approvals_are_looked_through_without_their_arguments(rou
     assert (given.server, given.tool) == ("workshop", "make")
 
 
+@pytest.mark.sqlite  # PostgreSQL keeps no JSON that cannot be read
 async def test_who_may_decide_is_found_out_without_the_arguments(routing: Routing) -> None:
     """A click on the page may be about a hundred approvals."""
     approval_id = await routing.ask(self_approval="fourEyes")
@@ -94,6 +97,7 @@ async def test_who_may_decide_is_found_out_without_the_arguments(routing: Routin
     assert BEN.person_id in known.identities
 
 
+@pytest.mark.sqlite  # PostgreSQL keeps no JSON that cannot be read
 async def test_a_message_is_kept_without_reading_what_is_open_in_its_thread(stage: Stage) -> None:
     """64 messages are kept at once, and what is open in a thread may take 40 ms to read."""
     ana, ben = Person("chat:ana", "Ana"), Person("chat:ben", "Ben")
@@ -109,7 +113,7 @@ async def test_a_message_is_kept_without_reading_what_is_open_in_its_thread(stag
         permitted=True,
         judged=None,
     )
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         await attempts.add(tx, "t1", 1, record, approval_id=None, judged=None, now=0.0)
         await tx.run(sa.text("UPDATE attempts SET status = 'unknown'"))
     await spoil(stage.database, "attempts", "arguments")
@@ -117,10 +121,11 @@ async def test_a_message_is_kept_without_reading_what_is_open_in_its_thread(stag
     assert not await stage.write(Person("chat:cara", "Cara"), "m3", addressed=False)
 
 
+@pytest.mark.sqlite  # PostgreSQL keeps no JSON that cannot be read
 async def test_a_reaction_is_to_an_answer_whatever_the_answer_says(stage: Stage) -> None:
     """Of the newest answers at a place, each of which may be a megabyte, only the references are looked at."""
     await fill(stage)
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         await posts.sent(tx, "p3", 1, {"parts": ["1.5"]}, before=None)
     await spoil(stage.database, "posts", "content")
     found = await stage.services.queries.answer_at(place(), lambda reference: "1.5" in reference["parts"])
@@ -153,7 +158,7 @@ async def test_what_was_left_passes_for_begun_until_all_of_it_was_looked_at(stag
 
     async def handle(delivery: Delivery) -> None:
         handled.append(delivery.key)
-        async with stage.database.writing() as tx:
+        async with stage.database.writing(UNLOCKED) as tx:
             await deliveries.done(tx, delivery.key)
 
     engine = EmbeddedEngine(stage.database, clock, concurrency=2)
@@ -180,7 +185,7 @@ async def test_others_have_their_turn_while_a_place_with_many_threads_is_given_u
     room = place("chat:room")
     for number in range(MANY):
         await stage.ask(f"a{number}", thread_id=f"chat:room:{number}")
-        async with stage.database.writing() as tx:
+        async with stage.database.writing(UNLOCKED) as tx:
             await threads.ensure(tx, f"chat:room:{number}", room, "hello", stage.clock())
     read, at = waiting.in_thread, []
 

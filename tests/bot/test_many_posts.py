@@ -9,6 +9,7 @@ import pytest
 
 from bot.crypto import NewId
 from bot.domain import AlreadySettled, ApprovalView, Overview, Person, Refused, Settled, Unknown
+from bot.records import posts
 from bot.records.database import Database
 from tests.bot.conftest import SetClock, until
 from tests.bot.routing import ANA, BEN, CARA, FAR, HERE, NEAR, STRANGER, THREAD, Routing
@@ -53,6 +54,9 @@ async def test_after_a_restart_every_card_is_shown_that_was_not_yet(
     routing.mail.broken.append(FAR)
     await routing.ask(FAR)
     await until(lambda: routing.chat.view(THREAD))
+    async with database.reading() as tx:
+        while THREAD in await posts.lanes_with_unsent(tx):  # shown, and not noted yet
+            await asyncio.sleep(0)
     await routing.outbox.stop(0.0)
     after = Routing(database, clock, new_id)
     await after.outbox.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.domain import ApprovalView
 from bot.records import threads
+from bot.records.locks import UNLOCKED
 from tests.bot.routing import ANA, BEN, HERE, Routing
 from tests.bot.rows import asked
 from tests.support.overviews import everywhere
@@ -11,7 +12,7 @@ from tests.support.overviews import everywhere
 
 async def who_may_decide(routing: Routing) -> str:
     request = asked(requesters=(ANA.person_id,), approvers=(BEN.person_id,))
-    async with routing.database.writing() as tx:
+    async with routing.database.writing(UNLOCKED) as tx:
         await threads.ensure(tx, HERE.key, HERE, "hello", routing.clock())
     await routing.parts.requests.ask(HERE.key, request, [])
     [shown] = (await routing.services.queries.overview(ANA, HERE.key, everywhere)).waiting
@@ -26,7 +27,7 @@ async def test_somebody_whom_nobody_has_met_is_called_as_their_platform_calls_th
 
 async def test_a_name_that_is_known_is_not_asked_for_again(routing: Routing) -> None:
     routing.chat.names[BEN.person_id] = "Somebody else"
-    async with routing.database.writing() as tx:
+    async with routing.database.writing(UNLOCKED) as tx:
         await threads.remember(tx, BEN, routing.clock())
     assert await who_may_decide(routing) == "Ben"
 

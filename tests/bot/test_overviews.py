@@ -23,6 +23,7 @@ from bot.domain import (
 )
 from bot.queries import LISTED, LONGEST_LISTED
 from bot.records import approvals, clarifications, threads, waiting
+from bot.records.locks import UNLOCKED
 from bot.records.posts import NewPost
 from bot.sessions import current_thread
 from graph.interrupts import ClarificationAsked, FieldType, FormField
@@ -37,7 +38,7 @@ ELSEWHERE = "other:T9"
 
 async def ask(stage: Stage, approval_id: str, requester: Person = ANA, thread_id: str = THREAD, **how: Any) -> None:
     """An approval with its card."""
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         await threads.ensure(tx, thread_id, place(thread_id), "hello", stage.clock())
         request = asked(f"call of {approval_id}", requesters=(requester.person_id,), **how)
         await approvals.add(tx, approval_id, thread_id, request, now=stage.clock(), expires_at=None)
@@ -46,7 +47,7 @@ async def ask(stage: Stage, approval_id: str, requester: Person = ANA, thread_id
 
 async def question(stage: Stage, clarification_id: str, fields: tuple[FormField, ...] = ()) -> None:
     """A question to Ana with its card."""
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         asked_ = ClarificationAsked(
             call_id=f"call of {clarification_id}", question="Which?", fields=fields, requester=ANA.person_id
         )
@@ -127,7 +128,7 @@ async def test_approvals_of_one_thread_are_found_together_and_counted_on_their_c
 
 async def test_what_is_given_out_to_be_shown_has_no_secrets_in_it(stage: Stage) -> None:
     secret = "ghp_" + "a1B2" * 9
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         await threads.ensure(tx, THREAD, place(THREAD), "hello", stage.clock())
         request = asked("call").model_copy(update={"arguments": {"what": secret}})
         await approvals.add(tx, "a1", THREAD, request, now=stage.clock(), expires_at=None)
@@ -152,7 +153,7 @@ async def test_only_who_was_asked_gets_the_form_of_a_question_and_only_while_it_
     assert await stage.services.questions.form("c1", ANA) == Form("Which?", fields, {"size": 3})
     assert isinstance(await stage.services.questions.form("c1", BEN), Refused)
     assert isinstance(await stage.services.questions.form("unheard of", ANA), Unknown)
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         row = await clarifications.get(tx, "c1")
         assert row is not None
         await stage.services.questions.supersede(tx, row, "m2")
@@ -191,7 +192,7 @@ async def test_the_last_opinion_of_a_person_on_an_answer_is_kept(stage: Stage) -
     for person, verdict in ((ANA, "good"), (ANA, "bad"), (BEN, "good")):
         assert isinstance(await stage.services.inbox.feedback(Feedback(person, "approval:a1", verdict)), Settled)  # type: ignore[arg-type]
     async with stage.database.reading() as tx:
-        rows = tx.connection.exec_driver_sql("SELECT person_id, verdict FROM feedback ORDER BY person_id").all()
+        rows = await tx.all(sa.text("SELECT person_id, verdict FROM feedback ORDER BY person_id"))
     assert [tuple(row) for row in rows] == [(ANA.person_id, "bad"), (BEN.person_id, "good")]
     assert isinstance(await stage.services.inbox.feedback(Feedback(ANA, "said:nothing", "good")), Unknown)
 
@@ -199,12 +200,13 @@ async def test_the_last_opinion_of_a_person_on_an_answer_is_kept(stage: Stage) -
 # ------------------------------------------------------------------------------- many with long arguments
 
 
+@pytest.mark.sqlite  # PostgreSQL keeps no JSON that cannot be read
 async def test_what_waits_is_judged_without_reading_what_it_would_be_called_with(stage: Stage) -> None:
     """Rule 13: twenty calls with a megabyte of arguments each held the event loop for a second whenever anybody looked
     at what waits for them, and after every change where a page is open."""
     for number in range(3):
         await ask(stage, f"a{number}", approvers=(BEN.person_id,))
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         await tx.run(sa.text("UPDATE approvals SET arguments = 'cannot be read'"))
     async with stage.database.reading() as tx:
         pending = await approvals.pending_in(tx, THREAD)
@@ -231,13 +233,14 @@ async def test_others_have_their_turn_between_cards(stage: Stage) -> None:
         assert turns[0] >= 10
 
 
+@pytest.mark.sqlite  # PostgreSQL keeps no JSON that cannot be read
 async def test_a_list_reads_no_long_arguments_and_no_more_calls_than_it_shows(stage: Stage) -> None:
     """Rule 13: whenever anybody opened the App Home, a megabyte of arguments was masked for each call that waits, up to
     200, which takes a second of CPU each."""
     for number in range(LISTED + 4):
         await ask(stage, f"a{number:02}")
     long = json.dumps({"what": "x" * LONGEST_LISTED})
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         await tx.run(sa.text("UPDATE approvals SET arguments = :long WHERE approval_id = 'a01'"), {"long": long})
         await tx.run(sa.text("UPDATE approvals SET asked_at = 10000 - rowid"))
         not_listed = "UPDATE approvals SET arguments = 'cannot be read' WHERE asked_at < 10000 - :listed"
@@ -258,7 +261,7 @@ async def test_what_is_too_long_for_a_list_is_not_decided_there_but_counted(stag
     for approval_id in ("short", "long"):
         await ask(stage, approval_id)
     long = json.dumps({"what": "x" * LONGEST_LISTED})
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         await tx.run(sa.text("UPDATE approvals SET arguments = :long WHERE approval_id = 'long'"), {"long": long})
     together = await stage.services.queries.together("long", ANA)
     assert ([view.approval_id for view in together.listed], together.more) == (["short"], 1)

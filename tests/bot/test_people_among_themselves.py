@@ -12,6 +12,7 @@ from bot.platform import PostFailed
 from bot.records import deliveries, threads
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
+from bot.records.locks import UNLOCKED
 from bot.records.threads import ThreadRow
 from bot.turns.messages import Introductions, in_lines
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
@@ -156,7 +157,7 @@ async def test_an_introduced_message_has_names_in_the_place_of_ids(
 
 
 async def test_somebody_who_has_no_name_yet_is_not_remembered_under_none(stage: Stage) -> None:
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         await threads.remember(tx, ANA, 0.0)
     await accepted(stage, "m1")
     async with stage.database.reading() as tx:
@@ -174,7 +175,7 @@ async def test_the_platform_is_told_what_was_heard_before(stage: Stage, database
 
     await introduced(await accepted(stage, "m1"))
     assert chat.heard is None
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await deliveries.done(tx, "m1")
     await introduced(await accepted(stage, "m2"))
     assert chat.heard == "m1"

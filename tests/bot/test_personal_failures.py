@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from bot.domain import ApprovalView
 from bot.records import approvals, attempts, tables, threads
+from bot.records.locks import UNLOCKED
 from bot.records.posts import NewPost
 from graph.ports import CallRecord
 from tests.audit.calls import tool
@@ -33,7 +34,7 @@ async def failed(stage: Stage, owner: str | None) -> None:
         digest=DIGEST,
         approval_round=None,
     )
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         await threads.ensure(tx, THREAD, place(THREAD), "hello", stage.clock())
         request = asked("call", requesters=(ANA.person_id,))
         await approvals.add(tx, "a1", THREAD, request, now=stage.clock(), expires_at=None)

@@ -16,6 +16,7 @@ from bot.outbox import Outbox, notice
 from bot.platform import PostFailed
 from bot.records import posts, tables, threads
 from bot.records.database import Database
+from bot.records.locks import UNLOCKED
 from bot.records.posts import NewPost, PostRow
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
 
@@ -44,7 +45,7 @@ def make_outbox(
 
 @pytest.fixture
 async def box(make_outbox: Callable[[], Outbox], database: Database, clock: Clock) -> AsyncIterator[Outbox]:
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         for thread_id in (THREAD, "chat:T2"):
             await threads.ensure(tx, thread_id, place(thread_id), "hello", clock())
     made = make_outbox()
@@ -53,7 +54,7 @@ async def box(make_outbox: Callable[[], Outbox], database: Database, clock: Cloc
 
 
 async def say(database: Database, box: Outbox, *keys: str, thread_id: str = THREAD) -> None:
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         for key in keys:
             await box.say(tx, notice(key, thread_id, Notice(key)))
 
@@ -95,7 +96,7 @@ async def test_nothing_is_said_when_the_transaction_fails(
     database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     with pytest.raises(ZeroDivisionError):
-        async with database.writing() as tx:
+        async with database.writing(UNLOCKED) as tx:
             await box.say(tx, notice("never", THREAD, Notice("never")))
             raise ZeroDivisionError
     await say(database, box, "one")
@@ -156,11 +157,11 @@ async def test_a_card_that_was_given_up_is_sent_whole_when_it_changes(
     database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     platform.failures = [PostFailed("not now", permanent=True)]
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await box.say(tx, NewPost("card", THREAD, "notice", subject="s1", content={"text": "a", "tone": "info"}))
         await box.say(tx, notice("after", THREAD, Notice("after")))
     await until(lambda: platform.done)
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await box.show_again(tx, ["s1"])
     await until(lambda: len(platform.done) == 2)
     assert platform.done[1] == ("send", "card", 2)
@@ -179,7 +180,7 @@ async def test_an_adapter_that_fails_on_one_post_does_not_silence_the_thread(
 async def test_a_post_that_cannot_be_understood_does_not_silence_the_thread(
     database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await box.say(tx, NewPost("odd", THREAD, "of a later release"))
         await box.say(tx, notice("two", THREAD, Notice("two")))
     await until(lambda: platform.done)
@@ -217,7 +218,7 @@ async def test_what_was_sent_just_before_a_crash_is_found_again_and_not_sent_twi
 async def test_what_was_kept_and_not_sent_before_a_crash_is_sent_at_the_start(
     make_outbox: Callable[[], Outbox], database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await posts.add(tx, notice("one", THREAD, Notice("one")), 0.0)
     after = make_outbox()
     await after.start()
@@ -239,7 +240,7 @@ async def test_a_post_whose_answer_was_lost_is_looked_for_before_it_is_sent_agai
 async def test_a_newer_revision_wins_over_one_that_is_still_on_its_way(
     database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await box.say(tx, NewPost("card", THREAD, "notice", subject="s1", content={"text": "a", "tone": "info"}))
     await until(lambda: platform.done)
     platform.held[THREAD] = asyncio.Event()
@@ -257,7 +258,7 @@ async def test_a_late_word_of_an_older_revision_changes_nothing(
 ) -> None:
     await say(database, box, "one")
     await until_sent(database, "one")
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await posts.sent(tx, "one", 1, {"number": "wrong"}, before=None)
     assert (await row_of(database, "one")).reference == {"number": "1", "messages": ["1"]}
 
@@ -291,9 +292,9 @@ async def test_a_change_that_may_wait_longer_lets_what_waits_be_shown_first(
 ) -> None:
     await say_card(database, box)
     await until_sent(database, "card")
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await box.show_again(tx, ["s1"], within=30.0)
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await box.show_again(tx, ["s1"], within=60.0)
         await until(lambda: len(platform.done) == 2)
     await show_again(database, box)
@@ -306,7 +307,7 @@ async def test_a_change_that_waited_when_the_process_died_is_shown_at_the_start(
 ) -> None:
     await say_card(database, box)
     await until_sent(database, "card")
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await box.show_again(tx, ["s1"], within=0.25)
     await box.stop(1.0)
     after = make_outbox()
@@ -376,12 +377,12 @@ async def test_updates_are_marked_together_also_when_the_database_has_failed_bef
 
 
 async def say_card(database: Database, box: Outbox) -> None:
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await box.say(tx, NewPost("card", THREAD, "notice", subject="s1", content={"text": "a", "tone": "info"}))
 
 
 async def show_again(database: Database, box: Outbox, *, within: float = 0.0) -> None:
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await box.show_again(tx, ["s1"], within=within)
 
 
@@ -394,5 +395,5 @@ async def until_sent(database: Database, key: str, revision: int = 1) -> None:
 async def forget(database: Database, key: str) -> None:
     """As if the process had died after the platform took the post and before that was noted."""
     values = {"sent_revision": 0, "reference": sa.null()}
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await tx.run(sa.update(tables.posts).where(tables.posts.c.key == key).values(values))

@@ -8,6 +8,7 @@ from bot.domain import ApprovalView, ConversationReference, Feedback, Notice
 from bot.inbox import REMOVED
 from bot.platform import PostFailed
 from bot.records import approvals, tables, threads
+from bot.records.locks import UNLOCKED
 from bot.records.posts import NewPost
 from tests.bot.conftest import RecordingPlatform, place, until
 from tests.bot.rows import asked
@@ -54,7 +55,7 @@ async def test_what_waits_where_it_is_removed_from_is_given_up(stage: Stage, pla
 
 async def test_the_threads_of_a_channel_go_with_it_and_others_stay(stage: Stage) -> None:
     channel = ConversationReference("chat", "chat:ch", {}, channel="chat:ch")
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         await threads.ensure(
             tx, "chat:ch:1", ConversationReference("chat", "chat:ch:1", {}, channel="chat:ch"), "hi", 0.0
         )
@@ -69,7 +70,7 @@ async def test_the_threads_of_a_channel_go_with_it_and_others_stay(stage: Stage)
 async def test_nothing_more_is_shown_there_but_cards_elsewhere_say_what_became_of_it(
     stage: Stage, platform: RecordingPlatform
 ) -> None:
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         request = asked("c", requesters=(ANA.person_id,))
         await approvals.add(tx, "a1", THREAD, request, now=0.0, expires_at=None)
         for key, where in (("own", None), ("far", place("chat:far"))):
@@ -99,7 +100,7 @@ async def test_what_could_not_be_shown_yet_is_not_tried_again_where_it_was_remov
 
 
 async def test_an_answer_is_found_by_where_it_is_shown(stage: Stage, platform: RecordingPlatform) -> None:
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         for number in (1, 2):
             await stage.outbox.say(tx, NewPost(f"said:{number}", THREAD, "said", content={"text": f"answer {number}"}))
     await until(lambda: len(platform.done) == 2)
@@ -110,7 +111,7 @@ async def test_an_answer_is_found_by_where_it_is_shown(stage: Stage, platform: R
 
 
 async def test_a_comment_is_kept_with_the_opinion(stage: Stage) -> None:
-    async with stage.database.writing() as tx:
+    async with stage.database.writing(UNLOCKED) as tx:
         await threads.keep_feedback(tx, Feedback(BEN, "said:1", "bad", "too long"), 1.0)
         await threads.keep_feedback(tx, Feedback(BEN, "said:1", "good", "ah, no"), 2.0)
         rows = [(r.verdict, r.comment) for r in await tx.all(tables.feedback.select())]

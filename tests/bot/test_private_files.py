@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from bot.crypto import kept_key
 from bot.data_folder import folder_lock, private_folder
+from bot.records.locks import UNLOCKED
 from bot.records.startup import open_records
 
 
@@ -31,7 +32,7 @@ async def test_whatever_is_made_is_for_its_owner_alone(tmp_path: Path, umask: in
     with folder_lock(folder):
         kept_key(folder)
         async with open_records(folder / "countersign.db") as records:
-            async with records.database.writing() as tx:
+            async with records.database.writing(UNLOCKED) as tx:
                 tx.connection.exec_driver_sql("INSERT INTO people VALUES ('p', 'n', 'UTC', 'en', '', 1)")
             found = {path.name: mode(path) for path in folder.iterdir()}
     assert mode(folder) == 0o700

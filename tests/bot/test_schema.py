@@ -19,6 +19,7 @@ from structlog.testing import capture_logs
 
 from bot.domain import Person
 from bot.records import approvals, attempts, posts, threads, waiting
+from bot.records.locks import UNLOCKED
 from bot.records.sqlite import sqlite_database
 from bot.records.startup import NEWEST_REVISION, alembic_config, upgrade, upgrade_sqlite
 from bot.records.tables import metadata
@@ -162,8 +163,8 @@ async def test_what_waits_and_was_voted_on_before_there_were_policies_is_kept(fi
     assert rows(file, "PRAGMA foreign_key_check") == []
     database = sqlite_database(file)
     await database.open()
-    async with database.writing() as tx:
-        row = await approvals.hold(tx, "a")
+    async with database.writing(UNLOCKED) as tx:
+        row = await approvals.get(tx, "a")
         (vote,) = await approvals.votes_on(tx, "a")
         person = await threads.person(tx, "p")
         latest = await attempts.latest(tx, "m1.0.0")

@@ -10,6 +10,7 @@ from bot.domain import Message, Person
 from bot.inbox import Acceptance
 from bot.records import approvals, deliveries, threads
 from bot.records.database import Database
+from bot.records.locks import UNLOCKED
 from bot.sessions import QUIET_SECONDS, current_thread
 from tests.bot.conftest import SetClock, place
 from tests.bot.rows import asked
@@ -36,13 +37,13 @@ class Room:
     async def ask(self, session: str, person: Person) -> str:
         """A call in a session waits for its requester; the approval's id."""
         number = next(self._numbers)
-        async with self.database.writing() as tx:
+        async with self.database.writing(UNLOCKED) as tx:
             request = asked(f"call{number}", requesters=(person.person_id,))
             await approvals.add(tx, f"a{number}", ROOM + session, request, now=self.clock(), expires_at=None)
         return f"a{number}"
 
     async def settle(self, approval_id: str) -> None:
-        async with self.database.writing() as tx:
+        async with self.database.writing(UNLOCKED) as tx:
             await approvals.settle(tx, approval_id, "rejected", key="click", now=self.clock())
 
     async def where_is(self, person: Person) -> str | None:

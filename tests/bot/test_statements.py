@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import psycopg2
 import bot.records
 from bot.records import tables
 from bot.records.database import Database, insert_new, upsert
+from bot.records.locks import UNLOCKED
 from bot.records.statements import MOST_LISTED, Prepared, PreparedForLists
 from bot.records.tables import deliveries, posts, votes
 
@@ -41,7 +42,7 @@ async def test_what_is_kept_and_read_is_as_sqlalchemy_has_it(
     database: Database, table: sa.Table, row: dict[str, Any]
 ) -> None:
     kept = [sa.type_coerce(column, sa.Text).label(column.name) for column in table.c if column.name != "key"]
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         await tx.run(Prepared(sa.insert(table)), row)
         await tx.run(sa.insert(table), {**row, "key": "other"})
         ours, theirs = await tx.all(sa.select(*kept[1:]))
@@ -54,7 +55,7 @@ async def test_what_is_kept_and_read_is_as_sqlalchemy_has_it(
 
 async def test_a_row_is_inserted_once_and_then_updated_where_that_is_wanted(database: Database) -> None:
     place = {"place_key": "p", "place": {"key": "p"}, "arrived_at": 1.0}
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         assert await insert_new(tx, tables.places, place)
         assert not await insert_new(tx, tables.places, {**place, "arrived_at": 2.0})
         await upsert(tx, tables.places, {**place, "place": {"key": "new"}, "arrived_at": 3.0}, ["place"])
@@ -67,7 +68,7 @@ async def test_a_row_is_inserted_once_and_then_updated_where_that_is_wanted(data
 async def test_a_list_of_any_length_is_found(database: Database, length: int) -> None:
     wanted = [f"k{number}" for number in range(length)]
     listed = PreparedForLists(lambda keys: sa.select(deliveries.c.key).where(deliveries.c.key.in_(keys)))
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         for key in [*wanted, "another"]:
             await tx.run(Prepared(sa.insert(deliveries)), {**DELIVERY, "key": key})
         assert sorted(row.key for row in await tx.all(*listed.of(wanted))) == sorted(wanted)
@@ -75,7 +76,7 @@ async def test_a_list_of_any_length_is_found(database: Database, length: int) ->
 
 async def test_prepared_and_other_statements_are_one_transaction(database: Database) -> None:
     async def insert_both(*, whole: bool) -> None:
-        async with database.writing() as tx:
+        async with database.writing(UNLOCKED) as tx:
             await tx.run(Prepared(sa.insert(deliveries)), DELIVERY)
             await tx.run(sa.insert(deliveries), {**DELIVERY, "key": "other"})
             if not whole:
@@ -95,19 +96,20 @@ async def test_prepared_and_other_statements_are_one_transaction(database: Datab
 async def test_an_error_is_sqlalchemys_and_has_no_values(database: Database) -> None:
     vote = {"approval_id": "none", "person_id": "p", "name": "n", "verb": "approve", "reason": "secret", "at": 1.0}
     with pytest.raises(sa.exc.IntegrityError) as failure:
-        async with database.writing() as tx:
+        async with database.writing(UNLOCKED) as tx:
             await tx.run(Prepared(sa.insert(votes)), {**vote, "authority": "a", "key": "k"})
     assert "secret" not in str(failure.value)
     assert "INSERT INTO votes" in str(failure.value)
 
 
+@pytest.mark.sqlite
 async def test_a_commit_that_fails_raises_sqlalchemys_error(database: Database) -> None:
     vote = {"approval_id": "none", "person_id": "p", "name": "n", "verb": "approve", "reason": "secret", "at": 1.0}
     with pytest.raises(sa.exc.IntegrityError):
-        async with database.writing() as tx:
+        async with database.writing(UNLOCKED) as tx:
             await tx.run(Prepared(sa.text("PRAGMA defer_foreign_keys = ON")))
             await tx.run(Prepared(sa.insert(votes)), {**vote, "authority": "a", "key": "k"})
-    async with database.writing() as tx:
+    async with database.writing(UNLOCKED) as tx:
         assert await tx.all(sa.select(votes)) == []
 
 

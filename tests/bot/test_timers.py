@@ -11,6 +11,7 @@ from bot.crypto import NewId
 from bot.domain import AlreadySettled, ApprovalView, Refused, Settled
 from bot.records import deliveries
 from bot.records.database import Database
+from bot.records.locks import UNLOCKED
 from graph.interrupts import Expired
 from policies.model import Ask
 from tests.bot.conftest import SetClock, until
@@ -32,7 +33,7 @@ async def ring(routing: Routing, *, dying: bool = False) -> list[str]:
             return rung
         rung.append(head.key)
         if dying:
-            async with routing.database.writing() as tx:
+            async with routing.database.writing(THREAD) as tx:
                 await routing.parts.requests.on_timer(tx, head)
             return rung
         await handler.handle(head)
@@ -68,7 +69,7 @@ async def test_of_what_is_settled_nobody_is_reminded_and_nothing_is_escalated(ro
         await routing.click(BEN, approval_id)
     else:
         await routing.services.approvals.withdraw_request("k", approval_id, ANA)
-    async with routing.database.writing() as tx:
+    async with routing.database.writing(UNLOCKED) as tx:
         await deliveries.done(tx, f"resume:{approval_id}")
     routing.clock.move(3600)
     assert await ring(routing) == [f"remind:{approval_id}", f"escalate:{approval_id}"]

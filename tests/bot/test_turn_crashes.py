@@ -17,6 +17,8 @@ from bot.outbox import said
 from bot.records import approvals, clarifications, deliveries, tables, threads
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
+from bot.records.locks import UNLOCKED
+from bot.records.postgresql import PostgresDatabase
 from bot.records.sqlite import SqliteDatabase
 from bot.turns.decision import MOST_DEATHS
 from graph.interrupts import Asked, ClarificationAsked, InterruptAnswer
@@ -171,7 +173,7 @@ class World:
     async def waits(self, *questions: Asked) -> None:
         """They wait, as the delivery before this one left it."""
         self.graph.waits_for(*questions)
-        async with self.stage.database.writing() as tx:
+        async with self.stage.database.writing(UNLOCKED) as tx:
             await threads.remember(tx, ANA, self.stage.clock())
             await threads.set_turn(tx, THREAD, ANA.person_id, "m0")
             await self.stage.outbox.say(tx, said(THREAD, self.graph.status_now.spoken[0]))
@@ -266,7 +268,7 @@ async def superseding_after_a_decision(world: World) -> None:
 
 async def expiring(world: World) -> None:
     await world.waits(CALL)
-    async with world.stage.database.writing() as tx:
+    async with world.stage.database.writing(UNLOCKED) as tx:
         await deliveries.add(tx, Delivery("expire:a1", THREAD, "timer", {"approval": "a1"}, False, 0.0, 0.0))
 
 
@@ -321,12 +323,22 @@ def world(stage: Stage, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixture
         return on_disk
 
     monkeypatch.setattr(SqliteDatabase, "keep", dying)
+    commit = PostgresDatabase._commit
+
+    async def dying_here(self: PostgresDatabase, driver: Any) -> None:
+        countdown.point()
+        world.graph.to_disk()
+        countdown.point()
+        await commit(self, driver)
+        countdown.point()
+
+    monkeypatch.setattr(PostgresDatabase, "_commit", dying_here)
     return world
 
 
 async def play(world: World, scene: Callable[[World], Awaitable[None]], left: int) -> dict[str, Any]:
     """The scene from the beginning; the process dies after so many points."""
-    async with world.stage.database.writing() as tx:
+    async with world.stage.database.writing(UNLOCKED) as tx:
         for table in (tables.deliveries, tables.votes, tables.approvals, tables.clarifications, tables.posts):
             await tx.run(sa.delete(table))
         await tx.run(sa.delete(tables.threads))

@@ -176,11 +176,11 @@ class Bench:
     async def unknown_after_question(self, record: CallRecord, outcome: OutcomeUnknown) -> AttemptUnknown:
         return await self.outcome_unknown(record, 1, outcome)
 
-    async def waits(self, call_id: str, attempt: int) -> None:
-        self.attempts[call_id] = "asking"
+    async def waits(self, record: CallRecord, attempt: int) -> None:
+        self.attempts[record.call_id] = "asking"
 
-    async def did_nothing(self, call_id: str, attempt: int) -> None:
-        self.attempts[call_id] = "nothing"
+    async def did_nothing(self, record: CallRecord, attempt: int) -> None:
+        self.attempts[record.call_id] = "nothing"
 
     async def close(self, call_id: str, *, repeatable: bool) -> Recorded | AttemptUnknown | None:
         before = self.attempts.get(call_id)

@@ -14,6 +14,7 @@ from adapters.oauth.pages import sign_in_routes
 from bot.accounts.ports import TokenSet
 from bot.domain import Person
 from bot.records import threads
+from bot.records.locks import UNLOCKED
 from graph.ports import AccountNeeded
 from tests.accounts import stage as stages
 from tests.accounts.conftest import clock, database, new_id, platform, platforms, stage
@@ -63,7 +64,7 @@ async def product(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         login = SlackLogin(slack.client_id, slack.client_secret, f"{slack.base}/api/")
         stage.proofs = ChatProofs([login])  # type: ignore[assignment]
         stage.restart()
-        async with stage.database.writing() as tx:
+        async with stage.database.writing(UNLOCKED) as tx:
             for person in (SLACK_ANA, SLACK_EVE):
                 await threads.remember(tx, person, stage.clock())
         yield Product(stage, server, slack, base)

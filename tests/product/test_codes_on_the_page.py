@@ -14,6 +14,7 @@ from bot.accounts.tokens import GrantedAccount, Safe
 from bot.crypto import Sealer, kept_key
 from bot.records import authorizations
 from bot.records.authorizations import AuthorizationRow
+from bot.records.locks import UNLOCKED
 from bot.records.startup import open_records
 from tests.fakes.openai_server import FakeOpenAI
 from tests.support.planted import files_of
@@ -28,7 +29,7 @@ async def a_browser_shows(folder: Path, person_id: str, code: str) -> None:
     """As after a consent without proof of chat identity: the code is on somebody's screen."""
     safe = Safe(Sealer(kept_key(folder / "data")))
     now = time.time()
-    async with open_records(folder / "data" / "countersign.db") as records, records.database.writing() as tx:
+    async with open_records(folder / "data" / "countersign.db") as records, records.database.writing(UNLOCKED) as tx:
         await authorizations.add(
             tx,
             AuthorizationRow(
