@@ -1,0 +1,194 @@
+"""What two replicas do at once comes out as if one had been first. Each test fails when nobody locks anything: that is
+tried, too (`locks`).
+
+Rules 1, 3 and 6: of an approval nothing is lost, and nothing runs under one that was given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from bot.audit.entries import faults
+from bot.audit.log import AuditLog
+from bot.card_masks import PLAIN
+from bot.crypto import NewId
+from bot.domain import AlreadySettled, ConversationReference, Message, Settled
+from bot.inbox import Acceptance
+from bot.ledger import AttemptLedger
+from bot.records import audit, tables
+from bot.records.postgresql import PostgresDatabase
+from graph.ports import Begun, CallRecord, NotApproved, Succeeded
+from policies.approvers import DURATIONS
+from tests.audit.test_log import call
+from tests.bot.conftest import SetClock, place
+from tests.bot.routing import ANA, BEN, CHLOE, LAMP, MAKE, THREAD, Routing
+from tests.support.replicas import Held, take_locks_out, two_databases
+
+pytestmark = pytest.mark.postgres
+ELSEWHERE = ConversationReference("chat", "chat:w1:room:2", {}, channel="chat:w1:room")
+MESSAGE = "m2"
+
+
+@dataclass
+class Replicas:
+    """The services, twice."""
+
+    one: Routing
+    other: Routing
+    watching: PostgresDatabase
+    ledgers: tuple[AttemptLedger, AttemptLedger]
+
+
+@pytest.fixture(
+    params=["locked", pytest.param("unlocked", marks=pytest.mark.xfail(strict=True, reason="nobody locks anything"))]
+)
+def locks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "unlocked":
+        take_locks_out(monkeypatch)
+
+
+@pytest.fixture
+async def replicas(clock: SetClock, new_id: NewId) -> AsyncIterator[Replicas]:
+    async with two_databases() as (first, second):
+        made = [Routing(database, clock, new_id) for database in (first, second)]
+        for each in made:
+            await each.outbox.stop(0.0)  # nothing is shown, so that only what is tried writes
+        ledgers = [
+            AttemptLedger(each.database, each.outbox, clock, new_id, AuditLog(each.database, clock, PLAIN))
+            for each in made
+        ]
+        yield Replicas(made[0], made[1], second, (ledgers[0], ledgers[1]))
+
+
+@pytest.fixture
+def held(replicas: Replicas, monkeypatch: pytest.MonkeyPatch) -> Holding:
+    return Holding(replicas, monkeypatch)
+
+
+@dataclass
+class Holding:
+    """Stops the first replica before it writes to a table."""
+
+    replicas: Replicas
+    monkeypatch: pytest.MonkeyPatch
+
+    def before(self, table: str, **kind: Any) -> Held:
+        database = self.replicas.one.database
+        assert isinstance(database, PostgresDatabase)
+        return Held(self.monkeypatch, database, table, **kind)
+
+
+async def supersede(routing: Routing) -> None:
+    """As a message does that takes the place of what waits."""
+    async with routing.database.writing(THREAD) as tx:
+        await routing.parts.open_requests.supersede(tx, THREAD, MESSAGE, "something else was asked")
+
+
+def record(approval_round: int | None = 1, **how: object) -> CallRecord:
+    """The call that waits, about to be made."""
+    made = replace(call(MAKE), thread_id=THREAD, digest=LAMP, approval_round=approval_round)
+    return replace(made, **how)  # type: ignore[arg-type]
+
+
+async def test_what_is_approved_while_it_is_given_up_is_not_lost(
+    replicas: Replicas, held: Holding, locks: None
+) -> None:
+    one, other = replicas.one, replicas.other
+    approval_id = await one.ask()
+    _, told = await held.before("approvals").while_first(
+        supersede(one), other.click(BEN, approval_id), replicas.watching
+    )
+    how = (type(told), (await one.row(approval_id)).status)
+    assert how in {(Settled, "approved"), (AlreadySettled, "superseded")}
+
+
+async def test_nothing_begins_under_an_approval_that_is_given_up(
+    replicas: Replicas, held: Holding, locks: None
+) -> None:
+    one, other = replicas.one, replicas.other
+    approval_id = await one.ask()
+    await one.click(BEN, approval_id)
+    begun, _ = await held.before("attempts").while_first(
+        replicas.ledgers[0].begin(record()), supersede(other), replicas.watching
+    )
+    how = (begun, (await one.row(approval_id)).status)
+    assert how in {(Begun(1), "approved"), (NotApproved(), "superseded")}
+
+
+async def test_two_votes_at_once_are_both_counted(replicas: Replicas, held: Holding, locks: None) -> None:
+    one, other = replicas.one, replicas.other
+    approval_id = await one.ask(quorum=2)
+    await held.before("votes").while_first(
+        one.click(BEN, approval_id), other.click(CHLOE, approval_id), replicas.watching
+    )
+    assert (await one.row(approval_id)).status == "approved"
+
+
+async def test_of_two_standing_approvals_for_the_same_call_one_is_in_force(
+    replicas: Replicas, held: Holding, locks: None
+) -> None:
+    one, other = replicas.one, replicas.other
+    ids = [await one.ask(call_id="c1"), await one.ask(call_id="c2", place=ELSEWHERE)]
+    an_hour = DURATIONS["1 h"]
+    await held.before("grants", kind=sa.Insert).while_first(
+        one.click(ANA, ids[0], always_for=an_hour), other.click(ANA, ids[1], always_for=an_hour), replicas.watching
+    )
+    assert len(await one.services.queries.standing_approvals(ANA)) == 1
+
+
+async def test_two_who_hand_over_at_once_are_both_heard(replicas: Replicas, held: Holding, locks: None) -> None:
+    one, other = replicas.one, replicas.other
+    approval_id = await one.ask()
+    await held.before("approvals").while_first(
+        one.hand(BEN, approval_id, CHLOE), other.hand(CHLOE, approval_id, ANA), replicas.watching
+    )
+    assert set((await one.row(approval_id)).handed_to) == {CHLOE.person_id, ANA.person_id}
+
+
+async def test_two_calls_that_end_at_once_are_two_entries_of_one_chain(
+    replicas: Replicas, held: Holding, locks: None
+) -> None:
+    await replicas.one.ask()
+    here, there = record(None, call_id="c1"), record(None, call_id="c2", thread_id=ELSEWHERE.key)
+    for ledger, each in zip(replicas.ledgers, (here, there), strict=True):
+        assert await ledger.begin(each) == Begun(1)
+    made = Succeeded("made")
+    first, second = replicas.ledgers
+    await held.before("audit").while_first(
+        first.finish(here, 1, made), second.finish(there, 1, made), replicas.watching
+    )
+    async with replicas.watching.reading() as tx:
+        links = [audit._link(row) for row in await tx.all(tables.audit.select().order_by(tables.audit.c.seq))]
+    assert [link.seq for link in links] == [1, 2]
+    assert list(faults(links)) == []
+
+
+async def test_two_who_begin_a_new_conversation_at_once_get_one_each(
+    replicas: Replicas, held: Holding, locks: None, clock: SetClock
+) -> None:
+    room = place("chat:w1:dm", has_threads=False)
+    first, second = (
+        Acceptance(each.database, clock).accept(Message(key, room, person, "new", clock()))
+        for key, each, person in (("m1", replicas.one, ANA), ("m2", replicas.other, BEN))
+    )
+    accepted = await held.before("deliveries").while_first(first, second, replicas.watching)
+    assert {each.thread_id for each in accepted} == {f"{room.key}#1", f"{room.key}#2"}
+
+
+async def test_what_is_settled_twice_by_one_click_is_told_the_same(
+    replicas: Replicas, held: Holding, locks: None
+) -> None:
+    """A platform delivers a click again when its answer is late, and the other replica gets it."""
+    one, other = replicas.one, replicas.other
+    approval_id = await one.ask()
+    await one.click(BEN, await one.ask(call_id="earlier"))  # so that who Ben is has been kept
+    told = await held.before("approvals").while_first(
+        one.click(BEN, approval_id), other.click(BEN, approval_id), replicas.watching
+    )
+    assert [type(each) for each in told] == [Settled, Settled]
+    assert (await one.row(approval_id)).status == "approved"
