@@ -38,6 +38,7 @@ from bot.card_masks import log_masker_of, masker_of
 from bot.crypto import KeyFileError, Sealer, kept_key, random_id
 from bot.data_folder import FolderInUseError, folder_lock
 from bot.domain import system_clock
+from bot.health import records_health
 from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
 from bot.limits import TokenBudget, TurnLimit
@@ -47,8 +48,6 @@ from bot.platform import NotConnected
 from bot.policy_in_force import PolicyInForce
 from bot.queries import Queries
 from bot.questions import Questions
-from bot.records import connections as connection_rows
-from bot.records import deliveries
 from bot.records.database import Database, is_outage
 from bot.records.startup import DamagedFileError, NewerSchemaError, Records, open_records
 from bot.services import Services
@@ -306,21 +305,19 @@ async def _health_details(
     settings: Settings, tools: ToolServers, database: Database, engine: EmbeddedEngine, receivers: Receivers
 ) -> Mapping[str, Any]:
     """How it is, for operators."""
-    async with database.reading() as tx:
-        waiting, connected = await deliveries.counts(tx), await connection_rows.counts(tx)
     servers = {
         s.server: {"state": s.state, "tools": s.tools, "reason": s.reason, "withheld": s.withheld}
         for s in tools.status()
     }
+    records = dict(await records_health(database))
     body = {
         "platforms": [receiver.name for receiver in receivers.all],
         "model": settings.model_name,
         "mode": settings.mode.value,
         "tool_servers": servers,
-        "deliveries": {name: waiting.get(name, 0) for name in ("waiting", "parked")} | {"running": engine.busy},
-        "connections": connected,
+        "deliveries": records.pop("deliveries", {}) | {"running": engine.busy},
     }
-    return body | {chat.name: chat.facts() for chat in receivers.chats}
+    return body | records | {chat.name: chat.facts() for chat in receivers.chats}
 
 
 async def serve(settings: Settings) -> None:
