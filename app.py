@@ -16,15 +16,16 @@ from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from subprocess import SubprocessError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+import sqlalchemy as sa
 import structlog
 from aiohttp import web
 from dotenv import dotenv_values
 
 from adapters.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts
 from adapters.platforms import PlatformSetup, Receivers, make_receivers, make_senders
-from adapters.shared.serving import health_check, limits_for, raise_open_files_limit, started_server
+from adapters.shared.serving import health_check, limits_for, raise_open_files_limit, readiness, started_server
 from adapters.tool_servers.config import ConfigError, ToolServersConfig, load_config
 from adapters.tool_servers.servers import ToolServers, look_up
 from bot.accounts.account_services import make_accounts
@@ -37,34 +38,37 @@ from bot.audit.log import AuditLog
 from bot.card_masks import log_masker_of, masker_of
 from bot.crypto import KeyFileError, Sealer, kept_key, random_id
 from bot.data_folder import FolderInUseError, folder_lock
-from bot.domain import system_clock
+from bot.domain import Clock, system_clock
 from bot.health import records_health
 from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
 from bot.limits import TokenBudget, TurnLimit
 from bot.logs import configure_logs
 from bot.outbox import Outbox
-from bot.platform import NotConnected
+from bot.platform import NotConnected, Platform
 from bot.policy_in_force import PolicyInForce
 from bot.queries import Queries
 from bot.questions import Questions
 from bot.records.database import Database, is_outage
-from bot.records.startup import DamagedFileError, NewerSchemaError, Records, open_records
+from bot.records.startup import DamagedFileError, NewerSchemaError, Records, open_postgres_records, open_records
 from bot.services import Services
 from bot.settings import DEMO, Settings, SettingsError, load_settings
-from bot.turns.engine import DeliveryHandler, EmbeddedEngine
+from bot.turns.engine import DeliveryHandler, EmbeddedEngine, ThreadWorkers
 from bot.turns.messages import Introductions
 from bot.turns.open_requests import OpenRequests
 from graph.models import ModelProblem, ModelSpec, check_configured, close_model, create_model
 from graph.ports import Ports
 from graph.tracing import switch_off_logs_of_prompts, switch_off_tracing
 from policies.judging import PolicyError
-from policies.masking import fingerprint_key
+from policies.masking import Masker, fingerprint_key
 from policies.model import Tool
 from policies.secret_rules import load_rules
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+
+    from bot.records.postgresql import PostgresDatabase
+    from bot.turns.replicas import DistributedEngine
 
 
 log = structlog.get_logger(__name__)
@@ -72,11 +76,20 @@ log = structlog.get_logger(__name__)
 POLICY = web.AppKey("policy", PolicyInForce)
 ADDRESS = web.AppKey("address", Address)
 """Receives the address on which the server listens."""
+ENDING = web.AppKey("ending", asyncio.Event)
+"""Set when nothing new is to be sent here any more."""
 STARTING = web.AppKey("starting", asyncio.Task[None])
 """Ends when turns are handled; raises what keeps them from it."""
 SHUTDOWN_SECONDS = 5.0
 """Time for running turns to finish; what does not is continued at the next start. All of the shutdown stays under 10
 s."""
+TURNED_AWAY_SECONDS = 2.0
+"""Seconds in which what is sent here nevertheless is accepted, where other processes go on: so long it may take until
+nobody does."""
+HANDOVER_SECONDS = 3.5
+"""The same as `SHUTDOWN_SECONDS`, there."""
+CONNECTIONS = 20
+"""To PostgreSQL, at once, for the records and for the checkpoints each. Procrastinate has four, and one listens."""
 FIRST_CONNECTION = 10.0
 """Seconds that the first turn waits for tool servers: a turn without its tools would be told that they are gone."""
 
@@ -107,8 +120,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         senders = make_senders(PlatformSetup(settings, key, links))
         platforms = senders.by_name
         stack.push_async_callback(senders.close)  # after the outbox, which may still be posting
-        outbox = Outbox(database, clock, platforms, masker=masker)
-        engine = EmbeddedEngine(database, clock, concurrency=settings.turn_concurrency)
+        outbox, engine = _outbox_and_engine(settings, database, clock, platforms, masker)
         directory = PeopleDirectory(platforms, database, clock)
         stack.push_async_callback(directory.close)
         common = database, engine, outbox, clock
@@ -224,16 +236,19 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         await outbox.start()
         stack.push_async_callback(outbox.stop, 1.0)
         await connections.start()
-        handling = engine.running(turn_handler, shutdown_seconds=SHUTDOWN_SECONDS)
+        shutdown_seconds = SHUTDOWN_SECONDS if settings.sqlite_file else HANDOVER_SECONDS
+        handling = engine.running(turn_handler, shutdown_seconds=shutdown_seconds)
         starting = await stack.enter_async_context(handling)
 
         # Receivers, in one application.
         receivers = make_receivers(senders, services, settings, tools)
         application = web.Application(client_max_size=1024**2)
         application[POLICY], application[ADDRESS], application[STARTING] = policy, address, starting
+        ending = application[ENDING] = asyncio.Event()
         details = partial(_health_details, settings, tools, database, engine, receivers)
         token = settings.health_token.get_secret_value() if settings.health_token else None
         application.router.add_get("/health-check", health_check(details, token))
+        application.router.add_get("/ready", readiness(lambda: engine.is_ready and not ending.is_set()))
         application.add_routes(account_routes(account_config, flow, settings, receivers.visitor))
         for receiver in receivers.all:
             application.add_routes(receiver.routes())
@@ -268,8 +283,10 @@ def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfi
 
 async def _open_records(settings: Settings, stack: AsyncExitStack) -> tuple[Records, bytes]:
     """The records, and the key to what is sealed in them: Fernet keys, separated by commas."""
-    file, given = database_file(settings), settings.encryption_key
+    file, given = settings.sqlite_file, settings.encryption_key
     try:
+        if file is None:
+            return await _open_shared_records(settings, stack)
         stack.enter_context(folder_lock(file.resolve().parent))  # the records may be a link to a file elsewhere
         records = await stack.enter_async_context(open_records(file))
         return records, given.get_secret_value().encode() if given else kept_key(file.parent)
@@ -277,13 +294,38 @@ async def _open_records(settings: Settings, stack: AsyncExitStack) -> tuple[Reco
         raise ConfigurationError(str(error)) from error
 
 
-def database_file(settings: Settings) -> Path:
-    """The file of the embedded engine's records. Raises `ConfigurationError` for a database it cannot run on."""
-    if settings.sqlite_file is None:
+async def _open_shared_records(settings: Settings, stack: AsyncExitStack) -> tuple[Records, bytes]:
+    """The same in PostgreSQL, where several processes use them."""
+    if settings.encryption_key is None:
         raise ConfigurationError(
-            "DATABASE_URL: PostgreSQL is not supported by this version yet. Use sqlite:///data/countersign.db."
+            "ENCRYPTION_KEY: is not set. With PostgreSQL every process needs the same one, to open what another sealed."
         )
-    return settings.sqlite_file
+    if settings.public_url is None:
+        raise ConfigurationError(
+            "PUBLIC_URL: is not set. With PostgreSQL links lead to whichever process is reached at one address."
+        )
+    opening = open_postgres_records(settings.records_address, most_connections=CONNECTIONS)
+    try:
+        records = await stack.enter_async_context(opening)
+    except sa.exc.OperationalError as error:
+        raise ConfigurationError(f"DATABASE_URL: PostgreSQL cannot be used: {error.orig}") from error
+    return records, settings.encryption_key.get_secret_value().encode()
+
+
+def _outbox_and_engine(
+    settings: Settings, database: Database, clock: Clock, platforms: Mapping[str, Platform], masker: Masker
+) -> tuple[Outbox, EmbeddedEngine | DistributedEngine]:
+    """What sends, and what handles; where several processes do, each what it has claimed."""
+    if settings.sqlite_file is not None:
+        outbox = Outbox(database, clock, platforms, masker=masker)
+        return outbox, EmbeddedEngine(database, clock, concurrency=settings.turn_concurrency)
+    from bot.turns.replicas import DistributedEngine, PlacesHere  # noqa: PLC0415  # SQLite has no use for it
+
+    shared = cast("PostgresDatabase", database)
+    here = PlacesHere(shared)
+    outbox = Outbox(database, clock, platforms, masker=masker, lanes_here=here)
+    address, concurrency = settings.records_address, settings.turn_concurrency
+    return outbox, DistributedEngine(shared, outbox, here, clock, address=address, concurrency=concurrency)
 
 
 def _variables() -> dict[str, str]:
@@ -302,7 +344,7 @@ def _model(spec: ModelSpec) -> BaseChatModel:
 
 
 async def _health_details(
-    settings: Settings, tools: ToolServers, database: Database, engine: EmbeddedEngine, receivers: Receivers
+    settings: Settings, tools: ToolServers, database: Database, engine: ThreadWorkers, receivers: Receivers
 ) -> Mapping[str, Any]:
     """How it is, for operators."""
     servers = {
@@ -346,6 +388,9 @@ async def serve(settings: Settings) -> None:
         if _has_failed(starting):
             starting.result()
         log.info("stopping")
+        application[ENDING].set()
+        if settings.sqlite_file is None:
+            await asyncio.sleep(TURNED_AWAY_SECONDS)
 
 
 def _has_failed(task: asyncio.Task[None]) -> bool:

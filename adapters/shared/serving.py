@@ -327,6 +327,18 @@ def health_check(details: Details, token: str | None) -> Callable[[web.Request],
     return handle
 
 
+def readiness(is_ready: Callable[[], bool]) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """The handler of `GET /ready`, for whoever hands out requests to several processes: 200 while this one takes work,
+    else 503."""
+
+    async def handle(_request: web.Request) -> web.Response:
+        ready = is_ready()
+        about = {"status": "ready" if ready else "not ready"}
+        return web.json_response(about, status=200 if ready else 503, headers={"Cache-Control": "no-store"})
+
+    return handle
+
+
 def _may_see_details(headers: Mapping[str, str], remote: str | None, token: str | None) -> bool:
     scheme, _, given = headers.get("Authorization", "").partition(" ")
     if token is not None and scheme.lower() == "bearer":

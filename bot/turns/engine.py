@@ -134,6 +134,11 @@ class ThreadWorkers(ABC):
             handling.cancel()
 
     @property
+    def is_ready(self) -> bool:
+        """Whether it handles what comes: not before the start, nor while it stops."""
+        return self._handler is not None and not self._stopping
+
+    @property
     def busy(self) -> int:
         """How many threads are being handled or wait for a slot."""
         return len(self._workers)

@@ -41,6 +41,8 @@ FORGOTTEN_SECONDS = 60.0
 """Seconds without one after which nothing is known of it any more."""
 SWEEP_SECONDS = 1.0
 """Seconds between two looks at all there is to do: what is due by then, and what nobody was told of."""
+AWAY_SECONDS = 3.0
+"""Seconds without a sweep after which the database is taken to be away."""
 POLL_SECONDS = 0.5
 """Seconds between two looks for jobs of which nobody was told."""
 LISTEN_SECONDS = 10.0
@@ -191,8 +193,7 @@ class DistributedEngine(ThreadWorkers):
         """Whether it takes part in handling what there is: not before the start, nor while it stops or PostgreSQL is
         away."""
         now = asyncio.get_running_loop().time()
-        swept = self._swept_at is not None and now - self._swept_at < DEAD_SECONDS * SWEEP_SECONDS
-        return swept and not self._stopping
+        return super().is_ready and self._swept_at is not None and now - self._swept_at < AWAY_SECONDS
 
     async def stop(self, seconds: float) -> None:
         """Take nothing new, give what runs `seconds` to finish, then break it off. What is left is handed over."""

@@ -204,6 +204,12 @@ class Visitor:
         self.me: Json = {}
         self._csrf = ""
 
+    async def open_with(self, password: str) -> None:
+        """Say the password that is asked for before the page."""
+        async with self.http.get(f"{self.url}/api/session") as response:
+            self._csrf = (await response.json())["csrf"]
+        assert (await self.post("/api/session", {"password": password})).status == 200
+
     async def arrive(self, person_id: str) -> None:
         """Open the page and be somebody."""
         async with self.http.get(f"{self.url}/api/session") as response:
