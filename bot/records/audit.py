@@ -116,7 +116,11 @@ def postgres_audit(address: str) -> Iterator[AuditReader]:
             poolclass=NullPool,
             isolation_level="REPEATABLE READ",
             hide_parameters=True,
-            connect_args={"options": options, "connect_timeout": CONNECT_SECONDS, "application_name": "countersign"},
+            connect_args={
+                "options": options,
+                "connect_timeout": CONNECT_SECONDS,
+                "application_name": "countersign audit",
+            },
         )
         with engine.connect() as connection:
             if not sa.inspect(connection).has_table(audit.name):
