@@ -72,6 +72,8 @@ class PlaceRun:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     look_again: bool = False
     """There may be more to do there than is known here."""
+    slots: Slots | None = None
+    """Of its worker, once it has given its own back."""
     closed: bool = False
     """It is being released: what comes is for the next run."""
     broken_off: bool = False
@@ -245,6 +247,8 @@ class DistributedEngine(ThreadWorkers):
             await self._see_to(run)
         finally:
             await self._break_off(run)
+            if run.slots is not None:
+                run.slots.take_back()
             del self._here.runs[place]
             run.over.set()
 
@@ -287,6 +291,7 @@ class DistributedEngine(ThreadWorkers):
                         work = await places.work_in(tx, run.claim.place, self._clock())
                     self._take_up(run, work)
                 if self._is_busy(run):
+                    self._give_back_the_slot(run)
                     await run.changed.wait()
                 elif await self._release(run):
                     return
@@ -300,8 +305,16 @@ class DistributedEngine(ThreadWorkers):
                 await asyncio.sleep(engine.PAUSE)
 
     def _is_busy(self, run: PlaceRun) -> bool:
-        place = run.claim.place
-        return any(place_of(each) == place for each in self._workers) or self._outbox.is_sending(place)
+        return self._has_workers(run) or self._outbox.is_sending(run.claim.place)
+
+    def _has_workers(self, run: PlaceRun) -> bool:
+        return any(place_of(each) == run.claim.place for each in self._workers)
+
+    def _give_back_the_slot(self, run: PlaceRun) -> None:
+        """Where only posts are left: while a platform is away, others must not wait for it."""
+        if run.slots is None and self._worker is not None and not self._has_workers(run):
+            run.slots = self._worker.slots
+            run.slots.give_back()
 
     async def _release(self, run: PlaceRun) -> bool:
         """Lets others have the place, unless there is more to do in it. Who makes work there locks it, too."""
@@ -477,12 +490,42 @@ class _NothingToDo(Exception):  # noqa: N818  # rolls back a claim
     pass
 
 
+class Slots(asyncio.Semaphore):
+    """For how many jobs there is room. A job may give its slot back before it ends."""
+
+    _owed = 0
+
+    def give_back(self) -> None:
+        """The job needs its slot no more."""
+        super().release()
+
+    def take_back(self) -> None:
+        """The job that has given it back ends now, so its worker releases it once more."""
+        self._owed += 1
+
+    def release(self) -> None:
+        """A job has ended."""
+        if self._owed:
+            self._owed -= 1
+        else:
+            super().release()
+
+
 class PlaceWorker(Worker):
     """Procrastinate's worker, which goes on when the database is away for a moment, and looks for the next job of a
     place when one has ended."""
 
+    slots: Slots
     _alive_at = 0.0
     """When its last heartbeat began that arrived."""
+
+    @property  # what it sets itself in the beginning
+    def _job_semaphore(self) -> Slots:
+        return self.slots
+
+    @_job_semaphore.setter
+    def _job_semaphore(self, _: asyncio.Semaphore) -> None:
+        self.slots = Slots(self.concurrency)
 
     def look(self) -> None:
         """There may be a job."""

@@ -67,12 +67,12 @@ class Replica:
         await self.inbox.accept(Message(key, place(at), ANA, "hello", 0.0, addressed=True))
 
 
-async def open_replica(address: str, clock: SetClock) -> Replica:
+async def open_replica(address: str, clock: SetClock, *, concurrency: int = 8) -> Replica:
     database = postgres_database(address, most_connections=8)
     await database.open()
     here, platform = PlacesHere(database), RecordingPlatform()
     outbox = Outbox(database, clock, {platform.name: platform}, pause=lambda *_: 0.0, lanes_here=here)
-    engine = DistributedEngine(database, outbox, here, clock, address=address, concurrency=8)
+    engine = DistributedEngine(database, outbox, here, clock, address=address, concurrency=concurrency)
     parts = make_parts(database, outbox, clock, lambda: "id", engine=engine)
     made = Replica(database, outbox, here, engine, parts.services.inbox, platform)
     await engine.start(made.handle)
@@ -211,6 +211,24 @@ async def test_what_is_shown_in_another_place_is_sent_there(a: Replica, b: Repli
     assert a.platform.done + b.platform.done == [("send", "card", 1)]
     let_go(a, b)
     await at_rest(a, b)
+
+
+async def test_nobody_waits_for_posts_that_cannot_be_sent(address: str, clock: SetClock) -> None:
+    """Rule 2."""
+    only = await open_replica(address, clock, concurrency=1)
+    only.platform.held = {THREAD: asyncio.Event()}
+    await only.accept("m1")
+    await until(lambda: only.platform.begun)
+    await only.accept("m2", "chat:T2")
+    await only.accept("m3", "chat:T3")
+    await until(lambda: only.handled == ["m1", "m2", "m3"])
+    only.platform.held[THREAD].set()
+    await until(lambda: len(only.platform.done) == 3)
+    await at_rest(only)
+    await only.accept("m4", "chat:T4")
+    await until(lambda: "m4" in only.handled)
+    await at_rest(only)
+    await close(only)
 
 
 async def test_a_job_is_kept_with_the_work_or_not_at_all(address: str, a: Replica) -> None:

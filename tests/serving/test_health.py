@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from adapters.shared.serving import Limits, health_check, started_server
+from adapters.shared.serving import Limits, health_check, readiness, started_server
 
 TOKEN = "a-long-health-token"
 
@@ -59,3 +59,16 @@ async def test_with_the_token_it_tells_all_wherever_it_is_asked_from() -> None:
 async def test_without_a_token_in_the_settings_none_opens_it() -> None:
     headers = {"Authorization": "Bearer None", "X-Forwarded-For": "203.0.113.9"}
     assert await asked(headers, token=None) == (200, {"status": "ok"})
+
+
+async def test_readiness_says_whether_it_takes_work() -> None:
+    takes_work = True
+    application = web.Application()
+    application.router.add_get("/ready", readiness(lambda: takes_work))
+    async with started_server(application, "127.0.0.1", 0, Limits()) as (host, port), aiohttp.ClientSession() as http:
+        url = URL.build(scheme="http", host=host, port=port, path="/ready")
+        async with http.get(url, headers={"Host": "bot.example.com"}) as response:
+            assert response.status == 200
+        takes_work = False
+        async with http.get(url) as response:
+            assert response.status == 503
