@@ -58,14 +58,22 @@ class Filled(dict[str, Any]):
         """What it would hold, had it been given empty."""
 
 
-def gives_nothing(mapping: Mapping[str, Any]) -> bool:
-    """Whether a mapping may be to a tool what an empty one is: all that it gives is `null`, or the default."""
+def gives_nothing(mapping: Mapping[str, Any], levels: int = 100) -> bool:
+    """Whether a mapping may be to a tool what an empty one is: all that it gives is `null`, what may be the default, or
+    another such mapping; also below so many levels, where nobody looks."""
     given, defaults = (mapping.given, mapping.defaults) if isinstance(mapping, Filled) else (mapping, {})
-    return all(_is_default(mapping[name], given[name], defaults.get(name, Blank.MISSING)) for name in given)
+    return levels == 0 or all(
+        given[name] is None
+        or _may_be(mapping[name], defaults.get(name, Blank.MISSING))
+        or (isinstance(mapping[name], Mapping) and gives_nothing(mapping[name], levels - 1))
+        for name in given
+    )
 
 
-def _is_default(filled: Any, given: Any, default: Any) -> bool:
-    return given is None or (default is not Blank.MISSING and bool(filled == default))
+def _may_be(filled: Any, default: Any) -> bool:
+    if isinstance(default, Doubt):
+        return any(_may_be(filled, option) for option in default.options)
+    return default is not Blank.MISSING and bool(filled == default)
 
 
 class Undetermined(Filled):

@@ -151,3 +151,28 @@ def test_so_may_one_be_that_gives_nothing_but_defaults_and_null(given: Json) -> 
     ):
         rules = a_policy(f"match: {{args: {{{condition}}}}}, decide: deny", "match: {}, decide: allow")
         assert isinstance(judge(rules, a_call(tool, **arguments), facts()), Deny), condition
+
+
+UNION = {"anyOf": [OPTIONS, {"type": "object", "properties": {"name": {"type": "string"}}}]}
+NESTED = {"type": "object", "properties": {"inner": OPTIONS}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "given"),
+    [
+        (UNION, {"force": True}),
+        (NESTED, {"inner": {"force": None}}),
+        (NESTED, {"inner": {"force": True}}),
+        ({}, {"where": {}}),
+        ({}, {"where": {"name": None}}),
+    ],
+)
+def test_so_may_one_be_that_gives_perhaps_a_default_or_something_empty(schema: Json, given: Json) -> None:
+    tool = a_tool(schema={"properties": {"filter": schema}})
+    rules = a_policy("match: {args: {filter: {equals: {}}}}, decide: deny", "match: {}, decide: allow")
+    assert isinstance(judge(rules, a_call(tool, filter=given), facts()), Deny)
+    assert isinstance(judge(rules, a_call(tool, filter={**given, "name": "x"}), facts()), Allow)
+    deep: Json = {}
+    for _ in range(5_000):
+        deep = {"a": deep}
+    assert isinstance(judge(rules, a_call(tool, filter={**given, "deep": deep}), facts()), Deny)
