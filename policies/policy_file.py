@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +31,7 @@ from policies.conditions import (
     OneOf,
     Present,
     Regex,
+    is_literal,
 )
 from policies.judging import Policy, PolicyError, Rule
 from policies.model import (
@@ -43,6 +45,7 @@ from policies.model import (
     Match,
     Mode,
     is_group,
+    normal,
     with_guids_as_platforms_write_them,
 )
 from policies.values import is_path
@@ -263,7 +266,10 @@ def _annotations(node: Located, what: str) -> dict[str, bool]:
 def _channel(node: Located, what: str) -> str:
     pattern = text(node, what)
     platform, colon, rest = pattern.partition(":")
-    if not pattern.startswith("*") and not (colon and rest and platform in PLACE_ID_FORMS):
+    may_be_one = pattern.startswith("*") or (colon and rest and platform in PLACE_ID_FORMS)
+    if is_literal(pattern):
+        may_be_one = normal(pattern, PLACE_ID_FORMS) is not None
+    if not may_be_one or any(character.isspace() for character in pattern):
         raise LineError(
             node.line,
             f"{what} must be a channel as platforms name it (slack:T1:C2, teams:{{tenant}}:{{conversation}}) or a "
@@ -287,6 +293,8 @@ _OF_ONE = frozenset({"equals", "glob", "regex", "in", "min", "max", "present", "
 _OF_AN_ITEM = _OF_ONE - {"present"}
 _OF_SEVERAL = frozenset({"any", "all", "present", "not"})
 _LIKE_A_PATH = re.compile(r"[.\[\]]")
+_LIKE_A_CONDITION = re.compile(r"[:=<>\s]")
+_LINE_BREAKS = frozenset("\u2028\u2029")
 
 
 def read_arguments(node: Located, what: str) -> tuple[Argument, ...]:
@@ -306,6 +314,13 @@ def _argument(key: str, node: Located) -> Argument:
             f"args: “{key[:60]}” looks like a path, and paths begin with $: write “$.{key[:60]}”, or “$['{key[:60]}']” "
             "for an argument of that very name",
         )
+    if node.value is None and not is_path(key) and _LIKE_A_CONDITION.search(key):
+        raise LineError(
+            node.key_line,
+            f"args: “{key[:60]}” is read as the name of an argument: write a colon and a space between the name and "
+            "what it is compared with (“amount: 5”), or “equals: null” for an argument of that very name",
+        )
+    _refuse_control_characters(key, node)
     try:
         argument = Argument.of(key, Present(wanted=True))
     except ValueError as error:
@@ -313,6 +328,27 @@ def _argument(key: str, node: Located) -> Argument:
     several = argument.path is not None and argument.path.several
     condition = _of_several(key, node) if several else _of_one(key, node)
     return Argument(key, condition, argument.path)
+
+
+def _refuse_control_characters(key: str, node: Located) -> None:
+    """Those in what an argument is compared with are there by mistake, and then nothing ever fits: YAML makes one of
+    `\\b` in double quotes, and of the end of a block (`|`, `>`) a line break."""
+    match node.value:
+        case str() as written:
+            found = next((c for c in written if unicodedata.category(c) == "Cc" or c in _LINE_BREAKS), None)
+            if found is not None:
+                raise LineError(
+                    node.line,
+                    f"{key}: U+{ord(found):04X} is among what it is compared with: write |- or >- for a block without "
+                    "a line break at its end, keep a pattern on one line, and put backslashes in single quotes "
+                    "('\\b'), since they are YAML's own in double ones; regex: '\\n' fits a line break itself",
+                )
+        case list() as items:
+            for item in items:
+                _refuse_control_characters(key, item)
+        case dict() as entries:
+            for item in entries.values():
+                _refuse_control_characters(key, item)
 
 
 def _of_one(key: str, node: Located, keys: frozenset[str] = _OF_ONE) -> Condition:

@@ -1,8 +1,8 @@
 """YAML text to plain values that remember their lines.
 
 Only what a policy needs, in YAML 1.2's sense: mappings with text keys, lists, text, numbers, `true`/`false`, `null`.
-`yes` and `2026-11-21` stay text (YAML 1.1 would make a boolean and a date of them); aliases and tags are refused, so
-that what is written on a line is all there is to it.
+`yes` and `2026-11-21` stay text (YAML 1.1 would make a boolean and a date of them); anchors, aliases and tags are
+refused, so that what is written on a line is all there is to it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ LARGEST = 1_000_000
 """Characters of a text; thousands of rules fit, and reading them takes seconds at most."""
 DEEPEST = 30
 """Levels of nesting; far more than any rule needs, and few enough for every recursion over a policy."""
+_LINE_BREAKS = re.compile(r"[\x85\u2028\u2029]")
+"""Where a line ends for YAML 1.1, and so for PyYAML, even in a comment. Few editors show it; YAML 1.2 knows none."""
 
 
 class LineError(Exception):
@@ -61,6 +63,10 @@ class _Loader(yaml.SafeLoader):
         if self.check_event(yaml.AliasEvent):
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # types-PyYAML left it untyped
             raise LineError(mark.line + 1, "aliases (*name) are not supported: write it out")
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if getattr(event, "anchor", None) is not None:
+            mark = event.start_mark
+            raise LineError(mark.line + 1, "anchors (&name) are not supported: put text that begins so in quotes")
         return super().compose_node(parent, index)
 
 
@@ -78,6 +84,9 @@ def read_yaml(text: str) -> Located | None:
     """The one document of a YAML text; `None` when there is none. Raises `LineError`, and nothing else."""
     if len(text) > LARGEST:
         raise LineError(text.count("\n", 0, LARGEST) + 1, f"too large: at most {LARGEST:,} characters are read")
+    if hidden := _LINE_BREAKS.search(text):
+        line = text.count("\n", 0, hidden.start()) + 1
+        raise LineError(line, f"the character U+{ord(hidden[0]):04X} is not allowed: write a line break instead")
     try:
         loader = _Loader(text)  # checks every character of a str at once
     except yaml.reader.ReaderError as error:

@@ -50,6 +50,11 @@ FIELDS = [
     ("channel: C1", "channel must be a channel as platforms name it"),
     ("channel: 'slack:'", "channel must be a channel"),
     ("channel: 'discord:1'", "channel must be a channel"),
+    ("channel: 'slack:C1'", "channel must be a channel"),
+    ("channel: 'slack:T1:general'", "channel must be a channel"),
+    ("channel: 'slack:t1:c1'", "channel must be a channel"),
+    ("channel: 'slack:T1:C1 '", "channel must be a channel"),
+    ("channel: 'slack:T1:* '", "channel must be a channel"),
     ("channel: null", "channel must be text, not nothing"),
     ("requester: ana", "requester must be a person"),
     ("requester: requester", "requester must be a person"),
@@ -93,6 +98,17 @@ FIELDS = [
     ("args: {a: {regex: '(x{1000}){1000}'}}", "not a regular expression"),
     ("args: {a: {in: []}}", "in must be a list of values"),
     ("args: {a: {in: x}}", "in must be a list of values"),
+    ("args: {a:x}", "“a:x” is read as the name of an argument"),
+    ("args: {a:5, b: x}", "“a:5” is read as the name of an argument"),
+    ("args: {a=x}", "“a=x” is read as the name of an argument"),
+    ("args: {a > 5}", "“a > 5” is read as the name of an argument"),
+    ('args: {a: {regex: ".*\\bDROP.*"}}', "U+0008 is among what it is compared with"),
+    ('args: {a: "C:\\temp"}', "U+0009 is among"),
+    ('args: {a: {equals: "x\\n"}}', "write |- or >-"),
+    ('args: {a: {in: [y, "x\\P"]}}', "U+2029 is among"),
+    ('args: {a: {not: {glob: "x\\a"}}}', "U+0007 is among"),
+    ('args: {"$.a[*]": {any: {equals: {b: ["x\\n"]}}}}', "U+000A is among"),
+    ("args: {a: &b x}", "anchors (&name) are not supported"),
     ("args: {a: {min: many}}", "min must be a number"),
     ("args: {a: {max: true}}", "max must be a number"),
     ("args: {a: {min: 3, max: 2}}", "max (2) is below min (3)"),
@@ -122,6 +138,15 @@ def test_a_mistake_in_a_match_is_refused_with_its_line(written: str, says: str) 
     assert (error.line, says in error.reason) == (6, True), error.reason
 
 
+@pytest.mark.parametrize("block", ["|", ">", "|+"])
+@pytest.mark.parametrize("condition", ["regex: ", "glob: ", "equals: ", "in:\n          - "])
+def test_a_block_that_ends_in_a_line_break_is_refused(condition: str, block: str) -> None:
+    """Nothing would ever fit it, and a rule that denies would protect nothing."""
+    written = f"      args:\n        sql:\n          {condition}{block}\n            DROP .*\n"
+    assert "write |- or >-" in refused(HEAD + written).reason
+    assert parse_policy(HEAD + written.replace(block, f"{block[0]}-", 1), "policy.yaml").rules
+
+
 FITTING = [
     "server: cal-endar_2",
     "tool: 'ns/get_[a-z]*.v?'",
@@ -131,6 +156,10 @@ FITTING = [
     "command: '[!a]* remove'",
     "args: {\"$['options.force']\": true}",
     "args: {$filter: x, calendar-id: y}",
+    "args: {'odata:type': {equals: null}, a: null, b: }",
+    "args: {a: {regex: '.*\\bDROP\\n.*'}}",
+    "channel: 'slack:*:C1'",
+    "channel: 'teams:0a:19:x@thread.tacv2'",
 ]
 
 
