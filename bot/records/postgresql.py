@@ -146,7 +146,6 @@ class PostgresDatabase:
         self._alone = alone
         """Makes a connection each time."""
         self._few_alone = asyncio.Semaphore(MOST_ALONE)
-        self._reads = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._made: set[str] = set()
         """Names of locks that have a row."""
         self._committing: set[asyncio.Task[None]] = set()
@@ -173,7 +172,8 @@ class PostgresDatabase:
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[PostgresTransaction]:
         """A transaction that reads what is committed, each statement what is committed by then."""
-        async with self._reads.connect() as connection, self._usable(connection) as driver:
+        async with _connected(self._engine) as connection, self._usable(connection) as driver:
+            await _autocommitting(connection)
             yield PostgresTransaction(connection, driver, self)
 
     def writing(self, thread_id: str | NoLocks, /, *locks: str) -> AbstractAsyncContextManager[PostgresTransaction]:
@@ -192,7 +192,7 @@ class PostgresDatabase:
     async def alone(self, name: str) -> AsyncIterator[None]:
         """Within it no other process is within it under this name. On a connection of its own, made for it: somebody
         outside is waited for, and what is done meanwhile needs those of the pool."""
-        async with self._few_alone, self._alone.connect() as connection:
+        async with self._few_alone, _connected(self._alone) as connection:
             await connection.execute(_ALONE, {"name": name})
             yield
 
@@ -214,7 +214,7 @@ class PostgresDatabase:
     @asynccontextmanager
     async def _writing(self, *locks: str | NoLocks) -> AsyncIterator[PostgresTransaction]:
         names = [lock for lock in locks if isinstance(lock, str)]
-        async with self._engine.connect() as connection, self._usable(connection) as driver:
+        async with _connected(self._engine) as connection, self._usable(connection) as driver:
             if names:
                 await self.lock(driver, names)
             transaction = PostgresTransaction(connection, driver, self, names)
@@ -270,15 +270,40 @@ class PostgresDatabase:
         committing = asyncio.create_task(_committed(driver, self.dialect))
         self._committing.add(committing)
         committing.add_done_callback(self._committing.discard)
-        cancelled: asyncio.CancelledError | None = None
-        while not committing.done():
-            try:
-                await asyncio.wait([committing])
-            except asyncio.CancelledError as cancellation:
-                cancelled = cancellation
-        committing.result()
-        if cancelled is not None:
-            raise cancelled
+        await _seen_through(committing)
+
+
+@asynccontextmanager
+async def _connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """A connection, which has been given back when the block ends: whoever is cancelled meanwhile waits for that."""
+    connection = await engine.connect()
+    try:
+        yield connection
+    finally:
+        await _seen_through(asyncio.create_task(connection.close()))
+
+
+async def _autocommitting(connection: AsyncConnection) -> None:
+    """Lets each statement be its own transaction until the connection is given back. As an option of an engine it would
+    be set while it connects, and a connection that is cancelled then is lost to the pool."""
+    try:
+        await connection.execution_options(isolation_level="AUTOCOMMIT")
+    except BaseException:
+        await _seen_through(asyncio.create_task(connection.invalidate()))  # how far it came is not known
+        raise
+
+
+async def _seen_through(task: asyncio.Task[None]) -> None:
+    """Waits for the task, however often it is cancelled meanwhile, and raises that afterwards."""
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as cancellation:
+            cancelled = cancellation
+    task.result()
+    if cancelled is not None:
+        raise cancelled
 
 
 async def _committed(driver: Any, dialect: sa.Dialect) -> None:

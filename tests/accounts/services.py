@@ -34,6 +34,8 @@ class FakeServices:
     revoked: list[str] = field(default_factory=list)
     unfit: set[str] = field(default_factory=set)
     """Connections whose configuration has changed."""
+    asked: int = 0
+    """How often an exchange or a refresh was asked for."""
     held: asyncio.Event | None = None
     """While it is not set, exchanges and refreshes wait."""
     lifetime: float | None = None
@@ -89,6 +91,7 @@ class FakeServices:
         )
 
     async def _moment(self) -> None:
+        self.asked += 1
         if self.held is not None:
             await self.held.wait()
         self._troubled()

@@ -23,6 +23,7 @@ from graph.ports import AccountNeeded
 from tests.accounts.services import FakeProofs, FakeServices
 from tests.bot.conftest import RecordingPlatform, SetClock
 from tests.bot.stubs import KEY, NotedEngine, make_parts
+from tests.support import postgres_cluster
 
 ANA, BEN, EVE = (Person(f"chat:w1:{name}", name.capitalize()) for name in ("ana", "ben", "eve"))
 WENDY = Person("web:wendy", "Wendy")
@@ -201,6 +202,8 @@ class Stage:
 
     def everything(self) -> str:
         """All that is in the database, as text."""
+        if postgres_cluster.is_used():
+            return postgres_cluster.everything()
         with closing(sqlite3.connect(self.file)) as connection:
             return "\n".join(connection.iterdump())
 

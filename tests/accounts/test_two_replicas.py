@@ -29,16 +29,6 @@ from tests.support.replicas import Held, take_locks_out, two_databases, until_do
 pytestmark = pytest.mark.postgres
 
 
-class CountedServices(FakeServices):
-    """Services that know how often they were asked."""
-
-    asked = 0
-
-    async def _moment(self) -> None:
-        self.asked += 1
-        await super()._moment()
-
-
 @dataclass
 class Replicas:
     """The services, twice, with the same world outside."""
@@ -46,7 +36,7 @@ class Replicas:
     one: Stage
     other: Stage
     watching: PostgresDatabase
-    outside: CountedServices
+    outside: FakeServices
     monkeypatch: pytest.MonkeyPatch
 
     def held_before(self, table: str, **kind: Any) -> Held:
@@ -83,7 +73,7 @@ async def replicas(
     monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[Replicas]:
     async with two_databases() as databases:
-        outside, stages = CountedServices(), []
+        outside, stages = FakeServices(), []
         for database in databases:
             outbox = Outbox(database, clock, platforms, pause=lambda *_: 0.0)
             made = Stage(database, outbox, clock, new_id, platform, tmp_path / "none.db")

@@ -128,7 +128,7 @@ async def test_what_is_begun_again_while_the_service_is_asked_counts_anew(stage:
     assert isinstance(went, GoTo)
     stage.services_outside.held = asyncio.Event()
     first = asyncio.create_task(browser.returns(went.url, code="code-of-ana"))
-    await until(lambda: stage.parts.flow._coming_back)
+    await until(lambda: stage.services_outside.asked)
     await browser.opens(link)
     stage.services_outside.held.set()
     assert kind(await first) == "used"

@@ -209,11 +209,13 @@ class World:
 
     async def outcome(self) -> dict[str, Any]:
         """Everything that matters in the end."""
-        posts, graph = tables.posts, self.graph
+        posts, deliveries, approvals = tables.posts, tables.deliveries, tables.approvals
         async with self.stage.database.reading() as tx:
             rows = {
-                "deliveries": await tx.all(sa.select(tables.deliveries.c.key, tables.deliveries.c.status)),
-                "approvals": await tx.all(sa.select(tables.approvals.c.approval_id, tables.approvals.c.status)),
+                "deliveries": await tx.all(sa.select(deliveries.c.key, deliveries.c.status).order_by(deliveries.c.seq)),
+                "approvals": await tx.all(
+                    sa.select(approvals.c.approval_id, approvals.c.status).order_by("approval_id")
+                ),
                 "questions": await tx.all(sa.select(tables.clarifications.c.question, tables.clarifications.c.status)),
                 "posts": await tx.all(sa.select(posts.c.key, posts.c.content).order_by(posts.c.seq)),
                 "thread": await tx.all(sa.select(tables.threads.c.requester, tables.threads.c.turn)),

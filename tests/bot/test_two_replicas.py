@@ -6,10 +6,12 @@ Rules 1, 3 and 6: of an approval nothing is lost, and nothing runs under one tha
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 
@@ -192,3 +194,31 @@ async def test_what_is_settled_twice_by_one_click_is_told_the_same(
     )
     assert [type(each) for each in told] == [Settled, Settled]
     assert (await one.row(approval_id)).status == "approved"
+
+
+async def test_a_connection_is_lost_by_nobody_who_is_cancelled_while_it_is_made_ready(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, setting = replicas.watching, psycopg.AsyncConnection.set_autocommit
+    reached = asyncio.Event()
+
+    async def read() -> None:
+        async with database.reading() as tx:
+            await tx.one(sa.text("SELECT 1"))
+
+    async def set_and_wait(connection: Any, value: Any) -> None:
+        await setting(connection, value)
+        if value:
+            reached.set()
+            await asyncio.Event().wait()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(psycopg.AsyncConnection, "set_autocommit", set_and_wait)
+        reading = asyncio.create_task(read())
+        await reached.wait()
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+    assert database._engine.pool.checkedout() == 0  # type: ignore[attr-defined]
+    async with database.writing_apart(THREAD) as tx:
+        assert not tx.driver.autocommit

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psycopg
 import sqlalchemy as sa
+from psycopg import sql
 
 from bot.records.startup import upgrade_postgres
 from bot.records.tables import metadata
@@ -59,6 +60,21 @@ def emptied_database() -> str:
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(f"TRUNCATE {names} RESTART IDENTITY CASCADE")
     return address
+
+
+def everything() -> str:
+    """Returns all that is in this process's database, as text, except how far posts have been shown."""
+    found = []
+    with psycopg.connect(_database()) as connection:
+        for table in metadata.sorted_tables:
+            if table.name in {"locks", "post_messages"}:
+                continue
+            names = [column.name for column in table.c if column.name not in {"sent_revision", "reference", "tries"}]
+            wanted = sql.SQL("SELECT {} FROM {} ORDER BY 1").format(
+                sql.SQL(", ").join(map(sql.Identifier, names)), sql.Identifier(table.name)
+            )
+            found += [f"{table.name} {row!r}" for row in connection.execute(wanted)]
+    return "\n".join(found)
 
 
 @cache
