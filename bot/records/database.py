@@ -192,7 +192,7 @@ class NotLocked(Exception):  # noqa: N818  # what it is about
         self.names = names
 
 
-class Beginning(Protocol):
+class BeginTransaction(Protocol):
     """Begins a transaction, as `Database.writing_urgently` does."""
 
     def __call__(self, lock: str | NoLocks, /, *locks: str) -> AbstractAsyncContextManager[Transaction]:
@@ -200,7 +200,9 @@ class Beginning(Protocol):
         ...
 
 
-async def locking_as_found(begin: Beginning, work: Callable[[Transaction], Awaitable[DoneT]], *locks: str) -> DoneT:
+async def locking_as_found(
+    begin: BeginTransaction, work: Callable[[Transaction], Awaitable[DoneT]], *locks: str
+) -> DoneT:
     """Does work in a transaction that finds out by reading what it has to lock, and says so by `Transaction.needs`.
     When that is not locked yet, nothing of it is kept and it is done anew, with these names locked from its beginning.
 
