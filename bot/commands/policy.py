@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from bot.audit.entries import judged_again
 from bot.commands.arguments import CommandError, parse_moment, time_range
 from bot.commands.audit import entry_in, opened_log
+from bot.safe_text import visible
 from policies.approvers import grant_offered
 from policies.judging import Explanation, Policy, PolicyError, Tried, describe_approvers, explain, judge
 from policies.matching import Fit
@@ -59,7 +60,7 @@ def explain_call(
     )
     call = Call(tool, given.arguments, quote=given.quote)
     for line in _lines(policy, call, facts, explain(policy, call, facts), known=found is not None):
-        out.write(f"{line}\n")
+        out.write(f"{visible(line)}\n")
     return 0
 
 
@@ -221,7 +222,10 @@ def _demands(ask: Ask) -> str:
 
 
 def _print(difference: Difference, out: TextIO) -> None:
-    out.write(f"{difference.at}  {difference.requester}  {difference.tool}  {difference.input}\n")
-    out.write(f"    was: {difference.before}\n    now: {difference.after}\n")
-    if difference.doubt:
-        out.write(f"    perhaps: {difference.doubt}\n")
+    lines = [
+        f"{difference.at}  {difference.requester}  {difference.tool}  {difference.input}",
+        f"    was: {difference.before}",
+        f"    now: {difference.after}",
+        *([f"    perhaps: {difference.doubt}"] if difference.doubt else []),
+    ]
+    out.writelines(f"{visible(line)}\n" for line in lines)

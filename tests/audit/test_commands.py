@@ -302,6 +302,15 @@ def test_an_explanation_in_another_mode_says_what_the_mode_took_away(command: Co
     assert "Mode readOnly" in out
 
 
+def test_an_explanation_shows_what_of_the_arguments_cannot_be_seen(command: Command) -> None:
+    """Rule 8: no escape sequence reaches the terminal, and half a character, which has no bytes, ends nothing."""
+    given = '{"what": "a\\u001b[31m\\u009b\\u202e\\ud800"}'
+    code, out, _ = command("policy", "explain", "--tool", "workshop__make", "--args", given, "--as", "web:ana")
+    assert code == 0
+    assert "⟨U+202E⟩" in out
+    assert not any(sign in out for sign in "\x1b\x9b\u202e\ud800")
+
+
 @pytest.mark.parametrize("name", ["make", "__make", "workshop__"])
 def test_a_name_that_is_no_tools_is_refused(command: Command, name: str) -> None:
     code, _, err = command("policy", "explain", "--tool", name, "--as", "web:ana")
@@ -326,6 +335,15 @@ rules:
     assert "now: deny (“no lamps”" in out
     assert "lamp" in out
     assert "vase" not in out
+
+
+def test_a_replay_shows_what_of_the_arguments_cannot_be_seen(command: Command, records: Path) -> None:
+    """Rule 8: what a model wrote cannot change how the operator's terminal shows it."""
+    file = records.with_name("new.yaml")
+    file.write_text("version: 1\nrules:\n  - {name: nothing is made, match: {tool: make}, decide: deny}\n")
+    keep(records, chain(ended(1, arguments={"what": "a\u202e\x9bb"})))
+    _, out, _ = command("policy", "replay", str(file))
+    assert "a⟨U+202E⟩⟨U+009B⟩b" in out
 
 
 def test_a_replay_says_where_arguments_were_cut(command: Command, records: Path, policy: Path) -> None:
