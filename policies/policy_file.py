@@ -263,12 +263,18 @@ def _annotations(node: Located, what: str) -> dict[str, bool]:
     return {hint: flag(value, hint) for hint, value in entries.items()}
 
 
+_OF_SLACK = re.compile(r"(?:[A-Z0-9*?]|\[[^\]]+\])+(?::(?:[A-Z0-9*?]|\[[^\]]+\])+)?")
+"""A pattern over the workspace and channel of a place in Slack; `T1:general*` fits none."""
+
+
 def _channel(node: Located, what: str) -> str:
     pattern = text(node, what)
     platform, colon, rest = pattern.partition(":")
     may_be_one = pattern.startswith("*") or (colon and rest and platform in PLACE_ID_FORMS)
     if is_literal(pattern):
         may_be_one = normal(pattern, PLACE_ID_FORMS) is not None
+    elif platform == "slack":
+        may_be_one = _OF_SLACK.fullmatch(rest) is not None
     if not may_be_one or any(character.isspace() for character in pattern):
         raise LineError(
             node.line,

@@ -55,6 +55,11 @@ FIELDS = [
     ("channel: 'slack:t1:c1'", "channel must be a channel"),
     ("channel: 'slack:T1:C1 '", "channel must be a channel"),
     ("channel: 'slack:T1:* '", "channel must be a channel"),
+    ("channel: 'slack:*:general'", "channel must be a channel"),
+    ("channel: 'slack:T1:general*'", "channel must be a channel"),
+    ("channel: 'slack:t1:*'", "channel must be a channel"),
+    ("channel: 'slack:T1:#*'", "channel must be a channel"),
+    ("channel: 'slack:T1:C1:*'", "channel must be a channel"),
     ("channel: null", "channel must be text, not nothing"),
     ("requester: ana", "requester must be a person"),
     ("requester: requester", "requester must be a person"),
@@ -159,6 +164,9 @@ FITTING = [
     "args: {'odata:type': {equals: null}, a: null, b: }",
     "args: {a: {regex: '.*\\bDROP\\n.*'}}",
     "channel: 'slack:*:C1'",
+    "channel: 'slack:*'",
+    "channel: 'slack:T1*'",
+    "channel: 'slack:T?:[!D]*'",
     "channel: 'teams:0a:19:x@thread.tacv2'",
 ]
 
