@@ -46,8 +46,15 @@ _HEAD = Prepared(
     .order_by(deliveries.c.urgent.desc(), deliveries.c.seq)
     .limit(2)
 )
-MARK_DONE = sa.update(deliveries).where(deliveries.c.key == sa.bindparam("of")).values(status="done")
-_DONE = Prepared(MARK_DONE)
+
+
+def marking_done() -> sa.Update:
+    """Marks the delivery `of` as done. Made anew for each who adds to it: SQLAlchemy remembers of a statement that it
+    returns no columns, and passes that on to what is made of it."""
+    return sa.update(deliveries).where(deliveries.c.key == sa.bindparam("of")).values(status="done")
+
+
+_DONE = Prepared(marking_done())
 _EXISTS = Prepared(sa.select(deliveries.c.seq).where(deliveries.c.key == sa.bindparam("of")))
 _BUSY = Prepared(
     sa.select(deliveries.c.seq)

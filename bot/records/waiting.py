@@ -55,7 +55,7 @@ _IS_ANY_OPEN = sa.or_(
     *(sa.exists().where(table.c.thread_id == sa.bindparam("thread"), is_open) for table, is_open in _OPEN_IN)
 ).label("any")
 _ANY_OPEN = Prepared(sa.select(_IS_ANY_OPEN))
-_DONE = Prepared(deliveries.MARK_DONE.returning(_IS_ANY_OPEN))
+_DONE = Prepared(deliveries.marking_done().returning(_IS_ANY_OPEN))
 
 
 _REQUESTERS = (
