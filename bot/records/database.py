@@ -225,6 +225,19 @@ async def locking_as_found(
 # --------------------------------------------------------------------------------------- lists
 
 
+async def seen_through(task: asyncio.Future[None]) -> None:
+    """Waits for the task, however often it is cancelled meanwhile, and raises that afterwards."""
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as cancellation:
+            cancelled = cancellation
+    task.result()
+    if cancelled is not None:
+        raise cancelled
+
+
 def unless_longer(table: sa.Table, *columns: sa.Column[Any]) -> sa.Select[Any]:
     """Selects rows for a list: these columns of JSON are null where they have more than the parameter `longest`
     characters together, and `characters` says how many. What is long is then not parsed, which holds the event loop."""

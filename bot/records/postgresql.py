@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import NullPool
 
 from bot.records.claims import Claim, Overtaken, current_claim, place_of
-from bot.records.database import NotLocked, Row, Statement, Transaction
+from bot.records.database import NotLocked, Row, Statement, Transaction, seen_through
 from bot.records.locks import NoLocks
 from bot.records.statements import MakeRow, Prepared, Values, as_sqlalchemys
 
@@ -270,7 +270,7 @@ class PostgresDatabase:
         committing = asyncio.create_task(_committed(driver, self.dialect))
         self._committing.add(committing)
         committing.add_done_callback(self._committing.discard)
-        await _seen_through(committing)
+        await seen_through(committing)
 
 
 @asynccontextmanager
@@ -280,7 +280,7 @@ async def _connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
     try:
         yield connection
     finally:
-        await _seen_through(asyncio.create_task(connection.close()))
+        await seen_through(asyncio.create_task(connection.close()))
 
 
 async def _autocommitting(connection: AsyncConnection) -> None:
@@ -289,21 +289,8 @@ async def _autocommitting(connection: AsyncConnection) -> None:
     try:
         await connection.execution_options(isolation_level="AUTOCOMMIT")
     except BaseException:
-        await _seen_through(asyncio.create_task(connection.invalidate()))  # how far it came is not known
+        await seen_through(asyncio.create_task(connection.invalidate()))  # how far it came is not known
         raise
-
-
-async def _seen_through(task: asyncio.Task[None]) -> None:
-    """Waits for the task, however often it is cancelled meanwhile, and raises that afterwards."""
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as cancellation:
-            cancelled = cancellation
-    task.result()
-    if cancelled is not None:
-        raise cancelled
 
 
 async def _committed(driver: Any, dialect: sa.Dialect) -> None:

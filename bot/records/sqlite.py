@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
-from bot.records.database import NotOnDisk, Row, Statement, Transaction
+from bot.records.database import NotOnDisk, Row, Statement, Transaction, seen_through
 from bot.records.locks import UNLOCKED, NoLocks
 from bot.records.statements import Prepared, Values, all_rows, as_sqlalchemys, first_row, no_row
 
@@ -310,15 +310,7 @@ class _Writing:
             await self._database.take_back(self._transaction, error)
             return
         on_disk = await self._database.keep(self._transaction, self._rests_on, urgent=self._urgent)
-        cancelled: asyncio.CancelledError | None = None
-        while not on_disk.done():  # however often the task is cancelled: it may be on disk all the same
-            try:
-                await asyncio.wait([on_disk])
-            except asyncio.CancelledError as cancellation:
-                cancelled = cancellation
-        on_disk.result()
-        if cancelled is not None:
-            raise cancelled
+        await seen_through(on_disk)  # whoever is cancelled meanwhile: it may be on disk all the same
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ async def events_of(response: httpx2.Response, seconds: float | None) -> AsyncGe
     that breaks; `TimeoutError`; `ModelProblem` for an event that takes too long to be parsed; `ValueError` for one that
     is no JSON.
     """
-    pieces, events, read, loop = response.aiter_raw(), _Events(), 0, asyncio.get_running_loop()
+    pieces, events, read, loop = response.aiter_raw(), _AnswerEvents(), 0, asyncio.get_running_loop()
     until = None if seconds is None else loop.time() + seconds
     try:
         while (piece := await _next(pieces, until, response.request)) is not None:
@@ -139,7 +139,7 @@ async def _read_rest(pieces: AsyncIterator[bytes]) -> None:
                 pass
 
 
-class _Events:
+class _AnswerEvents:
     """Events in the making (https://html.spec.whatwg.org/multipage/server-sent-events.html). Their names, ids and
     pauses say nothing in chat completions. Linear in time, however the pieces are cut."""
 

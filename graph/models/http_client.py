@@ -43,7 +43,7 @@ def http_client(timeout: float, connect: float) -> httpx2.AsyncClient:
     """A client for one model's service, which is closed with the model. Times are seconds.
 
     It raises `httpx2.RemoteProtocolError` for what is too large, or compressed."""
-    return _Client(
+    return _HttpClient(
         timeout=openai.Timeout(timeout, connect=connect),
         headers={"Accept-Encoding": "identity"},
         cookies=NoCookies(),
@@ -62,7 +62,7 @@ def _not_asked(_: httpx2.Request) -> httpx2.Response:
     raise NotImplementedError("a model is asked without blocking")
 
 
-class _Client(httpx2.AsyncClient):
+class _HttpClient(httpx2.AsyncClient):
     """Speaks by `_Transport`, also with the proxies of the environment."""
 
     def _init_transport(self, *_: Any, verify: Any = True, trust_env: bool = True, **__: Any) -> _Transport:
@@ -113,7 +113,7 @@ class _Transport(httpx2.AsyncBaseTransport):
         return httpx2.Response(
             answer.status,
             headers=answer.raw_headers,
-            stream=_Body(answer),
+            stream=_BoundBody(answer),
             extensions={
                 "http_version": b"HTTP/1.1",
                 "reason_phrase": (answer.reason or "").encode(errors="surrogateescape"),
@@ -171,7 +171,7 @@ def _failing() -> Iterator[None]:
         raise httpx2.LocalProtocolError("a request that cannot be written") from error
 
 
-class _Body(httpx2.AsyncByteStream):
+class _BoundBody(httpx2.AsyncByteStream):
     """A body as it comes."""
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
