@@ -10,6 +10,8 @@ from urllib.parse import quote
 
 from playwright.async_api import Browser, ConsoleMessage, Error, Locator, Page, async_playwright, expect
 
+from tests.support import postgres_cluster
+from tests.support.product import PASSWORD
 from tests.web.serving import Product
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -63,6 +65,14 @@ class Window:
         if line.type == "error":
             self.complaints.append(line.text)
 
+    async def sign_in(self) -> None:
+        """Say the password, where the page asks for it."""
+        address = f"{self.product.url}/api/session"
+        session = await (await self.page.request.get(address)).json()
+        if session["needs_password"]:
+            token = {"X-CSRF-Token": session["csrf"]}
+            assert (await self.page.request.post(address, data={"password": PASSWORD}, headers=token)).ok
+
     async def open(self, thread_id: str = "") -> None:
         """Open the page, or a thread in it, and wait until it is there."""
         await self.page.goto(f"{self.product.url}/{f'#{quote(thread_id)}' if thread_id else ''}")
@@ -74,8 +84,12 @@ class Window:
         await self.box.press("Enter")
 
     async def become(self, name: str) -> None:
-        """Switch to another local person."""
-        await self.page.get_by_label("You are").select_option(name)
+        """Switch to another local person, and wait until the server knows."""
+        async with self.page.expect_response(
+            lambda answer: answer.request.method == "POST" and answer.url.endswith("/api/session")
+        ) as changed:
+            await self.page.get_by_label("You are").select_option(name)
+        assert (await changed.value).ok
         await expect(self.page.get_by_label("You are").locator("option:checked")).to_have_text(name)
 
     @property
@@ -105,6 +119,8 @@ async def window_of(product: Product, browser: Browser, **options: Any) -> Async
     context.set_default_timeout(PATIENCE)
     try:
         window = Window(product, await context.new_page())
+        if postgres_cluster.is_used():
+            await window.sign_in()
         await window.open()
         yield window
         assert window.complaints == [], "the page has no errors of its own"
@@ -117,6 +133,8 @@ async def window_in(page: Page, product: Product) -> AsyncIterator[Window]:
     """A window in a tab that is used again, which costs a third of a new one; nothing is left in it."""
     window = Window(product, page)
     try:
+        if postgres_cluster.is_used():
+            await window.sign_in()
         await window.open()
         yield window
         assert window.complaints == [], "the page has no errors of its own"
