@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import signal
 import sys
+import tomllib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
@@ -25,9 +27,21 @@ from dotenv import dotenv_values
 
 from adapters.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts
 from adapters.platforms import PlatformSetup, Receivers, make_receivers, make_senders
-from adapters.shared.serving import health_check, limits_for, raise_open_files_limit, readiness, started_server
-from adapters.tool_servers.config import ConfigError, ToolServersConfig, load_config
+from adapters.shared.outages import OutageAnswers
+from adapters.shared.people_changes import PeopleChanges
+from adapters.shared.serving import (
+    health_check,
+    last_answers,
+    limits_for,
+    raise_open_files_limit,
+    readiness,
+    started_server,
+)
+from adapters.tool_servers.account_changes import AccountChanges
+from adapters.tool_servers.config import ConfigError, ToolServersConfig, keeping_files_here, load_config
+from adapters.tool_servers.elicitation import CallingRun, OnlyProcess
 from adapters.tool_servers.servers import ToolServers, look_up
+from adapters.web.sender import SharedPage
 from bot.accounts.account_services import make_accounts
 from bot.accounts.sign_ins import Address, SignInLinks, SignIns
 from bot.approvals.decisions import Approvals
@@ -50,9 +64,18 @@ from bot.policy_in_force import PolicyInForce
 from bot.queries import Queries
 from bot.questions import Questions
 from bot.records.database import Database, is_outage
-from bot.records.startup import DamagedFileError, NewerSchemaError, Records, open_postgres_records, open_records
+from bot.records.startup import (
+    DamagedFileError,
+    NewerSchemaError,
+    Records,
+    SettingsDroppedError,
+    open_postgres_records,
+    open_records,
+)
 from bot.services import Services
 from bot.settings import DEMO, Settings, SettingsError, load_settings
+from bot.settings_comparison import SettingsComparison, settings_facts
+from bot.sharing import for_one_process, sharing
 from bot.turns.engine import DeliveryHandler, EmbeddedEngine, ThreadWorkers
 from bot.turns.messages import Introductions
 from bot.turns.open_requests import OpenRequests
@@ -67,7 +90,9 @@ from policies.secret_rules import load_rules
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+    from bot.records.notifications import Notifications
     from bot.records.postgresql import PostgresDatabase
+    from bot.replicas import ReplicaTable
     from bot.turns.replicas import DistributedEngine
 
 
@@ -76,6 +101,8 @@ log = structlog.get_logger(__name__)
 POLICY = web.AppKey("policy", PolicyInForce)
 ADDRESS = web.AppKey("address", Address)
 """Receives the address on which the server listens."""
+REPLICAS = web.AppKey["ReplicaTable | None"]("replicas")
+"""The processes on the same records, where there may be several."""
 ENDING = web.AppKey("ending", asyncio.Event)
 """Set when nothing new is to be sent here any more."""
 STARTING = web.AppKey("starting", asyncio.Task[None])
@@ -88,8 +115,12 @@ TURNED_AWAY_SECONDS = 2.0
 nobody does."""
 HANDOVER_SECONDS = 3.5
 """The same as `SHUTDOWN_SECONDS`, there."""
+LONGEST_END_SECONDS = 8.5
+"""Seconds after which the process ends there, whatever is still waited for: ten are left to it, of which the log may
+take some."""
 CONNECTIONS = 20
-"""To PostgreSQL, at once, for the records and for the checkpoints each. Procrastinate has four, and one listens."""
+"""To PostgreSQL, at once, for the records and for the checkpoints each. Procrastinate has four, one listens and one
+tells."""
 FIRST_CONNECTION = 10.0
 """Seconds that the first turn waits for tool servers: a turn without its tools would be told that they are gone."""
 
@@ -104,23 +135,41 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
     switch_off_tracing(os.environ)
     switch_off_logs_of_prompts(os.environ)
     tool_config, account_config, policy = _configuration(settings)
-    clock, new_id, address = system_clock, random_id, Address(settings)
+    new_id, address = random_id, Address(settings)
     async with AsyncExitStack() as stack:
-        # Records, and what has to stay secret.
+        # Records, what several processes on them share, and what has to stay secret.
         records, key = await _open_records(settings, stack)
         database, sealer = records.database, Sealer(key)
+        shared, page = for_one_process(), None
+        if settings.sqlite_file is None:
+            shared = await stack.enter_async_context(sharing(database, policy, _version()))
+            page = _shared_page(settings, database)
+            stack.push_async_callback(page.notifications.stop)  # after all that has something to tell
+            SettingsComparison(_settings_facts(settings, tool_config, key), page.notifications)
+        clock = shared.clock
         secrets = {secret for server in tool_config.servers for secret in server.secrets}
         secrets |= {*key.decode().split(","), *account_config.secrets}
         masker = masker_of(settings, secrets, key=fingerprint_key(key))
         outside = await stack.enter_async_context(open_accounts(account_config, settings, database, key, clock))
-        limit = settings.limit_links_per_hour
-        links = SignInLinks(database, outside.services, sealer, clock, new_id, address=address, links_an_hour=limit)
+        links = SignInLinks(
+            database,
+            outside.services,
+            sealer,
+            clock,
+            new_id,
+            address=address,
+            beginnings=shared.beginnings,
+            links_an_hour=settings.limit_links_per_hour,
+        )
 
         # Senders, and what is shown and looked up through them.
-        senders = make_senders(PlatformSetup(settings, key, links))
+        people = PeopleChanges(page.notifications) if page else None
+        senders = make_senders(PlatformSetup(settings, key, links, clock, shared.pauses, page, people))
         platforms = senders.by_name
         stack.push_async_callback(senders.close)  # after the outbox, which may still be posting
-        outbox, engine = _outbox_and_engine(settings, database, clock, platforms, masker)
+        outbox, engine, calling = _outbox_and_engine(
+            settings, database, clock, platforms, masker=masker, notifications=page.notifications if page else None
+        )
         directory = PeopleDirectory(platforms, database, clock)
         stack.push_async_callback(directory.close)
         common = database, engine, outbox, clock
@@ -136,9 +185,15 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             tokens=outside.tokens,
             catalogues=outside.catalogues,
             completed=sign_ins.completed,
+            calling=calling,
         )
         await tools.start()
         stack.push_async_callback(tools.close)
+        changed = tools.forget
+        if page is not None:
+            changes = AccountChanges(tools, page.notifications)
+            stack.push_async_callback(changes.close)
+            changed = changes.forget
         connections, codes, flow = make_accounts(
             *common,
             outside=outside,
@@ -146,7 +201,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             new_id=new_id,
             address=address,
             platforms=platforms,
-            changed=tools.forget,
+            changed=changed,
+            beginnings=shared.beginnings,
         )
         stack.push_async_callback(connections.close)
 
@@ -166,7 +222,9 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         open_requests = OpenRequests(requests, questions, sign_ins, ledger, outbox)
         introductions = Introductions(database, platforms, clock, codes)
         turn_limit = TurnLimit(
-            clock, per_person=settings.limit_turns_per_minute, per_thread=settings.limit_thread_turns_per_minute
+            shared.beginnings,
+            per_person=settings.limit_turns_per_minute,
+            per_thread=settings.limit_thread_turns_per_minute,
         )
 
         # The graph, and the turns that run it: made while messages are kept and acknowledged already, since importing
@@ -236,20 +294,32 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         await outbox.start()
         stack.push_async_callback(outbox.stop, 1.0)
         await connections.start()
+        if shared.replicas is not None:
+            shared.replicas.when_one_is_gone(connections.tell_left)
         shutdown_seconds = SHUTDOWN_SECONDS if settings.sqlite_file else HANDOVER_SECONDS
         handling = engine.running(turn_handler, shutdown_seconds=shutdown_seconds)
         starting = await stack.enter_async_context(handling)
 
         # Receivers, in one application.
-        receivers = make_receivers(senders, services, settings, tools)
-        application = web.Application(client_max_size=1024**2)
+        receivers = make_receivers(senders, services, settings, tools, shared)
+        if receivers.page is not None:
+            await receivers.page.start()
+        if page is not None:
+            await page.notifications.start()  # everybody has subscribed
+        application = web.Application(client_max_size=1024**2, middlewares=[OutageAnswers().middleware])
         application[POLICY], application[ADDRESS], application[STARTING] = policy, address, starting
+        application[REPLICAS] = shared.replicas
         ending = application[ENDING] = asyncio.Event()
-        details = partial(_health_details, settings, tools, database, engine, receivers)
+        application.on_response_prepare.append(last_answers(ending))
+        details = partial(_health_details, settings, tools, database, engine, receivers, replicas=shared.replicas)
         token = settings.health_token.get_secret_value() if settings.health_token else None
         application.router.add_get("/health-check", health_check(details, token))
         application.router.add_get("/ready", readiness(lambda: engine.is_ready and not ending.is_set()))
         application.add_routes(account_routes(account_config, flow, settings, receivers.visitor))
+        if receivers.page is not None:
+            application.on_shutdown.append(
+                receivers.page.end_streams
+            )  # while the server waits for what is being served
         for receiver in receivers.all:
             application.add_routes(receiver.routes())
             stack.push_async_callback(receiver.stop)
@@ -276,6 +346,8 @@ def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfi
     for spec in {settings.model_spec, settings.router_spec}:
         if spec.name != DEMO:
             check_configured(spec)
+    if settings.sqlite_file is None and (kept := sorted(keeping_files_here(tool_config.servers))):
+        log.warning("tool_servers_not_shared", servers=kept, note="each replica has its own files: run them over HTTP")
     if settings.langfuse_public_key:
         log.warning("tracing_not_supported", note="this version does not send traces to Langfuse yet")
     return tool_config, accounts, policy
@@ -309,23 +381,60 @@ async def _open_shared_records(settings: Settings, stack: AsyncExitStack) -> tup
         records = await stack.enter_async_context(opening)
     except sa.exc.OperationalError as error:
         raise ConfigurationError(f"DATABASE_URL: PostgreSQL cannot be used: {error.orig}") from error
+    except TimeoutError as error:
+        raise ConfigurationError(f"DATABASE_URL: {error}") from error
+    except SettingsDroppedError as error:
+        raise ConfigurationError(str(error)) from error
     return records, settings.encryption_key.get_secret_value().encode()
 
 
+def _shared_page(settings: Settings, database: Database) -> SharedPage:
+    """By which the processes on one PostgreSQL tell each other what has changed, and show what is being written."""
+    from bot.records.live_answers import LiveAnswers  # noqa: PLC0415  # SQLite has no use for it
+    from bot.records.notifications import Notifications  # noqa: PLC0415  # the same
+
+    return SharedPage(Notifications(settings.records_address), LiveAnswers(cast("PostgresDatabase", database)))
+
+
+def _settings_facts(settings: Settings, tools: ToolServersConfig, key: bytes) -> Mapping[str, str]:
+    """By which processes find out whether they are configured in the same way."""
+    files = {"MCP_CONFIG": settings.mcp_config, "CONNECTIONS_FILE": settings.connections_file}
+    read = {name: [file.read_text(errors="replace")] if file.exists() else [] for name, file in files.items()}
+    read["MCP_CONFIG"] += [each.fingerprint for each in tools.servers]
+    return settings_facts(settings, key, read)
+
+
+def _version() -> str:
+    """Version of the program, to tell processes of two versions apart; empty where its file was left out."""
+    try:
+        return str(tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text())["project"]["version"])
+    except (OSError, LookupError, ValueError):
+        return ""
+
+
 def _outbox_and_engine(
-    settings: Settings, database: Database, clock: Clock, platforms: Mapping[str, Platform], masker: Masker
-) -> tuple[Outbox, EmbeddedEngine | DistributedEngine]:
-    """What sends, and what handles; where several processes do, each what it has claimed."""
-    if settings.sqlite_file is not None:
+    settings: Settings,
+    database: Database,
+    clock: Clock,
+    platforms: Mapping[str, Platform],
+    *,
+    masker: Masker,
+    notifications: Notifications | None,
+) -> tuple[Outbox, EmbeddedEngine | DistributedEngine, CallingRun]:
+    """What sends, what handles, and in what calls are made; where several processes do, each what it has claimed."""
+    if notifications is None:
         outbox = Outbox(database, clock, platforms, masker=masker)
-        return outbox, EmbeddedEngine(database, clock, concurrency=settings.turn_concurrency)
+        return outbox, EmbeddedEngine(database, clock, concurrency=settings.turn_concurrency), OnlyProcess()
     from bot.turns.replicas import DistributedEngine, PlacesHere  # noqa: PLC0415  # SQLite has no use for it
 
     shared = cast("PostgresDatabase", database)
     here = PlacesHere(shared)
     outbox = Outbox(database, clock, platforms, masker=masker, lanes_here=here)
     address, concurrency = settings.records_address, settings.turn_concurrency
-    return outbox, DistributedEngine(shared, outbox, here, clock, address=address, concurrency=concurrency)
+    engine = DistributedEngine(
+        shared, outbox, here, clock, notifications=notifications, address=address, concurrency=concurrency
+    )
+    return outbox, engine, here
 
 
 def _variables() -> dict[str, str]:
@@ -344,7 +453,13 @@ def _model(spec: ModelSpec) -> BaseChatModel:
 
 
 async def _health_details(
-    settings: Settings, tools: ToolServers, database: Database, engine: ThreadWorkers, receivers: Receivers
+    settings: Settings,
+    tools: ToolServers,
+    database: Database,
+    engine: ThreadWorkers,
+    receivers: Receivers,
+    *,
+    replicas: ReplicaTable | None,
 ) -> Mapping[str, Any]:
     """How it is, for operators."""
     servers = {
@@ -359,7 +474,8 @@ async def _health_details(
         "tool_servers": servers,
         "deliveries": records.pop("deliveries", {}) | {"running": engine.busy},
     }
-    return body | records | {chat.name: chat.facts() for chat in receivers.chats}
+    others = {"replicas": replicas.facts()} if replicas is not None else {}
+    return body | records | others | {chat.name: chat.facts() for chat in receivers.chats}
 
 
 async def serve(settings: Settings) -> None:
@@ -372,7 +488,9 @@ async def serve(settings: Settings) -> None:
     limits = limits_for(raise_open_files_limit())
     async with AsyncExitStack() as stack:
         application = await stack.enter_async_context(running(settings))
-        await stack.enter_async_context(application[POLICY].reloading_whenever(reloading))
+        replicas = application[REPLICAS]
+        also = (replicas.reload_asked,) if replicas is not None else ()
+        await stack.enter_async_context(application[POLICY].reloading_whenever(reloading, *also))
         server = started_server(application, settings.host, settings.port, limits)
         try:
             host, port = await stack.enter_async_context(server)
@@ -390,7 +508,15 @@ async def serve(settings: Settings) -> None:
         log.info("stopping")
         application[ENDING].set()
         if settings.sqlite_file is None:
+            loop.call_later(LONGEST_END_SECONDS, _end_now)
             await asyncio.sleep(TURNED_AWAY_SECONDS)
+
+
+def _end_now() -> None:
+    """What is not over by now waits for something that does not answer. Others take over, as after a kill."""
+    log.warning("ended_unfinished")
+    logging.shutdown()
+    os._exit(0)
 
 
 def _has_failed(task: asyncio.Task[None]) -> bool:

@@ -9,15 +9,19 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
+from adapters.shared.calls import PauseExchange
+from adapters.shared.people_changes import PeopleChanges
 from adapters.tool_servers.servers import ToolServers
 from adapters.web.config import NO_MODEL, PageFacts, ToolServerFacts
 from adapters.web.config import config_from as web_config
 from adapters.web.receiver import WebReceiver
-from adapters.web.sender import WebSender
+from adapters.web.sender import SharedPage, WebSender
 from bot.accounts.sign_ins import SignInLinks
+from bot.domain import Clock
 from bot.platform import Platform
 from bot.services import Services
 from bot.settings import DEMO, Settings
+from bot.sharing import SharedState
 
 
 class Sender(Platform, Protocol):
@@ -68,6 +72,13 @@ class PlatformSetup:
     """Seals what is kept, and signs the page's cookies."""
     links: SignInLinks
     """Used by platforms that send people their sign-in links unasked."""
+    clock: Clock
+    exchange: PauseExchange | None
+    """Lets other processes wait when a platform asks this one to; `None`: there are none."""
+    page: SharedPage | None = None
+    """Where several processes serve the page."""
+    changes: PeopleChanges | None = None
+    """Lets other processes know when a platform says that people have changed; `None`: there are none."""
 
 
 def slack_platform(setup: PlatformSetup) -> ChatPlatform | None:
@@ -77,7 +88,9 @@ def slack_platform(setup: PlatformSetup) -> ChatPlatform | None:
     from adapters.slack.receiver import SlackReceiver  # noqa: PLC0415  # half a second of importing
     from adapters.slack.sender import slack_sender  # noqa: PLC0415  # as above
 
-    sender = slack_sender(setup.settings, setup.key, setup.links.link)
+    sender = slack_sender(
+        setup.settings, setup.key, setup.links.link, setup.clock, exchange=setup.exchange, changes=setup.changes
+    )
     return ChatPlatform(sender, partial(SlackReceiver, sender))
 
 
@@ -88,7 +101,7 @@ def teams_platform(setup: PlatformSetup) -> ChatPlatform | None:
     from adapters.teams.receiver import TeamsReceiver  # noqa: PLC0415  # a second and a half of importing
     from adapters.teams.sender import teams_sender  # noqa: PLC0415  # as above
 
-    sender = teams_sender(setup.settings, setup.links.link)
+    sender = teams_sender(setup.settings, setup.links.link, setup.clock, exchange=setup.exchange, changes=setup.changes)
     return ChatPlatform(sender, partial(TeamsReceiver, sender))
 
 
@@ -112,11 +125,13 @@ class Senders:
         """Disconnect, when nobody posts any more."""
         for chat in reversed(self.chats):
             await chat.sender.close()
+        if self.page is not None:
+            await self.page.close()
 
 
 def make_senders(setup: PlatformSetup) -> Senders:
     """Returns the sending halves of the platforms that are switched on."""
-    page = WebSender(web_config(setup.settings, setup.key)) if setup.settings.web_enabled else None
+    page = WebSender(web_config(setup.settings, setup.key), setup.page) if setup.settings.web_enabled else None
     return Senders(page, [chat for make in CHAT_PLATFORMS if (chat := make(setup)) is not None])
 
 
@@ -137,10 +152,15 @@ class Receivers:
         return self.page.visitor(request) if self.page is not None else None
 
 
-def make_receivers(senders: Senders, services: Services, settings: Settings, tools: ToolServers) -> Receivers:
+def make_receivers(
+    senders: Senders, services: Services, settings: Settings, tools: ToolServers, shared: SharedState
+) -> Receivers:
     """Returns the receiving halves. `tools`: whose state the page tells."""
     facts = partial(_page_facts, settings, tools)
-    page = WebReceiver(senders.page, services, facts) if senders.page is not None else None
+    guesses = shared.beginnings if shared.replicas is not None else None
+    page = None
+    if senders.page is not None:
+        page = WebReceiver(senders.page, services, facts, clock=shared.clock, guesses=guesses)
     return Receivers(page, [chat.receiver(services) for chat in senders.chats])
 
 

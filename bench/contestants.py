@@ -86,6 +86,11 @@ class Contestants(Protocol):
         """The bot exactly as `make run` starts it."""
         ...
 
+    def replica(self, variables: Mapping[str, str], *, model_url: str | None = None) -> Opening:
+        """The bot in Slack, started with these variables, too. `model_url`: another model; then it is one of several
+        that are measured together, on whatever core is free."""
+        ...
+
     def bare_agent(self) -> Opening:
         """The agent of an afternoon, in Slack."""
         ...
@@ -108,6 +113,11 @@ class Fresh:
     def product_as_made(self) -> Opening:
         """With the model that is built in."""
         return _product(None)
+
+    def replica(self, variables: Mapping[str, str], *, model_url: str | None = None) -> Opening:
+        """On a core, unless it has a model of its own."""
+        chat = {**self.around.slack.variables(), **variables}
+        return _product(model_url or self.around.model_url, chat=chat, pinned=model_url is None)
 
     def bare_agent(self) -> Opening:
         """With its file and its tool server."""
@@ -139,6 +149,11 @@ class Shared:
         """The same product."""
         return self.product()
 
+    def replica(self, variables: Mapping[str, str], *, model_url: str | None = None) -> Opening:
+        """One of its own: where it has its records cannot be shared."""
+        chat = {**self.around.slack.variables(), **variables}
+        return _product(model_url or self.around.model_url, chat=chat, pinned=False)
+
     @asynccontextmanager
     async def bare_agent(self) -> AsyncIterator[Contestant]:
         """The bare agent."""
@@ -167,7 +182,7 @@ async def shared() -> AsyncIterator[Shared]:
 @asynccontextmanager
 async def surroundings() -> AsyncIterator[Surroundings]:
     """The model, Slack's Web API and Microsoft's side, running."""
-    async with _model_server() as model_url, slack_api() as slack, teams_api() as teams:
+    async with model_server() as model_url, slack_api() as slack, teams_api() as teams:
         yield Surroundings(model_url, slack, teams)
 
 
@@ -216,9 +231,9 @@ async def _bare_handler(*, pinned: bool = True) -> AsyncIterator[Contestant]:
 
 
 @asynccontextmanager
-async def _model_server() -> AsyncIterator[str]:
-    """The model of both; its base URL."""
-    command = [sys.executable, "-m", "bench.model_server"]
+async def model_server(seconds: float = 0.0) -> AsyncIterator[str]:
+    """A model that answers after so many seconds; its base URL."""
+    command = [sys.executable, "-m", "bench.model_server", str(seconds)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None

@@ -16,6 +16,8 @@ class Limit:
     """What a figure must not exceed, in its own unit. Missed, it is marked: another machine has other figures."""
 
     most: float
+    must_hold: bool = False
+    """Whether the bench fails where it is missed by more than a tenth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,14 @@ class Figure:
 
     @property
     def fails(self) -> bool:
-        """Whether a ratio is missed by more than noise explains."""
-        return isinstance(self.limit, Ratio) and not replace(self, limit=self.limit.with_noise()).met
+        """Whether what has to be kept is missed by more than noise explains."""
+        match self.limit:
+            case Ratio() as limit:
+                return not replace(self, limit=limit.with_noise()).met
+            case Limit(most, must_hold=True):
+                return self.product > most * (1 + NOISE)
+            case _:
+                return False
 
 
 @dataclass(frozen=True, slots=True)

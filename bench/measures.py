@@ -6,12 +6,15 @@ import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import psutil
 
 from bench.client import Client, Thread, Turn
-from bench.marks import READ, WRITE, ran_at
+from bench.marks import RAN_AT, READ, WRITE, ran_at
+
+CARDS_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,17 @@ class Sizes:
     before it."""
     reading_seconds: float = 0.2
     """Nobody presses Approve on a card before having seen it; the turn that asked comes to rest meanwhile."""
+    handler_starts: int = 200
+    """One after the other."""
+    replica_seconds: float = 6.0
+    """Of many conversations at once, with one replica or two; `rounds` of each."""
+    decisions: int = 1_000
+    decision_rate: int = 100
+    """A second."""
+    takeovers: int = 50
+    """After a kill, and as many after a stop."""
+    takeover_pairs: int = 5
+    """Side by side."""
 
 
 FULL = Sizes()
@@ -74,6 +88,11 @@ SMOKE = Sizes(
     idle_seconds=0.03,
     pause_seconds=0.0,
     reading_seconds=0.0,
+    handler_starts=3,
+    replica_seconds=0.5,
+    decisions=4,
+    takeovers=1,
+    takeover_pairs=1,
 )
 """Shows that everything runs; its figures mean nothing."""
 
@@ -137,12 +156,30 @@ class Work:
     """A second."""
     cpu: float
     """Seconds of the contestant's own process, user and system, for a thousand."""
+    done: int
+    """All of them, with those after the time."""
 
 
 async def work(client: Client, process: int, act: Callable[[Thread], Awaitable[object]], sizes: Sizes) -> Work:
     """Many conversations of five turns at once, each going on as soon as it is answered. `act`: one turn."""
-    before, began = _cpu(process), time.monotonic()
-    ends = began + sizes.throughput_seconds
+    before = _cpu(process)
+    in_time, all_of_them = await _talk(client, act, sizes.throughput_threads, sizes.throughput_seconds)
+    await asyncio.sleep(sizes.rest_seconds)
+    return Work(in_time / sizes.throughput_seconds, (_cpu(process) - before) / all_of_them * 1000, all_of_them)
+
+
+async def rate(client: Client, act: Callable[[Thread], Awaitable[object]], threads: int, seconds: float) -> float:
+    """Turns a second of so many conversations at once."""
+    in_time, _ = await _talk(client, act, threads, seconds)
+    return in_time / seconds
+
+
+async def _talk(
+    client: Client, act: Callable[[Thread], Awaitable[object]], threads: int, seconds: float
+) -> tuple[int, int]:
+    """Conversations at once, for so many seconds and to the ends of those that have begun. Returns the turns within the
+    time, and all."""
+    ends = time.monotonic() + seconds
     in_time = all_of_them = 0
 
     async def talk() -> None:
@@ -154,14 +191,46 @@ async def work(client: Client, process: int, act: Callable[[Thread], Awaitable[o
                     all_of_them += 1
                     in_time += time.monotonic() < ends
 
-    await asyncio.gather(*(talk() for _ in range(sizes.throughput_threads)))
-    await asyncio.sleep(sizes.rest_seconds)
-    return Work(in_time / sizes.throughput_seconds, (_cpu(process) - before) / all_of_them * 1000)
+    await asyncio.gather(*(talk() for _ in range(threads)))
+    return in_time, all_of_them
 
 
 def _cpu(process: int) -> float:
     times = psutil.Process(process).cpu_times()
     return float(times.user + times.system)
+
+
+async def decisions(client: Client, sizes: Sizes) -> Sequence[float]:
+    """Seconds from when somebody was to press Approve, at a fixed rate whatever becomes of the presses before, until it
+    was answered; each on a card of its own, all of which are there before. Returns when all is done."""
+    async with AsyncExitStack() as stack:
+        threads = [await stack.enter_async_context(client.thread()) for _ in range(sizes.decisions)]
+        cards = await _cards(threads)
+        began = time.monotonic() + 1.0
+
+        async def decide(number: int, card: str) -> float:
+            at = began + number / sizes.decision_rate
+            await asyncio.sleep(at - time.monotonic())
+            await client.approve(card)
+            return time.monotonic() - at
+
+        answered = await asyncio.gather(*(decide(number, card) for number, card in enumerate(cards)))
+        for thread in threads:
+            await thread.until(lambda c: c["kind"] == "said" and RAN_AT in c["text"])
+        return answered
+
+
+async def _cards(threads: Sequence[Thread]) -> Sequence[str]:
+    """Has a call asked about in each thread, a few at a time. Returns the approvals."""
+    few = asyncio.Semaphore(CARDS_AT_ONCE)
+
+    async def asked(thread: Thread) -> str:
+        async with few:
+            await thread.client.send(thread.thread_id, f"{WRITE} {uuid.uuid4().hex[:12]}")
+            card = await thread.until(lambda c: c["kind"] == "approval" and c["status"] == "pending")
+            return str(card.content["id"])
+
+    return await asyncio.gather(*(asked(thread) for thread in threads))
 
 
 async def load(client: Client, sizes: Sizes) -> Sequence[float]:

@@ -1,4 +1,5 @@
-"""The model that both contestants talk to: no delay, streamed, over HTTP. `python -m bench.model_server`."""
+"""The model that all contestants talk to: streamed, over HTTP. `python -m bench.model_server [SECONDS]`: it answers at
+once, or after so many seconds."""
 
 from __future__ import annotations
 
@@ -46,13 +47,18 @@ async def _forget(server: FakeOpenAI) -> None:
             journal.clear()
 
 
-async def main() -> None:
+async def main(seconds: float) -> None:
     """Serve until killed; the first line of the output is the address."""
-    async with fake_openai(answer) as server:
+
+    async def answer_late(request: Request) -> Reply:
+        await asyncio.sleep(seconds)
+        return answer(request)
+
+    async with fake_openai(answer_late if seconds else answer) as server:
         sys.stdout.write(f"{server.base_url}\n")
         sys.stdout.flush()
         await _forget(server)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main(float(sys.argv[1]) if len(sys.argv) > 1 else 0.0))

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from bench import hostile_servers, measures, policy, records, rendering, slack, teams
+from bench import hostile_servers, measures, policy, postgres, records, rendering, slack, teams
 from bench.client import Turn, visiting
 from bench.contestants import ROOT, Contestants, Opening
 from bench.cores import MEASURED, move_to
@@ -25,6 +25,11 @@ async def measure_in_slack(contestants: Contestants, sizes: Sizes, say: Say) -> 
     """The product in Slack beside the bare agent."""
     figures = await slack.beside_the_bare_agent(contestants, sizes, say)
     return Section("In Slack, beside the bare agent", figures, "bare agent")
+
+
+async def measure_on_postgresql(contestants: Contestants, sizes: Sizes, say: Say) -> Section:
+    """The product on PostgreSQL beside the same on SQLite, and several processes of it."""
+    return Section("On PostgreSQL, beside SQLite", await postgres.figures(contestants, sizes, say), "SQLite")
 
 
 async def measure_the_rest(contestants: Contestants, sizes: Sizes, say: Say) -> list[Section]:

@@ -51,7 +51,7 @@ class Both:
     @asynccontextmanager
     async def visit(self, opening: Open) -> AsyncIterator[Visit]:
         """Open a contestant, and have a first turn with it."""
-        async with opening() as contestant, in_slack(contestant.url, self.contestants.around.slack) as client:
+        async with opening() as contestant, in_slack(self.contestants.around.slack, contestant.url) as client:
             async with client.thread() as thread:
                 first = await thread.turn()
             yield Visit(client, contestant, contestant.started_in + first.answered)
@@ -126,7 +126,12 @@ async def _works(
         for works, visit in zip(taken, (ours, theirs), strict=True):
             works.append(await measures.work(visit.client, visit.contestant.process.pid, act, sizes))
     we, they = (
-        Work(statistics.median(w.rate for w in works), statistics.median(w.cpu for w in works)) for works in taken
+        Work(
+            statistics.median(w.rate for w in works),
+            statistics.median(w.cpu for w in works),
+            sum(w.done for w in works),
+        )
+        for works in taken
     )
     return we, they
 

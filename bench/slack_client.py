@@ -10,7 +10,7 @@ import itertools
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlencode
@@ -137,8 +137,8 @@ def _texts(node: Any) -> Iterator[str]:
 class SlackClient:
     """The person. Fills the same part as `bench.client.Client`."""
 
-    def __init__(self, url: str, http: aiohttp.ClientSession, api: SlackApi) -> None:
-        self.url = f"{url}/slack/events"
+    def __init__(self, urls: Sequence[str], http: aiohttp.ClientSession, api: SlackApi) -> None:
+        self._urls = itertools.cycle(f"{url}/slack/events" for url in urls)
         self.http = http
         self._api = api
         self._started = time.time()
@@ -167,7 +167,7 @@ class SlackClient:
         now = str(int(time.time()))
         digest = hmac.new(SIGNING_SECRET.encode(), f"v0:{now}:{body}".encode(), hashlib.sha256).hexdigest()
         headers = {"Content-Type": content_type, "X-Slack-Request-Timestamp": now, "X-Slack-Signature": f"v0={digest}"}
-        async with self.http.post(self.url, data=body.encode(), headers=headers) as response:
+        async with self.http.post(next(self._urls), data=body.encode(), headers=headers) as response:
             await response.read()
             response.raise_for_status()
 
@@ -206,8 +206,8 @@ async def slack_api() -> AsyncIterator[SlackApi]:
 
 
 @asynccontextmanager
-async def in_slack(url: str, api: SlackApi) -> AsyncIterator[SlackClient]:
-    """Slack, with as many connections as it takes."""
+async def in_slack(api: SlackApi, *urls: str) -> AsyncIterator[SlackClient]:
+    """Slack, with as many connections as it takes. `urls`: of processes that it speaks to in turns."""
     timeout = aiohttp.ClientTimeout(total=WITHIN)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout) as http:
-        yield SlackClient(url, http, api)
+        yield SlackClient(urls, http, api)

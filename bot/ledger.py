@@ -6,6 +6,7 @@ Each outcome is written into the audit log in the transaction that records it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 from bot.audit.log import AuditLog, judgement_of
@@ -15,6 +16,7 @@ from bot.outbox import MODEL_FIRST, OUTCOME_FIRST, Outbox
 from bot.records import approvals, attempts
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
+from bot.records.locks import person_lock
 from bot.records.posts import NewPost
 from graph.ports import (
     AttemptUnknown,
@@ -73,13 +75,13 @@ class AttemptLedger:
             `Existing` when the call has an outcome, or one that a person has to settle first; `NotApproved` when it has
             no right to run. Nothing is started then.
         """
-        async with self._database.writing(record.thread_id) as tx:
+        async with self._beginning(record) as tx:
             return await self._begin(tx, record, self._clock())
 
     async def unsent(self, record: CallRecord, outcome: Failed | None) -> Begun | Existing | NotApproved:
         """Records an attempt that ended before its request left: it is never seen as started. Returns as `begin`, and
         `Recorded` where more is known than `outcome` says: an earlier try may have taken effect."""
-        async with self._database.writing(record.thread_id) as tx:
+        async with self._beginning(record) as tx:
             begun = await self._begin(tx, record, record.recalled_at)
             if isinstance(begun, Begun) and outcome is not None:
                 await self._finish(tx, record.call_id, begun.attempt, outcome)
@@ -186,6 +188,11 @@ class AttemptLedger:
                         return Recorded(_of_last_try(Failed("the call was not made.")))
                     return None
 
+    def _beginning(self, record: CallRecord) -> AbstractAsyncContextManager[Transaction]:
+        """A transaction in which an attempt may start. Nobody revokes meanwhile what it starts under."""
+        locks = [person_lock(record.requester)] if record.standing else []
+        return self._database.writing(record.thread_id, *locks)
+
     async def _begin(self, tx: Transaction, record: CallRecord, at: float) -> Begun | Existing | NotApproved:
         latest = await attempts.latest(tx, record.call_id)
         if latest is None:
@@ -236,6 +243,8 @@ class AttemptLedger:
         """The approval under which the call may run now; `None`: it needs none."""
         if not record.permitted:
             return NotApproved()
+        if record.standing and not await approvals.is_granted(tx, record.requester, record.digest, self._clock()):
+            return NotApproved()  # it was revoked, or is over, since the call was judged
         if record.approval_round is None:
             return None
         approval = await approvals.of_call(tx, record.call_id, record.approval_round)

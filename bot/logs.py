@@ -67,6 +67,9 @@ _CHATTY = (
     "markdown_it",
 )
 """Libraries that tell of every request or statement at the levels below warning."""
+_TOLD_BY_US = ("psycopg",)
+"""Libraries that warn of each connection that is lost or cannot be made, again and again while the server is away. Who
+uses them learns it, too, and says it once."""
 
 NOTHING_ELSE = Masker((), ())
 """Knows no pattern and no value; fields that are called like secrets it masks all the same."""
@@ -112,6 +115,8 @@ def configure_logs(
     root.setLevel(level.upper())
     for name in _CHATTY:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    for name in _TOLD_BY_US:
+        logging.getLogger(name).setLevel(logging.ERROR)
     logging.captureWarnings(True)
     structlog.configure(
         processors=[

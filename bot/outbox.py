@@ -19,8 +19,9 @@ from bot.domain import Clock, ConversationReference, Notice
 from bot.platform import Platform, PostFailed, Reference
 from bot.records import posts
 from bot.records.claims import Overtaken, place_of
-from bot.records.database import Database, Transaction
+from bot.records.database import Database, Transaction, is_outage
 from bot.records.posts import NewPost, PostRow
+from bot.repeated_failures import RepeatedFailure
 from bot.rounds import ANSWER_FIRST, after_rounds
 from bot.views import post_of
 from graph.ports import Spoken
@@ -117,6 +118,7 @@ class Outbox:
         self._waiting: dict[str, asyncio.TimerHandle] = {}
         """Lane → when it is woken at the latest."""
         self._stopping = False
+        self._outage = RepeatedFailure("posts_not_sent")
 
     async def say(self, tx: Transaction, post: NewPost) -> bool:
         """Keeps a post, to be sent. Returns False when its key was kept before: nothing changes then."""
@@ -228,12 +230,16 @@ class Outbox:
                 self._again.discard(lane)
                 try:
                     await self._send_unsent(lane)
+                    self._outage.worked()
                 except Overtaken:
                     log.debug("place_overtaken", lane=lane)
                     return
-                except Exception:
+                except Exception as error:
                     # Only the database can fail here. What could not be noted may have been shown nevertheless.
-                    log.exception("posts_not_sent", lane=lane)
+                    if is_outage(error):
+                        self._outage.failed(error, with_traceback=True, lane=lane)
+                    else:
+                        log.exception("posts_not_sent", lane=lane)
                     self._left_over.add(lane)
                     self._again.add(lane)
                     await asyncio.sleep(self._pause(0, None))
@@ -266,6 +272,8 @@ class Outbox:
             except Overtaken:
                 raise
             except Exception as defect:
+                if is_outage(defect):
+                    raise  # it is no fault of the post, and is over as soon as the records can be used
                 # A defect of ours or of the adapter must not silence the thread for good.
                 log.exception("post_defect", post=row.key, thread_id=row.thread_id)
                 cause, retry_after, defects = type(defect).__name__, None, defects + 1

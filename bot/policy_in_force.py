@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -27,6 +27,7 @@ class PolicyInForce:
         self._path = path
         self._servers = servers
         self._policy = load_policy(path)
+        self._one_at_a_time = asyncio.Lock()
         self._warn(self._policy)
 
     def __call__(self) -> Policy:
@@ -36,7 +37,10 @@ class PolicyInForce:
     async def reload(self) -> bool:
         """Read the file again; whether its rules hold now. A file that cannot be used changes nothing and is logged
         with the line and the reason."""
-        read = await asyncio.to_thread(_read, self._path)
+        async with self._one_at_a_time:  # what was read last holds
+            return self._put_in_force(await asyncio.to_thread(_read, self._path))
+
+    def _put_in_force(self, read: Policy | PolicyError) -> bool:
         before = self._policy.version
         if isinstance(read, PolicyError):
             log.error("policy_refused", file=read.source, line=read.line, reason=read.reason, still_in_force=before)
@@ -56,19 +60,22 @@ class PolicyInForce:
                 log.warning("policy_rule_fits_no_tool", rule=rule.name, at=rule.source, tool=tool)
 
     @asynccontextmanager
-    async def reloading_whenever(self, wanted: asyncio.Event) -> AsyncIterator[None]:
-        """While the block runs, reload each time `wanted` is set."""
-        task = asyncio.create_task(self._reload_whenever(wanted), name="policy reloads")
+    async def reloading_whenever(
+        self, wanted: asyncio.Event, also: Callable[[], None] = lambda: None
+    ) -> AsyncIterator[None]:
+        """While the block runs, reload each time `wanted` is set, and call `also`: others may have to do so, too."""
+        task = asyncio.create_task(self._reload_whenever(wanted, also), name="policy reloads")
         try:
             yield
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def _reload_whenever(self, wanted: asyncio.Event) -> None:
+    async def _reload_whenever(self, wanted: asyncio.Event, also: Callable[[], None]) -> None:
         while True:
             await wanted.wait()
             wanted.clear()
+            also()
             try:
                 await self.reload()
             except Exception:

@@ -210,6 +210,18 @@ class Queries:
         entries: list[MessageView | Post] = sorted([*messages, *shown], key=lambda entry: entry.at)
         return ThreadView(thread_id, row.title, tuple(entries))
 
+    async def post(self, post_id: str) -> Post | None:
+        """A post as it is shown now, where it is shown now; `None`: there is none. It may be for one person only."""
+        async with self._database.reading() as tx:
+            row = await posts.get(tx, post_id)
+            shown = await self._shown(tx, row) if row is not None else None
+        return shown.post if shown is not None else None
+
+    async def message(self, thread_id: str, key: str) -> MessageView | None:
+        """What somebody wrote in a thread; `None`: nothing that is shown."""
+        async with self._database.reading() as tx:
+            return await deliveries.message_of(tx, thread_id, key)
+
     async def _to_decide(self, rows: Sequence[ApprovalRow], person: Person) -> list[str]:
         """Ids of those that this person may decide now; not those of which that could not be found out."""
         known, now = await self._directory.for_judging(person.person_id, rows), self._clock()

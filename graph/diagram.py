@@ -21,6 +21,7 @@ dotted ones are a choice. `human_clarification`, `human_confirmation`, `oauth_ne
 _BRANCH = """
 ## One tool call
 Every call of the model's message runs in a branch of its own (`tool_call` above), side by side with its siblings.
+People are asked about them in the order of the calls.
 """
 
 

@@ -19,7 +19,7 @@ from graph.state import KeptJudgement, RunContext, ToolCallState, Turn
 from policies.approvers import Decider, covered, groups_to_look_up, may_be_one_human, under_grants
 from policies.judging import Policy, judge
 from policies.masking import exceeds
-from policies.model import Ask, Call, Facts, Tool, Verdict, canonical_json, is_group
+from policies.model import Allow, Ask, Call, Facts, Tool, Verdict, canonical_json, is_group
 from policies.quoting import FILE, is_quoted, own_words, sentence_around
 from policies.trust import known_to_read
 
@@ -75,7 +75,9 @@ async def judged(ports: Ports, state: ToolCallState, tool: Tool, now: float, pol
     )
     found = await asyncio.to_thread(_judged, policy, call, facts) if is_large else _judged(policy, call, facts)
     if isinstance(found.verdict, Ask):
-        return replace(found, verdict=await _under_grants(ports, call, facts, found.verdict, now))
+        ask = found.verdict
+        verdict = await _under_grants(ports, call, facts, ask, now)
+        return replace(found, verdict=verdict, unless_standing=ask if isinstance(verdict, Allow) else None)
     return found
 
 

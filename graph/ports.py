@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from graph.interrupts import ApprovalAsked, FormField
 from policies.approvers import StandingApproval
 from policies.judging import Policy
-from policies.model import Call, Facts, Mode, Tool, Verdict, canonical_json
+from policies.model import Ask, Call, Facts, Mode, Tool, Verdict, canonical_json
 
 if TYPE_CHECKING:  # what takes messages in starts before the libraries of models are imported
     from langchain_core.language_models import BaseChatModel
@@ -81,11 +81,21 @@ class Unfinished:
     """What stands below it: whether somebody stopped it, or the model's service ended it."""
 
 
+InTurn = Callable[[], Awaitable[None]]
+"""Waits until it is a call's turn among those that the model makes at once. The next one's is as soon as this one has
+waited for something again."""
+
+
 class ApprovalPort(Protocol):
     """Where approvals are recorded and shown at once, before the graph stops for them."""
 
-    async def ask(self, thread_id: str, asked: ApprovalAsked, spoken: Sequence[Spoken]) -> ApprovalAsked:
+    async def ask(
+        self, thread_id: str, asked: ApprovalAsked, spoken: Sequence[Spoken], in_turn: InTurn
+    ) -> ApprovalAsked:
         """Says what the model said before it, records the approval and posts its card.
+
+        Args:
+            in_turn: called right before that, so that people see the cards in the order of the calls.
 
         Returns:
             What people are asked: `asked`, or what was recorded for the same round by a run that ended right after
@@ -123,6 +133,9 @@ class Judged:
 
     People see it on the card: whether a few words of a sentence ask for the call, only its whole says.
     """
+    unless_standing: Ask | None = None
+    """What it would need without the standing approval of the requester's by which it is allowed, and which may be
+    revoked any time; `None`: it is not allowed by one."""
 
 
 NotMade = Literal["denied", "limited", "rejected", "expired", "withdrawn", "superseded", "failed"]
@@ -176,6 +189,8 @@ class CallRecord:
     """The round whose approval permits this call; `None`: the policy allowed it without asking."""
     permitted: bool = True
     """Whether the policy, as it is now, lets the call run, by itself or under that approval."""
+    standing: bool = False
+    """Whether that rests on a standing approval of the requester's, which has to be in force when the call begins."""
     judged: Judged | None = None
     """What the policy says of the call now, for the audit log."""
     goes_on: bool = False
@@ -306,6 +321,10 @@ class Live(Protocol):
 
         `waiting`: whether the thread now waits for people.
         """
+        ...
+
+    def leave(self) -> None:
+        """Another process goes on with the delivery: nothing more comes, and what is shown is left to that one."""
         ...
 
 
@@ -479,7 +498,8 @@ class Ready:
     it uses is looked up."""
 
     send: Callable[[Progress], Awaitable[ToolOutcome | NotSent]]
-    """Sends it; to be called once at most. Never raises, cancellation aside: every failure is an outcome."""
+    """Sends it; to be called once at most. Raises where another process runs the thread by now, and then nothing was
+    sent; else nothing, cancellation aside: every failure is an outcome."""
     goes_on: bool = False
     """Whether it was sent before, and waits in the middle for an answer: what is sent is that."""
 

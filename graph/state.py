@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import operator
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.graph.message import add_messages
 from langgraph.types import Command
 
-from graph.ports import Judged, Live, TaskState, Unfinished
+from graph.ports import InTurn, Judged, Live, TaskState, Unfinished
 from policies.judging import Policy
 
 
@@ -108,6 +110,9 @@ class Silent:
     def end(self, *, waiting: bool) -> None:
         """Nothing was shown."""
 
+    def leave(self) -> None:
+        """Nothing was shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class KeptJudgement:
@@ -136,6 +141,39 @@ class BegunCall:
             self.has_left.set_result(None)
 
 
+class AskingOrder:
+    """In which order people are asked about the calls that the model makes at once: in that of the calls, however long
+    it takes to judge each. The branches of the calls begin in that order, and nobody waits for one that has not."""
+
+    def __init__(self) -> None:
+        self._judged_now: dict[str, tuple[int, asyncio.Event]] = {}
+        """Call → its number, and what is set when people are asked about it or it turns out that they need not be."""
+
+    @contextmanager
+    def judging(self, call_id: str, number: int) -> Iterator[InTurn]:
+        """Within it a call is judged. Gives what waits until people have been asked about those before it.
+
+        Args:
+            number: how many calls the model made before it in the turn.
+        """
+        self._judged_now[call_id] = number, asyncio.Event()
+        try:
+            yield partial(self._turn_of, call_id)
+        finally:
+            self._let_pass(call_id)
+
+    async def _turn_of(self, call_id: str) -> None:
+        number, _ = self._judged_now[call_id]
+        while (before := min(self._judged_now.values(), key=lambda each: each[0]))[0] < number:
+            await before[1].wait()
+        self._let_pass(call_id)
+
+    def _let_pass(self, call_id: str) -> None:
+        if call_id in self._judged_now:
+            _, asked = self._judged_now.pop(call_id)
+            asked.set()
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """What one run is told besides the state; not kept."""
@@ -151,6 +189,7 @@ class RunContext:
     """Returns seconds since the epoch: calls are judged by the time at which they are, since a run may take an hour."""
     judged: dict[str, KeptJudgement] = field(default_factory=dict)
     """What was judged in this run and may be made now, by the ids of calls."""
+    asking: AskingOrder = field(default_factory=AskingOrder)
     stopped: dict[str, ToolCallState] = field(default_factory=dict)
     """The calls that stopped in this run until people decide, by the ids of calls, as they are made when approved
     unchanged."""

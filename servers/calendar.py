@@ -1,6 +1,6 @@
 """The calendar MCP server: calendars and their events in one SQLite file.
 
-`python -m servers.calendar [--http PORT]`; the file is `CALENDAR_DB`, by default `data/calendar.db`.
+`python -m servers.calendar [--http PORT [--host HOST]]`; the file is `CALENDAR_DB`, by default `data/calendar.db`.
 """
 
 from __future__ import annotations

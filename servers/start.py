@@ -1,15 +1,26 @@
-"""Starting a bundled server: over stdio as MCP clients do it, or over HTTP on this machine only."""
+"""Starting a bundled server: over stdio as MCP clients do it, or over HTTP, beyond this machine only with a token."""
 
 from __future__ import annotations
 
 import argparse
+import hmac
 import os
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
+from typing import Any
 
 from mcp.server.fastmcp import FastMCP
+
+TOKEN = "TOOL_SERVER_TOKEN"  # noqa: S105  # the variable's name
+"""The variable with what clients have to send as `Authorization: Bearer`, over HTTP."""
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+STOPPING_SECONDS = 3
+"""How long calls under way may take once it is told to end. Clients keep an event stream open for as long as they run.
+"""
+SHORTEST_TOKEN = 16
+"""Characters. Our own choice: it is made by a program, and nobody types it."""
 
 
 def start_server(name: str, *, database_variable: str, build: Callable[[Path], FastMCP]) -> None:
@@ -19,6 +30,9 @@ def start_server(name: str, *, database_variable: str, build: Callable[[Path], F
     `database_variable` (default `data/{name}.db`). A file that cannot be used ends the process with one sentence.
     """
     options = _parser(name).parse_args()
+    token = os.environ.get(TOKEN, "")
+    if options.http is not None and (mistake := _mistake(options.host, token)):
+        sys.exit(f"{name}: {mistake}")
     path = Path(os.environ.get(database_variable) or f"data/{name}.db")
     try:
         server = build(path)
@@ -28,11 +42,67 @@ def start_server(name: str, *, database_variable: str, build: Callable[[Path], F
         if options.http is None:
             server.run(transport="stdio")
         else:
-            server.settings.port = options.http
-            server.settings.log_level = "INFO"  # says on stderr which port it got
-            server.run(transport="streamable-http")
+            _serve_over_http(server, options.host, options.http, token)
     except KeyboardInterrupt:
         return
+
+
+def _mistake(host: str, token: str) -> str:
+    if token and len(token) < SHORTEST_TOKEN:
+        return f"{TOKEN} is too short. Use at least {SHORTEST_TOKEN} characters."
+    if host not in LOOPBACK and not token:
+        return f"{host} can be reached by others. Set {TOKEN}, which they then have to send, or leave out --host."
+    return ""
+
+
+def _serve_over_http(server: FastMCP, host: str, port: int, token: str) -> None:
+    """`/mcp`, for whoever has the token if there is one; and `/health` for everybody, which says that it serves."""
+    import uvicorn  # noqa: PLC0415  # stdio has no use for it
+    from starlette.requests import Request  # noqa: PLC0415  # the same
+    from starlette.responses import PlainTextResponse, Response  # noqa: PLC0415  # the same
+
+    if host not in LOOPBACK:
+        # Pages of strangers, against which the Host header is looked at on loopback, do not know the token.
+        server.settings.transport_security = None
+
+    async def health(_request: Request) -> Response:
+        return PlainTextResponse("ok")
+
+    server.custom_route(HEALTH, methods=["GET"])(health)
+    application = server.streamable_http_app()
+    uvicorn.run(
+        WithToken(application, token) if token else application,
+        host=host,
+        port=port,
+        log_level="info",  # says on stderr which port it got
+        timeout_graceful_shutdown=STOPPING_SECONDS,
+    )
+
+
+HEALTH = "/health"
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Scope]]
+Send = Callable[[Scope], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class WithToken:
+    """An ASGI application for those who send a token; others get 401."""
+
+    def __init__(self, application: Application, token: str) -> None:
+        self._application = application
+        self._wanted = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it on."""
+        if scope["type"] == "http" and scope["path"] != HEALTH:
+            given = [value for name, value in scope["headers"] if name == b"authorization"]
+            if len(given) != 1 or not hmac.compare_digest(given[0], self._wanted):
+                headers = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]
+                await send({"type": "http.response.start", "status": 401, "headers": headers})
+                await send({"type": "http.response.body"})
+                return
+        await self._application(scope, receive, send)
 
 
 def _parser(name: str) -> argparse.ArgumentParser:
@@ -42,6 +112,11 @@ def _parser(name: str) -> argparse.ArgumentParser:
         type=_port,
         metavar="PORT",
         help="serve streamable HTTP at http://127.0.0.1:PORT/mcp instead of stdio; 0 takes a free port",
+    )
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help=f"with --http: the address to listen on (default: 127.0.0.1). Beyond this machine it needs {TOKEN}",
     )
     return parser
 

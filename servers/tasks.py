@@ -1,6 +1,6 @@
 """The tasks MCP server: one list of things to do in one SQLite file.
 
-`python -m servers.tasks [--http PORT]`; the file is `TASKS_DB`, by default `data/tasks.db`.
+`python -m servers.tasks [--http PORT [--host HOST]]`; the file is `TASKS_DB`, by default `data/tasks.db`.
 """
 
 from __future__ import annotations

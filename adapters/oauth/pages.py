@@ -18,7 +18,9 @@ from urllib.parse import parse_qsl
 import structlog
 from aiohttp import web
 
+from adapters.shared.outages import AWAY, RefusedInOwnForm
 from bot.accounts.flow import Connected, GoTo, Offer, Problem, ShowCode, SignInFlow
+from bot.records.database import is_outage
 from bot.safe_text import visible_line
 
 log = structlog.get_logger(__name__)
@@ -78,7 +80,7 @@ class _Pages:
     def answering(
         self, handler: Callable[[web.Request], Awaitable[PageAnswer]]
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-        """The handler's answer as HTTP, whatever happens in it."""
+        """The handler's answer as HTTP, whatever happens in it. Raises `RefusedInOwnForm` alone."""
 
         async def answer(request: web.Request) -> web.StreamResponse:
             try:
@@ -87,7 +89,9 @@ class _Pages:
                 return self._response(refused.page)
             except web.HTTPException:
                 raise
-            except Exception as error:  # noqa: BLE001  # the last resort of a request: a page, and the cause in the log
+            except Exception as error:  # the last resort of a request: a page, and the cause in the log
+                if is_outage(error):
+                    raise RefusedInOwnForm(self._response(refusal(503, AWAY))) from error
                 reference = secrets.token_hex(4)
                 # Never the message or a traceback with values: either may hold a code, a token or the link.
                 log.error(  # noqa: TRY400

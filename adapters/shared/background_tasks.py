@@ -9,6 +9,9 @@ from typing import Any
 
 import structlog
 
+from adapters.shared.outages import OutageLog
+from bot.records.database import is_outage
+
 log = structlog.get_logger(__name__)
 
 
@@ -18,6 +21,7 @@ class BackgroundTasks:
     def __init__(self, platform: str) -> None:
         self._platform = platform
         self._running: set[asyncio.Task[None]] = set()
+        self._outage = OutageLog("background_task_failed")
 
     def start(self, work: Coroutine[Any, Any, object], name: str) -> None:
         """Run it without waiting; `name` is for the log should it fail."""
@@ -36,9 +40,14 @@ class BackgroundTasks:
     async def _guarded(self, work: Awaitable[object], name: str) -> None:
         try:
             await work
-        except Exception:
+        except Exception as error:
             # Nobody awaits the task, so this is the last place where its failure can be noticed.
-            log.exception("background_task_failed", platform=self._platform, task=name)
+            if is_outage(error):
+                self._outage.failed(f"{self._platform} {name}", error)
+            else:
+                log.exception("background_task_failed", platform=self._platform, task=name)
+        else:
+            self._outage.worked(f"{self._platform} {name}")
 
 
 async def drained(tasks: Collection[asyncio.Task[Any]], within: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import random
 import time
@@ -10,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 import structlog
 
@@ -193,6 +194,18 @@ class RateLimits:
 # ---------------------------------------------------------------------------- calls, with their retries
 
 
+class PauseExchange(Protocol):
+    """Lets processes that call a service as one know what each of them was asked to wait."""
+
+    def asked(self, service: str, line: str, seconds: float) -> None:
+        """The service has asked this process to wait. Returns at once."""
+        ...
+
+    def hears(self, service: str, paused: Callable[[str, float], None]) -> None:
+        """`paused` is called with a line and seconds when another process was asked to wait."""
+        ...
+
+
 class Calls:
     """Makes the calls to one service within its rate limits, and makes them again where that is right.
 
@@ -203,6 +216,7 @@ class Calls:
             are repeated only where it is certain that nothing was done: posting twice is worse than posting late.
         pauses: Seconds before the second try, doubling up to the other number.
         spread: Seconds at most, by chance, that are added to what the service asks to wait.
+        exchange: Lets other processes wait too. Lines are strings, or tuples of them, then. `None`: there are none.
     """
 
     def __init__(
@@ -213,6 +227,7 @@ class Calls:
         repeatable: frozenset[str],
         pauses: tuple[float, float],
         spread: float = 0.0,
+        exchange: PauseExchange | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
@@ -225,6 +240,9 @@ class Calls:
         self._spread = spread
         self._sleep = sleep
         self._jitter = jitter
+        self._exchange = exchange
+        if exchange is not None:
+            exchange.hears(service, self._paused_elsewhere)
 
     async def run(
         self,
@@ -261,11 +279,17 @@ class Calls:
                 if failure.error == "ratelimited":
                     log.info("rate_limited", service=self._service, call=call, line=line, seconds=pause)
                     self._limits.pause(line, self.clock(), pause)
+                    if self._exchange is not None:
+                        self._exchange.asked(self._service, json.dumps(line), pause)
                     continue
                 if not self._may_repeat(failure) or self.clock() + pause >= deadline:
                     raise
                 log.info("call_retried", service=self._service, call=call, error=failure.error, tries=tries)
             await self._sleep(pause)
+
+    def _paused_elsewhere(self, line: str, seconds: float) -> None:
+        parts: Any = json.loads(line)
+        self._limits.pause(tuple(parts) if isinstance(parts, list) else parts, self.clock(), seconds)
 
     def left(self, call: str, deadline: float) -> float:
         """Returns the seconds until the deadline. Raises `CallFailed` when there are none."""

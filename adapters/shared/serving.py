@@ -339,6 +339,18 @@ def readiness(is_ready: Callable[[], bool]) -> Callable[[web.Request], Awaitable
     return handle
 
 
+def last_answers(ending: asyncio.Event) -> Callable[[web.Request, web.StreamResponse], Awaitable[None]]:
+    """For `on_response_prepare`: once the process ends, each answer says that it is the last on its connection. Whoever
+    keeps connections sends nothing more on this one, which would be closed in its face."""
+
+    async def say_so(_request: web.Request, response: web.StreamResponse) -> None:
+        if ending.is_set():
+            response.headers["Connection"] = "close"
+            response.force_close()
+
+    return say_so
+
+
 def _may_see_details(headers: Mapping[str, str], remote: str | None, token: str | None) -> bool:
     scheme, _, given = headers.get("Authorization", "").partition(" ")
     if token is not None and scheme.lower() == "bearer":

@@ -20,7 +20,6 @@ from adapters.slack.inbound.requests import Handlers, SlackPayloadHandler, Slack
 from adapters.slack.inbound.socket_mode import SocketMode
 from adapters.slack.sender import SlackSender
 from adapters.slack.web_api.workspaces import Bot
-from bot.domain import system_clock
 from bot.services import Services
 
 log = structlog.get_logger(__name__)
@@ -39,6 +38,7 @@ class SlackReceiver:
     def __init__(self, sender: SlackSender, services: Services) -> None:
         self.name = sender.name
         self._config = config = sender.config
+        self._clock = sender.clock
         self._installations = sender.installations
         self._background = background = BackgroundTasks(PLATFORM)
         answers = SlackAnswers(sender)
@@ -71,7 +71,7 @@ class SlackReceiver:
 
             routes += InstallPages(self._config, self._installations).routes()
         if self._config.signing_secret and not self._config.socket_mode:
-            verifier = SlackRequestVerifier(self._inbound, self._config.signing_secret, system_clock)
+            verifier = SlackRequestVerifier(self._inbound, self._config.signing_secret, self._clock)
             routes.append(web.post(EVENTS_PATH, verifier.handle))
         return routes
 

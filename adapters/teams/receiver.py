@@ -23,7 +23,6 @@ from adapters.teams.inbound.invokes import ANSWER_SECONDS, Invokes
 from adapters.teams.inbound.messages import TeamsMessageHandler
 from adapters.teams.inbound.verification import ActivityVerifier
 from adapters.teams.sender import TeamsSender
-from bot.domain import system_clock
 from bot.services import Services
 
 MESSAGES_PATH = "/api/messages"
@@ -50,7 +49,7 @@ class TeamsReceiver:
         self._connector = connector = sender.connector
         self._background = background = BackgroundTasks(PLATFORM)
         self._connecting = ConnectionCheck(PLATFORM, partial(connect, sender.config, sender.tokens))
-        self._authentication = Authentication(sender.config)
+        self._authentication = Authentication(sender.config, clock=sender.clock)
         answers = TeamsAnswers(sender)
         duplicates = Duplicates(services.queries, connector, background, grace=patience.duplicate)
         clicks = TeamsClickHandler(services, answers, duplicates, background)
@@ -64,7 +63,7 @@ class TeamsReceiver:
             background=background,
             within=patience.answer,
         )
-        self._verifier = ActivityVerifier(sender.config, Turns(self._authentication), messages, invokes, system_clock)
+        self._verifier = ActivityVerifier(sender.config, Turns(self._authentication), messages, invokes, sender.clock)
 
     def routes(self) -> list[web.RouteDef]:
         """Returns the routes for the one aiohttp application."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from adapters.shared.calls import PauseExchange
+from adapters.shared.people_changes import PeopleChanges
 from adapters.shared.sending import SignInLink
 from adapters.teams.config import TeamsConfig, config_from
 from adapters.teams.connector.client import BotConnector
@@ -14,6 +16,7 @@ from adapters.teams.inbound.visitors import introduce
 from adapters.teams.outbound.drafts import TeamsDrafts
 from adapters.teams.outbound.outbox import TeamsPostSender
 from adapters.teams.outbound.posting import TeamsPrivateMessages
+from bot.domain import Clock, system_clock
 from bot.settings import Settings
 
 
@@ -25,15 +28,25 @@ class TeamsSender:
 
     name = PLATFORM
 
-    def __init__(self, config: TeamsConfig, sign_in_link: SignInLink) -> None:
-        """Raises `ValueError` for a configuration that cannot work."""
+    def __init__(
+        self,
+        config: TeamsConfig,
+        sign_in_link: SignInLink,
+        *,
+        clock: Clock = system_clock,
+        exchange: PauseExchange | None = None,
+        changes: PeopleChanges | None = None,
+    ) -> None:
+        """`exchange`: lets other processes wait when Teams asks this one to; `changes`: lets them know when it says
+        that people have changed. Raises `ValueError` for a configuration that cannot work."""
         self.config = config
-        self.tokens = tokens_of(config)
-        self.connector = BotConnector(config, self.tokens)
-        self.people = TeamsPeople(self.connector, config)
-        self.facts = TeamsPersonFacts(self.people, config)
-        self.private = TeamsPrivateMessages(self.connector, self.people, config)
-        self._drafts = TeamsDrafts(self.connector)
+        self.clock = clock
+        self.tokens = tokens_of(config, clock=clock)
+        self.connector = BotConnector(config, self.tokens, exchange=exchange)
+        self.people = TeamsPeople(self.connector, config, clock=clock, changes=changes)
+        self.facts = TeamsPersonFacts(self.people, config, clock=clock)
+        self.private = TeamsPrivateMessages(self.connector, self.people, config, clock=clock)
+        self._drafts = TeamsDrafts(self.connector, clock=clock)
 
         outbound = TeamsPostSender(self.connector, self.people, self._drafts, self.private, sign_in_link)
         self.send, self.update, self.find = outbound.send, outbound.update, outbound.find
@@ -53,6 +66,13 @@ class TeamsSender:
         await self.tokens.close()
 
 
-def teams_sender(settings: Settings, sign_in_link: SignInLink) -> TeamsSender:
+def teams_sender(
+    settings: Settings,
+    sign_in_link: SignInLink,
+    clock: Clock,
+    *,
+    exchange: PauseExchange | None,
+    changes: PeopleChanges | None,
+) -> TeamsSender:
     """The sending half that the settings describe."""
-    return TeamsSender(config_from(settings), sign_in_link)
+    return TeamsSender(config_from(settings), sign_in_link, clock=clock, exchange=exchange, changes=changes)

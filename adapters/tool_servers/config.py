@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -118,6 +118,20 @@ class ToolServersConfig:
     """All configured servers, in the order of the file."""
 
     servers: tuple[ServerConfig, ...] = ()
+
+
+BUNDLED = frozenset({"servers.calendar", "servers.tasks"})
+"""Modules of the bundled servers, which keep what they know in a file beside them."""
+
+
+def keeping_files_here(servers: Iterable[ServerConfig]) -> list[str]:
+    """The names of the bundled servers that each process starts for itself: what was done by way of one replica is not
+    to be seen in another. Of foreign programs nobody knows what they keep."""
+    return [
+        each.name
+        for each in servers
+        if isinstance(each.transport, StdioTransport) and not BUNDLED.isdisjoint(each.transport.args)
+    ]
 
 
 def load_config(path: Path, environ: Mapping[str, str]) -> ToolServersConfig:

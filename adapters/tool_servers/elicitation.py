@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
@@ -218,20 +218,51 @@ Completed = Callable[[str], Awaitable[None]]
 """Told the id of a call whose link was used, as the server says. It may wait no more."""
 
 
+class CallingRun(Protocol):
+    """The run of a thread in which a call is made, where several processes could run it."""
+
+    async def check(self) -> None:
+        """Raises what says so when another process runs the thread by now."""
+        ...
+
+    def stay(self, give_up: Callable[[], None]) -> Callable[[], None]:
+        """Leave the thread to this process although nothing is left to do in it, until what is returned is called.
+        `give_up`: called where that cannot be."""
+        ...
+
+
+class OnlyProcess:
+    """The same where there is no other one."""
+
+    async def check(self) -> None:
+        """Nobody else runs anything."""
+
+    def stay(self, give_up: Callable[[], None]) -> Callable[[], None]:
+        """Nobody else could."""
+        return _nothing
+
+
+def _nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class _Parked:
     call: InteractiveCall
     alarm: asyncio.TimerHandle
+    leave: Callable[[], None]
 
 
 class WaitingCalls:
     """Keeps calls in the middle, by their ids.
 
-    `patience`: seconds that one may wait. `completed`: told of links that were used.
+    `patience`: seconds that one may wait. `completed`: told of links that were used. `calling`: who has to stay with
+    a call that waits.
     """
 
-    def __init__(self, patience: float, completed: Completed | None = None) -> None:
+    def __init__(self, patience: float, completed: Completed | None = None, calling: CallingRun | None = None) -> None:
         self._patience = patience
+        self._calling = calling or OnlyProcess()
         self._parked: OrderedDict[str, _Parked] = OrderedDict()
         self._links: OrderedDict[tuple[str, str | None, str], str] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -245,7 +276,9 @@ class WaitingCalls:
         if len(of_server) >= MOST_PARKED:
             self.give_up(of_server[0])
         alarm = asyncio.get_running_loop().call_later(self._patience, self.give_up, call_id)
-        self._parked[call_id] = _Parked(call, alarm)
+        # The server answers over this session, and whoever answers it has to be where that is.
+        leave = self._calling.stay(partial(self.give_up, call_id))
+        self._parked[call_id] = _Parked(call, alarm, leave)
 
     def prepared(
         self, tool: Tool, arguments: dict[str, Any], caller: Caller
@@ -273,6 +306,7 @@ class WaitingCalls:
     async def _go_on(self, parked: _Parked, given: Given | None, progress: Progress) -> ToolOutcome:
         call = parked.call
         call_id = call.caller.call_id
+        await self._calling.check()
         if self._parked.get(call_id) is not parked:
             return waits_no_more(call.tool)
         self._take(call_id)
@@ -327,6 +361,7 @@ class WaitingCalls:
         parked = self._parked.pop(call_id, None)
         if parked is not None:
             parked.alarm.cancel()
+            parked.leave()
         return parked
 
     def _in_background(self, telling: Any) -> None:

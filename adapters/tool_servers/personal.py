@@ -37,6 +37,7 @@ from policies.model import Annotations, Tool
 
 if TYPE_CHECKING:
     from adapters.tool_servers.connection import Connection
+    from bot.accounts.ports import TokenSet
     from bot.accounts.tokens import CatalogueStore, TokenStore
 
 
@@ -195,7 +196,33 @@ class PersonalServer(BaseServer["PersonalSession"]):
         if session := self._sessions.pop(person, None):
             self._leaving.add(session)
         # Those that were only kept for the calls in them, too.
-        left = [session for session in self._leaving if session.person == person]
+        await self._leave(session for session in self._leaving if session.person == person)
+
+    async def forget_old(self, person: str, connection: str) -> None:
+        """The same, when another process has said so: a session that was opened since is with the new account."""
+        if connection != self._account.connection or not (theirs := self._sessions_of(person)):
+            return
+        now = await self._tokens.kept(person, connection)
+        old = [session for session in theirs if now is None or not session.may_use(now)]
+        for session in old:
+            self._retire(session)
+        await self._leave(old)
+
+    async def check_accounts(self) -> None:
+        """What other processes have said may have been missed: ends sessions with accounts that are gone, and makes no
+        new calls over those whose tokens are others now, which may be of another account, or only newer."""
+        for person in {session.person for session in (*self._sessions.values(), *self._leaving)}:
+            now = await self._tokens.kept(person, self._account.connection)
+            if now is None:
+                await self.forget(person, self._account.connection)
+            elif (session := self._sessions.get(person)) and not session.may_use(now):
+                self._retire(session)
+
+    def _sessions_of(self, person: str) -> list[PersonalSession]:
+        return [each for each in (*self._sessions.values(), *self._leaving) if each.person == person]
+
+    async def _leave(self, sessions: Iterable[PersonalSession]) -> None:
+        left = list(sessions)
         for session in left:
             session.lose("was left: its account was disconnected")
         await asyncio.gather(*(session.ended() for session in left))
@@ -377,6 +404,11 @@ class PersonalSession:
         """Look up the person's account for the call that is about to be made; whether there is one. Raises
         `AccountUnknown`."""
         return await self._bearer.current() is not None
+
+    def may_use(self, tokens: TokenSet) -> bool:
+        """Whether it uses these tokens, or may still look them up."""
+        used = self._bearer.looked_up()
+        return used is None or used.access_token == tokens.access_token
 
     def retire(self) -> None:
         """End when the calls that are open on it have."""

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from adapters.tool_servers.config import ServerConfig, ToolServersConfig
-from adapters.tool_servers.elicitation import Completed, InteractiveCall, WaitingCalls, when_made_anew
+from adapters.tool_servers.elicitation import (
+    CallingRun,
+    Completed,
+    InteractiveCall,
+    OnlyProcess,
+    WaitingCalls,
+    when_made_anew,
+)
 from adapters.tool_servers.outcomes import LARGEST_RESULT, SessionLost
 from adapters.tool_servers.personal import PersonalServer
 from adapters.tool_servers.sessions import (
@@ -65,7 +72,8 @@ class ToolServers:
     `result_limit`: bytes of a result that the model gets, at least 256 (`ValueError`). `mask`: masks secrets in all
     that tools say, before anybody sees it. `tokens`: people's accounts; without them a server that needs these cannot
     be used. `catalogues`: where the tools of such servers are remembered. `completed`: told the id of a call whose
-    link was used, as its server says. To be started and closed by the loop that calls it.
+    link was used, as its server says. `calling`: the runs in which calls are made, where several processes could. To
+    be started and closed by the loop that calls it.
     """
 
     def __init__(
@@ -78,13 +86,15 @@ class ToolServers:
         tokens: TokenStore | None = None,
         catalogues: CatalogueStore | None = None,
         completed: Completed | None = None,
+        calling: CallingRun | None = None,
     ) -> None:
         if result_limit < SMALLEST_RESULT_LIMIT:
             raise ValueError(f"result_limit must be at least {SMALLEST_RESULT_LIMIT} bytes, not {result_limit}")
         self._names = tuple(server.name for server in config.servers)
         timings = timings or Timings()
-        self._waiting = WaitingCalls(timings.parked, completed)
-        common = CommonParts(result_limit, timings, mask, self._waiting)
+        calling = calling or OnlyProcess()
+        self._waiting = WaitingCalls(timings.parked, completed, calling)
+        common = CommonParts(result_limit, timings, mask, self._waiting, calling)
         made = {server.name: _server(server, common, tokens, catalogues) for server in config.servers}
         self._servers = {name: server for name, server in made.items() if server is not None}
 
@@ -147,6 +157,14 @@ class ToolServers:
     async def forget(self, person: str, connection: str) -> None:
         """Ends a person's sessions with the old account, when they have another one now, or none."""
         await asyncio.gather(*(server.forget(person, connection) for server in self._servers.values()))
+
+    async def forget_old(self, person: str, connection: str) -> None:
+        """The same, when another process has said so; sessions with the new account stay."""
+        await asyncio.gather(*(server.forget_old(person, connection) for server in self._servers.values()))
+
+    async def check_accounts(self) -> None:
+        """Likewise for everybody, when it is not known who has another account now, or none."""
+        await asyncio.gather(*(server.check_accounts() for server in self._servers.values()))
 
     def _status_of(self, name: str) -> ServerStatus:
         server = self._servers.get(name)
@@ -250,6 +268,12 @@ class SharedServer(BaseServer["Connection"]):
 
     async def forget(self, person: str, connection: str) -> None:
         """Nothing here is one person's."""
+
+    async def forget_old(self, person: str, connection: str) -> None:
+        """Nor is that."""
+
+    async def check_accounts(self) -> None:
+        """Nor is that."""
 
     async def close(self) -> None:
         """End the server. Calls in flight break off."""

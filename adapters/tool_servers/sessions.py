@@ -9,7 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -19,7 +19,7 @@ import structlog
 
 from adapters.tool_servers.accounts import Bearer
 from adapters.tool_servers.config import ServerConfig
-from adapters.tool_servers.elicitation import WaitingCalls
+from adapters.tool_servers.elicitation import CallingRun, OnlyProcess, WaitingCalls
 from adapters.tool_servers.listing import ToolListing, read_listing
 from adapters.tool_servers.outcomes import FaultError, Faults, SessionLost
 from adapters.tool_servers.text import MaskText, one_line, unchanged
@@ -75,6 +75,7 @@ class CommonParts:
     timings: Timings
     mask: MaskText
     waiting: WaitingCalls
+    calling: CallingRun = field(default_factory=OnlyProcess)
 
 
 SessionT = TypeVar("SessionT")
@@ -133,6 +134,7 @@ class BaseServer(ABC, Generic[SessionT]):
     async def _send(
         self, session: SessionT, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress
     ) -> ToolOutcome | NotSent:
+        await self._common.calling.check()
         outcome = await self._outcome(session, tool, arguments, caller, progress)
         if not isinstance(outcome, SessionLost):
             return outcome
@@ -141,6 +143,7 @@ class BaseServer(ABC, Generic[SessionT]):
         another = await self._session_for(tool, arguments, caller.person) if tool.repeatable else None
         if another is None or isinstance(another, Failed | AccountNeeded):
             return another if isinstance(another, AccountNeeded) else outcome.otherwise
+        await self._common.calling.check()
         again = await self._outcome(another, tool, arguments, caller, progress)
         return outcome.otherwise if isinstance(again, NotSent | SessionLost) else again
 

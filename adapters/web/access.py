@@ -9,7 +9,6 @@ import hmac
 import json
 import re
 import secrets
-from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
@@ -23,11 +22,17 @@ from adapters.shared.people import time_zone_of
 from adapters.shared.requests import FORWARDING_HEADERS, host_name
 from adapters.web.bodies import RefusalError
 from adapters.web.config import WebConfig
+from bot.crypto import random_token
 from bot.domain import Clock, Person, system_clock
+from bot.limits import Beginnings, Window
+from bot.records.database import is_outage
 from bot.settings import is_loopback
 
 SESSION_SECONDS = 7 * 24 * 3600
 """How long a browser stays signed in: a week."""
+CLOCKS_DIFFER = 3_600.0
+"""Seconds by which a session may have been issued later than now: another replica's clock, or that of a PostgreSQL
+before a failover, may have been fast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,10 @@ class Sessions:
         self._key = hmac.digest(config.secret, (config.password or "").encode(), hashlib.sha256)
         # Cookies know hosts but not ports: two servers on one machine must not overwrite each other's. A cookie with
         # the prefix `__Host-` cannot be set by a neighbour's subdomain, but only exists over TLS.
-        self.cookie_name = f"{'__Host-' if config.is_https else ''}countersign-{config.port}"
+        # Over TLS it is the port of the public address, which all replicas have in common.
+        self.cookie_name = (
+            f"__Host-countersign-{config.public_port}" if config.is_https else f"countersign-{config.port}"
+        )
 
     def begin(self) -> Session:
         """A new session: the first local person, signed in where no password is needed."""
@@ -82,7 +90,7 @@ class Sessions:
         except (ValueError, TypeError, binascii.Error):
             # Signed by us but of another release's shape: begin anew.
             return None
-        if not 0 <= self._clock() - session.issued_at <= SESSION_SECONDS:
+        if not -CLOCKS_DIFFER <= self._clock() - session.issued_at <= SESSION_SECONDS:
             return None
         if self._config.person(session.person_id) is None:
             return replace(session, person_id=self._config.people[0].person_id)
@@ -179,31 +187,25 @@ MOST_ADDRESSES = 10_000
 
 
 class PasswordGate:
-    """Says whether a password is right, and stops an address that keeps guessing without slowing the others."""
+    """Says whether a password is right, and stops an address that keeps guessing without slowing the others.
 
-    def __init__(self, password: str, monotonic: Callable[[], float]) -> None:
+    `guesses`: counts them; those of `MOST_ADDRESSES`, where a process does it in its memory.
+    """
+
+    def __init__(self, password: str, guesses: Beginnings) -> None:
         self._digest = _digest(password)
-        self._monotonic = monotonic
-        self._wrong: OrderedDict[str, deque[float]] = OrderedDict()
+        self._guesses = guesses
 
-    def check(self, password: str, address: str) -> None:
+    async def check(self, password: str, address: str) -> None:
         """Return if the password is right. Raises `RefusalError`: 401 when it is wrong, 429 after too many."""
-        now = self._monotonic()
-        tries = self._wrong.get(address, deque())
-        while tries and now - tries[0] >= WINDOW_SECONDS:
-            tries.popleft()
-        if len(tries) >= TRIES:
-            wait = WINDOW_SECONDS - (now - tries[0])
-            raise RefusalError(429, "Too many wrong passwords. Please wait a minute and try again.", retry_after=wait)
-        if hmac.compare_digest(self._digest, _digest(password)):
-            self._wrong.pop(address, None)
-            return
-        tries.append(now)
-        self._wrong[address] = tries
-        self._wrong.move_to_end(address)
-        while len(self._wrong) > MOST_ADDRESSES:
-            self._wrong.popitem(last=False)
-        raise RefusalError(401, "That is not the password.")
+        wrong = Window(f"password:{address}", TRIES, WINDOW_SECONDS)
+        full = await self._guesses.count(random_token(), [wrong])
+        if full is not None:
+            message = "Too many wrong passwords. Please wait a minute and try again."
+            raise RefusalError(429, message, retry_after=full.wait)
+        if not hmac.compare_digest(self._digest, _digest(password)):
+            raise RefusalError(401, "That is not the password.")
+        await self._guesses.forget(wrong)
 
 
 def _digest(password: str) -> bytes:
@@ -310,7 +312,9 @@ class RequestChecks:
                 response = _refused(refusal)
             except web.HTTPException:
                 raise
-            except Exception:
+            except Exception as error:
+                if is_outage(error):
+                    raise  # refused by `adapters.shared.outages`
                 # The last resort of a request: its sender gets a reference, the log gets the cause, once.
                 reference = secrets.token_hex(4)
                 log.exception("web_request_failed", reference=reference, method=request.method, path=_route(request))

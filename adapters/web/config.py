@@ -59,6 +59,11 @@ class WebConfig:
         """Whether people reach the page over TLS, so that its cookie may be marked `Secure`."""
         return self.public_url is not None and urlsplit(self.public_url).scheme == "https"
 
+    @property
+    def public_port(self) -> int:
+        """The port at which people reach the page over TLS."""
+        return urlsplit(self.public_url or "").port or 443
+
     def person(self, person_id: str) -> Person | None:
         """The local person of that id; `None`: there is none (any more)."""
         return next((person for person in self.people if person.person_id == person_id), None)

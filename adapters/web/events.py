@@ -16,10 +16,11 @@ from aiohttp import web
 
 from adapters.web.access import SECURITY_HEADERS, PageVisitor
 from adapters.web.inbound import thread_id_of
-from adapters.web.live import THREADS_CHANGED, EndedError, Hub, LiveBoard, Reader, frame, framed
+from adapters.web.live import SHOW_ANEW, THREADS_CHANGED, EndedError, Hub, LiveBoard, Reader, frame, framed
 from adapters.web.render import asked_json, entry_json, person_json, thread_json, threads_json
 from bot.domain import Person, ThreadView
 from bot.queries import Queries
+from bot.records.database import is_outage
 
 HEARTBEAT_SECONDS = 15.0
 """Proxies close what is silent for longer; 30 to 60 s is usual."""
@@ -31,6 +32,8 @@ RETRY_MILLISECONDS = 1000
 LARGEST_SNAPSHOT = 4 * 1024 * 1024
 """Characters of JSON of the entries that a page gets at first, the newest of a thread: 300 messages of 20,000 emoji
 would be 70 MB, which take 0.1 s to be put together. Every page gets one entry at least, which has up to 1.2 MB."""
+SNAPSHOTS_ANEW = 8
+"""Snapshots that are sent at a time to pages that are open already, of whoever: all pages may need one at once."""
 SNAPSHOTS_AT_A_TIME = 4
 """Snapshots that are sent to one person's pages at a time: each is kept until it is taken, and a page may not read."""
 
@@ -52,6 +55,7 @@ class EventStreams:
         self._lists = ThreadLists(queries, hub)
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         """Person → held while a snapshot is sent to one of their pages."""
+        self._anew = asyncio.Semaphore(SNAPSHOTS_ANEW)
 
     async def events(self, request: web.Request, visitor: PageVisitor) -> web.StreamResponse:
         """Send the snapshot and then every event until either side goes away."""
@@ -70,9 +74,17 @@ class EventStreams:
             del snapshot
             try:
                 async for chunk in self._changes(reader, visitor.person):
-                    await _write(response, chunk)
+                    if chunk == SHOW_ANEW:
+                        async with turn, self._anew:
+                            await _write(response, await self._snapshot(thread_id, visitor))
+                    else:
+                        await _write(response, chunk)
             except (ConnectionError, TimeoutError):
                 return _gone(request, response)
+            except Exception as error:
+                if is_outage(error):
+                    _gone(request, response)
+                raise
         return response
 
     async def _snapshot(self, thread_id: str, visitor: PageVisitor) -> bytes:

@@ -27,8 +27,6 @@ from adapters.web.bodies import (
     checked_text,
     read_body,
 )
-from adapters.web.config import WebConfig
-from adapters.web.live import Hub
 from adapters.web.render import (
     argument_page_json,
     click_json,
@@ -36,14 +34,15 @@ from adapters.web.render import (
     form_json,
     grants_json,
     hidden_json,
-    message_json,
     passage,
     threads_json,
 )
+from adapters.web.sender import WebSender
 from bot.accounts.codes import codes_among
 from bot.domain import (
     AlreadySettled,
     ClickResult,
+    Clock,
     ConversationReference,
     Decision,
     Form,
@@ -58,7 +57,6 @@ from bot.domain import (
     Settled,
     SignInView,
     Unknown,
-    system_clock,
 )
 from bot.services import Services
 from policies.approvers import DURATIONS
@@ -86,10 +84,10 @@ def thread_id_of(text: str) -> str:
 class PageActions:
     """What the page asks for and does, one method each."""
 
-    def __init__(self, config: WebConfig, services: Services, hub: Hub) -> None:
-        self._config = config
+    def __init__(self, sender: WebSender, services: Services, clock: Clock) -> None:
+        self._sender = sender
         self._services = services
-        self._hub = hub
+        self._clock = clock
 
     async def threads(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/threads`."""
@@ -106,14 +104,13 @@ class PageActions:
             ),
             author=visitor.person,
             text=checked_text(body.text),
-            at=system_clock(),
+            at=self._clock(),
         )
         accepted = await self._services.inbox.accept(message)
         taken = bool(codes_among(message.text)) and not await self._is_shown(message)
         if accepted and not taken:
             view = MessageView(message.key, message.author.name, message.author.person_id, message.text, message.at)
-            self._hub.publish(thread_id, "message", message_json(view))
-            self._hub.threads_changed()
+            self._sender.show_message(thread_id, view)
         return json_answer({"accepted": accepted} | ({"taken": True} if taken else {}), status=202)
 
     async def _is_shown(self, message: Message) -> bool:
@@ -176,7 +173,7 @@ class PageActions:
     async def hand_over(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/approvals/{id}/handover`: the service judges whether both may decide."""
         body = await read_body(request, HandoverBody)
-        known = self._config.person(body.to)
+        known = self._sender.config.person(body.to)
         name = known.name if known else ""
         handover = Handover(click_key(body.id, visitor), visitor.person, id_of(request), body.to, name)
         return click_answer(await self._services.approvals.hand_over(handover))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +13,8 @@ from typing import Any
 import structlog
 
 from bot.characters import count_suspicious
+from bot.records.claims import Claim, current_claim
+from bot.records.live_answers import LiveAnswer
 from bot.safe_text import visible, visible_line
 from graph.ports import TaskState
 
@@ -21,6 +23,8 @@ MOST_QUEUED = 512
 """Events that wait for one reader; a slower one is disconnected, which costs it one reconnect."""
 THREADS_CHANGED = b""
 """Stands in a queue for "the list of threads is not what it was"."""
+SHOW_ANEW = b"\n"
+"""Stands in a queue for "what the page shows may not be all there is"."""
 
 
 class EndedError(Exception):
@@ -48,6 +52,7 @@ class Reader:
         self._queue: asyncio.Queue[bytes] = asyncio.Queue()
         self._ended = False
         self._threads_changed = False
+        self._shown_anew = False
 
     async def next(self, within: float) -> bytes | None:
         """The next frame; `None`: there was none within so many seconds. Raises `EndedError`."""
@@ -62,6 +67,8 @@ class Reader:
             raise EndedError
         if frame_ == THREADS_CHANGED:
             self._threads_changed = False
+        elif frame_ == SHOW_ANEW:
+            self._shown_anew = False
         return frame_
 
     def offer(self, frame_: bytes) -> None:
@@ -80,10 +87,20 @@ class Reader:
             self._threads_changed = True
             self.offer(THREADS_CHANGED)
 
+    def offer_anew(self) -> None:
+        """Have all of the thread sent again; noting it twice is noting it once."""
+        if not self._shown_anew:
+            self._shown_anew = True
+            self.offer(SHOW_ANEW)
+
     def end(self) -> None:
         """Disconnect the reader: its `next` raises `EndedError`, now and ever after."""
         self._ended = True
         self._queue.put_nowait(THREADS_CHANGED)  # wakes `next`
+
+
+def _nobody_asks(_thread_id: str) -> None:
+    """Where one process serves the page."""
 
 
 class Hub:
@@ -94,14 +111,19 @@ class Hub:
         self._closed = False
         self.changes = 0
         """How often the list of threads has changed."""
+        self.opened: Callable[[str], None] = _nobody_asks
+        """Told of a thread that has a reader, and had none before."""
 
     @contextmanager
     def reading(self, thread_id: str, person_id: str, session_id: str) -> Iterator[Reader]:
         """A reader from now on. Subscribe first and load what there is second, so that nothing falls between."""
         reader = Reader(thread_id, person_id, session_id)
+        is_first = not self.has_readers(thread_id)
         self._readers.add(reader)
         if self._closed:
             reader.end()
+        elif is_first:
+            self.opened(thread_id)
         try:
             yield reader
         finally:
@@ -110,6 +132,10 @@ class Hub:
     def has_readers(self, thread_id: str) -> bool:
         """Whether rendering an event of this thread is worth the work."""
         return any(reader.thread_id == thread_id for reader in self._readers)
+
+    def threads_read(self) -> list[str]:
+        """The threads that pages show."""
+        return sorted({reader.thread_id for reader in self._readers})
 
     def publish(self, thread_id: str, name: str, data: Mapping[str, Any], *, only_for: str | None = None) -> None:
         """Send an event to the pages that show a thread; `only_for`: to that person's alone."""
@@ -128,17 +154,27 @@ class Hub:
         for reader in self._readers:
             reader.offer_threads_changed()
 
+    def show_anew(self, thread_id: str | None = None) -> None:
+        """Have the pages that show a thread, or all pages, get everything again."""
+        for reader in self._readers:
+            if thread_id in {None, reader.thread_id}:
+                reader.offer_anew()
+
     def end_session(self, session_id: str) -> None:
         """Disconnect a browser's pages, so that they come back as whoever the browser is now."""
         for reader in self._readers:
             if reader.session_id == session_id:
                 reader.end()
 
+    def end_all(self) -> None:
+        """Disconnect everybody, so that they come back as whoever they are now."""
+        for reader in self._readers:
+            reader.end()
+
     def close(self) -> None:
         """Disconnect everybody, and whoever comes later."""
         self._closed = True
-        for reader in self._readers:
-            reader.end()
+        self.end_all()
 
 
 # ------------------------------------------------------ the status line and the answers being written
@@ -172,6 +208,12 @@ class _Draft:
 class _Now:
     status: str = ""
     drafts: dict[str, _Draft] = field(default_factory=dict)
+    claim: Claim | None = None
+    """Under which it is done here, where several processes could do it."""
+    epoch: int = 0
+    """Of the claim under which it is done elsewhere."""
+    replaced: set[str] = field(default_factory=set)
+    """Drafts of elsewhere whose posts are there."""
 
 
 class LiveBoard:
@@ -182,10 +224,21 @@ class LiveBoard:
         self._now: dict[str, _Now] = {}
         self._ended: OrderedDict[str, _Now] = OrderedDict()
         """What was being written when a thread came to rest."""
+        self._elsewhere: dict[str, _Now] = {}
+        """What is happening in threads that another process handles, as far as pages here show them."""
+        self.changed: Callable[[str], None] = _nobody_asks
+        """Told of a thread in which something else is happening here than before."""
 
-    def add_text(self, thread_id: str, message_id: str, delta: str) -> None:
-        """More text of an answer. `n` counts its parts, so that a page knows which it has."""
-        draft = self._now.setdefault(thread_id, _Now()).drafts.setdefault(message_id, _Draft())
+    def add_text(self, thread_id: str, message_id: str, delta: str, claim: Claim | None = None) -> None:
+        """More text of an answer. `n` counts its parts, so that a page knows which it has. `claim`: under which it is
+        done here, where several processes could do it."""
+        drafts = self._here(thread_id, claim).drafts
+        if message_id not in drafts:
+            self._drop_ended(thread_id, message_id)
+        self._add(thread_id, message_id, drafts.setdefault(message_id, _Draft()), delta)
+        self.changed(thread_id)
+
+    def _add(self, thread_id: str, message_id: str, draft: _Draft, delta: str) -> None:
         if not delta or draft.length + len(delta) > LONGEST_DRAFT or draft.suspicious > LONGEST_SUSPICIOUS:
             return
         draft.suspicious += count_suspicious(delta, LONGEST_SUSPICIOUS + 1)
@@ -197,9 +250,12 @@ class LiveBoard:
         event = {"message_id": message_id, "n": len(draft.parts), "delta": draft.shown[-1]}
         self._hub.publish(thread_id, "text", event)
 
-    def set_status(self, thread_id: str, text: str) -> None:
-        """The line about what the bot is doing."""
-        now = self._now.setdefault(thread_id, _Now())
+    def set_status(self, thread_id: str, text: str, claim: Claim | None = None) -> None:
+        """The line about what the bot is doing. `claim` as above."""
+        self._set_status(thread_id, self._here(thread_id, claim), text)
+        self.changed(thread_id)
+
+    def _set_status(self, thread_id: str, now: _Now, text: str) -> None:
         if now.status != text:
             now.status = text
             self._hub.publish(thread_id, "status", {"text": visible_line(text, LONGEST_STATUS)})
@@ -213,6 +269,20 @@ class LiveBoard:
             self._ended[thread_id] = now
         while len(self._ended) > MOST_ENDED:
             self._ended.popitem(last=False)
+        self.changed(thread_id)
+
+    def leave(self, thread_id: str) -> None:
+        """Another process goes on with what this one did in the thread. What was being written here is not its answer:
+        parts of both would stand on the pages as one."""
+        if self._now.pop(thread_id, None) is not None:
+            self._hub.show_anew(thread_id)
+        self.changed(thread_id)
+
+    def _drop_ended(self, thread_id: str, message_id: str) -> None:
+        """An answer is written once more: pages show nothing of the first try beside the second."""
+        ended = self._ended.get(thread_id)
+        if ended is not None and ended.drafts.pop(message_id, None) is not None:
+            self._hub.show_anew(thread_id)
 
     def end_draft(self, thread_id: str, said: str) -> str | None:
         """The draft that a finished answer replaces: the one with its text, else the oldest; it is forgotten here."""
@@ -224,32 +294,117 @@ class LiveBoard:
         del now.drafts[message_id]
         if not now.drafts and self._ended.get(thread_id) is now:
             del self._ended[thread_id]
+        self.changed(thread_id)
         return message_id
 
     def snapshot(self, thread_id: str) -> dict[str, Any]:
         """What a page that connects now has to show."""
-        now = self._now.get(thread_id, _Now())
+        now = self._now.get(thread_id) or self._elsewhere.get(thread_id) or _Now()
         drafts = [
             {"message_id": name, "n": len(draft.parts), "text": "".join(draft.shown)}
             for name, draft in now.drafts.items()
         ]
         return {"status": visible_line(now.status, LONGEST_STATUS), "drafts": drafts}
 
+    # ------------------------------------------------------------------------------- several processes
+
+    def _here(self, thread_id: str, claim: Claim | None) -> _Now:
+        now = self._now.get(thread_id)
+        if now is None or now.claim is not claim:
+            if self._elsewhere.pop(thread_id, None) is not None or now is not None:
+                self._hub.show_anew(thread_id)  # what is there belongs to another run
+            now = self._now[thread_id] = _Now(claim=claim)
+        return now
+
+    def happening_here(self, thread_id: str) -> LiveAnswer | None:
+        """What this process does in a thread, under a claim that is not known to be lost; `None`: nothing."""
+        now = self._now.get(thread_id)
+        if now is None or now.claim is None or now.claim.lost:
+            return None
+        drafts = {name: "".join(draft.parts) for name, draft in now.drafts.items()}
+        return LiveAnswer(now.claim.epoch, now.status, drafts)
+
+    def drop_overtaken(self) -> None:
+        """Show nothing any more of what was done under claims that are known to be lost."""
+        for thread_id in [each for each, now in self._now.items() if now.claim is not None and now.claim.lost]:
+            del self._now[thread_id]
+            self._hub.show_anew(thread_id)
+            self.changed(thread_id)
+
+    @property
+    def threads_elsewhere(self) -> Iterable[str]:
+        """Threads in which something is shown that happens elsewhere."""
+        return self._elsewhere.keys()
+
+    def show_elsewhere(self, thread_id: str, answer: LiveAnswer | None) -> None:
+        """Show what another process does in a thread, as it was read now; `None`: nothing (any more)."""
+        if answer is None:
+            # As of a thread here: what was being written stays on the pages until its post comes.
+            if self._elsewhere.pop(thread_id, None) is not None:
+                self._hub.publish(thread_id, "status", {"text": ""})
+            return
+        here = self._now.get(thread_id)
+        if here is not None:
+            if here.claim is None or here.claim.epoch >= answer.epoch:
+                return
+            del self._now[thread_id]
+            self._hub.show_anew(thread_id)
+        now = self._elsewhere.get(thread_id)
+        if now is None or now.epoch != answer.epoch:
+            if now is not None:
+                self._hub.show_anew(thread_id)
+            now = self._elsewhere[thread_id] = _Now(epoch=answer.epoch)
+        for message_id, draft in list(now.drafts.items()):
+            if not answer.drafts.get(message_id, "").startswith("".join(draft.parts)):
+                del now.drafts[message_id]
+                self._hub.show_anew(thread_id)
+        for message_id, text in answer.drafts.items():
+            if message_id not in now.replaced:
+                draft = now.drafts.setdefault(message_id, _Draft())
+                self._add(thread_id, message_id, draft, text[draft.length :])
+        self._set_status(thread_id, now, answer.status)
+
+    def drop_elsewhere(self, thread_id: str) -> None:
+        """The process that did something in a thread has not said that it does so still: it has died, or nothing of
+        what it says arrives."""
+        if self._elsewhere.pop(thread_id, None) is not None:
+            self._hub.show_anew(thread_id)
+
+    def forget_draft(self, thread_id: str, message_id: str) -> None:
+        """An answer that was being written elsewhere is a post now."""
+        now = self._elsewhere.get(thread_id)
+        if now is not None:
+            now.drafts.pop(message_id, None)
+            now.replaced.add(message_id)
+
+    def forget_elsewhere(self, thread_ids: Iterable[str]) -> None:
+        """No page here shows these threads any more."""
+        for thread_id in thread_ids:
+            self._elsewhere.pop(thread_id, None)
+
 
 class WebLive:
-    """`graph.ports.Live` for one thread of the page."""
+    """`graph.ports.Live` for one thread of the page, under the claim of the task that makes it: what tools report comes
+    from tasks that have none."""
 
     def __init__(self, board: LiveBoard, thread_id: str) -> None:
         self._board = board
         self._thread_id = thread_id
+        self._claim = current_claim()
+
+    @property
+    def _is_over(self) -> bool:
+        return self._claim is not None and self._claim.lost
 
     def text(self, message_id: str, delta: str) -> None:
         """More text of the answer that is being written."""
-        self._board.add_text(self._thread_id, message_id, delta)
+        if not self._is_over:
+            self._board.add_text(self._thread_id, message_id, delta, self._claim)
 
     def status(self, text: str) -> None:
         """One short line about what the bot is doing; empty: nothing that has a name, though the turn goes on."""
-        self._board.set_status(self._thread_id, text or BETWEEN_CALLS)
+        if not self._is_over:
+            self._board.set_status(self._thread_id, text or BETWEEN_CALLS, self._claim)
 
     def task(self, task_id: str, title: str, state: TaskState) -> None:
         """The page has the status line and the call's own card for this."""
@@ -257,3 +412,7 @@ class WebLive:
     def end(self, *, waiting: bool) -> None:
         """Nothing more comes."""
         self._board.rest(self._thread_id)
+
+    def leave(self) -> None:
+        """Nothing more comes from this process."""
+        self._board.leave(self._thread_id)

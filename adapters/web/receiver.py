@@ -10,41 +10,77 @@ from time import monotonic
 
 from aiohttp import web
 
-from adapters.web.access import PageVisitor, PasswordGate, RequestChecks, Session, Sessions, json_answer, visitor_of
+from adapters.web.access import (
+    MOST_ADDRESSES,
+    PageVisitor,
+    PasswordGate,
+    RequestChecks,
+    Session,
+    Sessions,
+    json_answer,
+    visitor_of,
+)
 from adapters.web.bodies import RefusalError, WhoBody, read_body
-from adapters.web.config import PageFacts, WebConfig
+from adapters.web.config import PageFacts
 from adapters.web.events import EventStreams
 from adapters.web.inbound import PageActions
-from adapters.web.live import Hub
 from adapters.web.render import facts_json, person_json
 from adapters.web.sender import WebSender
+from bot.domain import Clock, system_clock
+from bot.limits import Beginnings, BeginningsHere
 from bot.services import Services
 
 
 class WebReceiver:
-    """Takes what browsers send. `facts`: what the page says about the server, asked for at each request."""
+    """Takes what browsers send.
 
-    def __init__(self, sender: WebSender, services: Services, facts: Callable[[], PageFacts]) -> None:
+    Args:
+        facts: what the page says about the server, asked for at each request.
+        guesses: where wrong passwords are counted; `None`: in this process.
+    """
+
+    def __init__(
+        self,
+        sender: WebSender,
+        services: Services,
+        facts: Callable[[], PageFacts],
+        *,
+        clock: Clock = system_clock,
+        guesses: Beginnings | None = None,
+    ) -> None:
         self.name = sender.name
         self._sender = sender
         self._services = services
         self._facts = facts
-        self._sessions = Sessions(sender.config)
+        self._clock = clock
+        self._gate = PasswordGate(
+            sender.config.password or "", guesses or BeginningsHere(monotonic, most_names=MOST_ADDRESSES)
+        )
+        self._sessions = Sessions(sender.config, clock)
         self.visitor = visitor_of(sender.config, self._sessions)
         """The person id that the session of a request proves, also of one that is not for the page itself."""
 
+    async def start(self) -> None:
+        """Begin to hear the other processes that serve the page, if there can be any."""
+        if self._sender.others is not None:
+            await self._sender.others.start(self._services.queries)
+
     async def stop(self) -> None:
-        """End the open event streams, which would otherwise hold up the server's shutdown."""
+        """End the open event streams."""
         self._sender.hub.close()
+
+    async def end_streams(self, _application: web.Application) -> None:
+        """Do so as soon as the server takes nothing new, which waits for them otherwise: browsers come back at once, to
+        another process where there is one."""
+        await self.stop()
 
     def routes(self) -> list[web.RouteDef]:
         """The page's routes, for the one aiohttp application."""
-        config, hub = self._sender.config, self._sender.hub
-        checks = RequestChecks(config, self._sessions)
+        checks = RequestChecks(self._sender.config, self._sessions)
         pages = Pages()
-        session = SessionHandler(config, self._sessions, self._facts, hub)
-        inbound = PageActions(config, self._services, hub)
-        streams = EventStreams(self._services.queries, hub, self._sender.board)
+        session = SessionHandler(self._sender, self._sessions, self._facts, self._gate)
+        inbound = PageActions(self._sender, self._services, self._clock)
+        streams = EventStreams(self._services.queries, self._sender.hub, self._sender.board)
         return [
             web.get("/", checks.page(pages.index)),
             web.get("/static/{name}", checks.page(pages.static)),
@@ -83,12 +119,14 @@ class WebReceiver:
 class SessionHandler:
     """Serves `/api/session`."""
 
-    def __init__(self, config: WebConfig, sessions: Sessions, facts: Callable[[], PageFacts], hub: Hub) -> None:
-        self._config = config
+    def __init__(
+        self, sender: WebSender, sessions: Sessions, facts: Callable[[], PageFacts], gate: PasswordGate
+    ) -> None:
+        self._sender = sender
+        self._config = sender.config
         self._sessions = sessions
         self._facts = facts
-        self._hub = hub
-        self._gate = PasswordGate(config.password or "", monotonic)
+        self._gate = gate
 
     async def who(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/session`: who this browser is, and its token; makes a session where there is none."""
@@ -100,19 +138,19 @@ class SessionHandler:
         if body.password is not None:
             if not self._config.needs_password:
                 raise RefusalError(400, "No password is needed here.")
-            self._gate.check(body.password, request.remote or "")
+            await self._gate.check(body.password, request.remote or "")
             return self._answer(self._sessions.signed_in(visitor.session))
         if not visitor.session.signed_in:
             raise RefusalError(401, "Give the password first.")
         person = self._config.person(body.person or "")
         if person is None:
             raise RefusalError(404, "There is nobody of that name here.")
-        self._hub.end_session(visitor.session.session_id)
+        await self._sender.end_session(visitor.session.session_id)
         return self._answer(replace(visitor.session, person_id=person.person_id))
 
     async def leave(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`DELETE /api/session`: sign out of this browser."""
-        self._hub.end_session(visitor.session.session_id)
+        await self._sender.end_session(visitor.session.session_id)
         return self._answer(self._sessions.begin())
 
     def _answer(self, session: Session) -> web.Response:

@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from adapters.web.config import WebConfig
 from adapters.web.live import Hub, LiveBoard, WebLive
-from adapters.web.render import post_json
-from bot.domain import AccountFacts, Arrival, ConversationReference, Introduction, Post, Said
+from adapters.web.render import message_json, post_json
+from adapters.web.replicas import OtherReplicas
+from bot.domain import AccountFacts, Arrival, ConversationReference, Introduction, MessageView, Post, Said
 from bot.platform import Reference
+
+if TYPE_CHECKING:  # with SQLite there is one process
+    from bot.records.live_answers import LiveAnswers
+    from bot.records.notifications import Notifications
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPage:
+    """What lets several processes serve the page."""
+
+    notifications: Notifications
+    answers: LiveAnswers
 
 
 class WebSender:
-    """Fills `bot.platform.Platform`. Sending cannot fail: an absent page reads the records when it comes."""
+    """Fills `bot.platform.Platform`. Sending can fail only where the other processes that serve the page cannot be told
+    of it: an absent page reads the records when it comes.
+
+    Args:
+        shared: where several processes serve the page.
+    """
 
     name = "web"
 
-    def __init__(self, config: WebConfig) -> None:
+    def __init__(self, config: WebConfig, shared: SharedPage | None = None) -> None:
         self.config = config
         self.hub = Hub()
         self.board = LiveBoard(self.hub)
+        self.others = OtherReplicas(self.hub, self.board, shared.notifications, shared.answers) if shared else None
 
     async def send(self, post: Post) -> Reference:
         """Show a post on the open pages of its thread."""
         ended = self.board.end_draft(post.thread_id, post.content.text) if isinstance(post.content, Said) else None
-        self._publish(post, ended)
+        await self._publish(post, ended)
         return {}
 
     async def update(self, post: Post, reference: Reference) -> Reference:
         """Show what a post has become."""
-        self._publish(post, None)
+        await self._publish(post, None)
         return {}
 
     async def find(self, post: Post) -> Reference | None:
@@ -65,9 +87,29 @@ class WebSender:
             return None
         return ConversationReference(self.name, key=reference, address={"person": reference}, direct=True)
 
-    def _publish(self, post: Post, ended_draft: str | None) -> None:
+    def show_message(self, thread_id: str, view: MessageView) -> None:
+        """Show what somebody has written."""
+        self.hub.publish(thread_id, "message", message_json(view))
+        self.hub.threads_changed()
+        if self.others is not None:
+            self.others.message(thread_id, view)
+
+    async def end_session(self, session_id: str) -> None:
+        """Disconnect a browser's pages, so that they come back as whoever the browser is now."""
+        self.hub.end_session(session_id)
+        if self.others is not None:
+            await self.others.session_ended(session_id)
+
+    async def close(self) -> None:
+        """Share nothing more."""
+        if self.others is not None:
+            await self.others.stop()
+
+    async def _publish(self, post: Post, ended_draft: str | None) -> None:
         is_in_thread = post.place.key == post.thread_id  # else it is in somebody's list of what they are asked
         if is_in_thread and self.hub.has_readers(post.thread_id):
             event = post_json(post) | {"ends_draft": ended_draft}
             self.hub.publish(post.thread_id, "post", event, only_for=post.only_for)
         self.hub.threads_changed()
+        if self.others is not None:
+            await self.others.post(post, ended_draft)

@@ -13,6 +13,7 @@ from bot.accounts.ports import Account, BegunAuthorization, OutsideServices, Pro
 from bot.accounts.tokens import CatalogueStore, Safe, TokenStore
 from bot.crypto import NewId, Sealer
 from bot.domain import Clock
+from bot.limits import Beginnings
 from bot.outbox import Outbox
 from bot.platform import Platform
 from bot.records.database import Database
@@ -31,12 +32,13 @@ def make_accounts(
     address: Callable[[], str],
     platforms: Mapping[str, Platform],
     changed: Changed,
+    beginnings: Beginnings,
 ) -> tuple[Connections, Codes, SignInFlow]:
     """Everything between a sign-in's link and a connected account; the connections have to be started
     and closed.
 
     `address`: where browsers reach us (scheme, host and port). `platforms`: asked for the addresses they vouch for.
-    `changed`: told that somebody's account is another one now, or gone.
+    `changed`: told that somebody's account is another one now, or gone. `beginnings`: counts sign-ins.
     """
     services, safe, changes = outside.services, Safe(sealer), Changes(changed)
     connecting = ConnectionWriter(engine, outbox, clock, services=services, safe=safe, changes=changes, new_id=new_id)
@@ -53,6 +55,7 @@ def make_accounts(
         proofs=outside.proofs,
         address=address,
         platforms=platforms,
+        beginnings=beginnings,
     )
     return connections, codes, flow
 

@@ -29,7 +29,7 @@ from bot.records import authorizations, connections, sign_ins
 from bot.records.authorizations import AuthorizationRow
 from bot.records.connections import ConnectionRow
 from bot.records.database import Database, Transaction, locking_as_found
-from bot.records.locks import CLIENT_REGISTRATIONS, RESEALING, UNLOCKED, person_lock
+from bot.records.locks import CLIENT_REGISTRATIONS, RESEALING, UNLOCKED, person_lock, revocation_name
 from bot.safe_text import visible_line
 from bot.turns.engine import Engine, resume_thread
 
@@ -86,10 +86,16 @@ class Connections:
         of an older key."""
         async with self._database.writing_urgently(UNLOCKED) as tx:
             await authorizations.forget_codes(tx, self._clock())
+        await self.tell_left()
+        self._resealing = asyncio.create_task(self._reseal(), name="reseal")
+
+    async def tell_left(self) -> None:
+        """Takes up telling services of ends that a process has left behind. Returns before they are told."""
+        async with self._database.reading() as tx:
             left = await connections.ended(tx)
         for row in left:
-            self._tell(row)
-        self._resealing = asyncio.create_task(self._reseal(), name="reseal")
+            if row.connection_id not in self._telling:
+                self._tell(row)
 
     async def resealed(self) -> None:
         """Wait until what an older key has sealed is sealed with the first; that goes on behind `start`."""
@@ -172,7 +178,14 @@ class Connections:
         return task
 
     async def _revoke(self, row: ConnectionRow) -> bool:
-        """Tell the service, once: whether it could be told or not, the tokens are forgotten here."""
+        """Tell the service, once: whether it could be told or not, the tokens are forgotten here. False, too, when
+        another process has told it meanwhile: each start finds what others are about to tell."""
+        async with self._database.alone(revocation_name(row.connection_id), row.connection):
+            async with self._database.reading() as tx:
+                left = await connections.get(tx, row.connection_id)
+            return left is not None and left.status == "ended" and await self._revoke_alone(left)
+
+    async def _revoke_alone(self, row: ConnectionRow) -> bool:
         tokens = self._safe.take_tokens(row.person_id, row.connection, row.sealed_tokens)
         told = False
         if tokens is not None and self._services.fits(row.connection, tokens):

@@ -23,7 +23,7 @@ from bot.accounts.sign_ins import HOUR, callback
 from bot.accounts.tokens import GrantedAccount, Safe
 from bot.crypto import hashed, random_token
 from bot.domain import Clock
-from bot.limits import SlidingWindows
+from bot.limits import Beginnings, Window
 from bot.platform import Platform
 from bot.records import authorizations, threads
 from bot.records.authorizations import AuthorizationRow, AuthorizationStep
@@ -73,6 +73,7 @@ class SignInFlow:
         proofs: Proofs,
         address: Callable[[], str],
         platforms: Mapping[str, Platform],
+        beginnings: Beginnings,
     ) -> None:
         self._database = database
         self._connecting = connecting
@@ -82,7 +83,7 @@ class SignInFlow:
         self._proofs = proofs
         self._address = address
         self._platforms = platforms
-        self._begins = SlidingWindows(MOST_BEGUN_AN_HOUR, HOUR)
+        self._beginnings = beginnings
         self._coming_back: set[str] = set()
 
     # ------------------------------------------------------------------------------------------- the link
@@ -110,9 +111,9 @@ class SignInFlow:
             return OTHER_BROWSER
         if _platform(way) == WEB and visitor != way.person_id:
             return NOT_YOUR_PAGE
-        if self._begins.wait(way.authorization_id, "", self._clock()):
+        begun = Window(f"sign-ins:{way.authorization_id}", MOST_BEGUN_AN_HOUR, HOUR)
+        if await self._beginnings.count(random_token(), [begun]):
             return TOO_OFTEN
-        self._begins.add(way.authorization_id, random_token(), self._clock())
         browser = cookie if cookie is not None and _OURS.fullmatch(cookie) else random_token()
         if _platform(way) != WEB and self._proofs.provider(way.person_id) is not None:
             return await self._begin_proof(way, browser)
@@ -180,7 +181,13 @@ class SignInFlow:
             return USED
         self._coming_back.add(state_hash)
         try:
-            async with self._database.alone(return_name(state_hash)):
+            # What anybody can send keeps nobody waiting: only who was sent away can be alone with it.
+            async with self._database.reading() as tx:
+                way = await authorizations.with_state(tx, state_hash)
+            wrong = self._wrong(way, cookie)
+            if way is None or wrong is not None:
+                return wrong or UNKNOWN_STATE
+            async with self._database.alone(return_name(state_hash), way.connection):
                 return await self._came_back(query, state_hash, cookie=cookie, connection=connection)
         finally:
             self._coming_back.discard(state_hash)

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from bot.accounts.ports import OutsideServices
 from bot.crypto import NewId, Sealer, hashed, random_token
 from bot.domain import Clock, Refused, Unknown
-from bot.limits import SlidingWindows
+from bot.limits import Beginnings, Window
 from bot.outbox import Outbox
 from bot.records import attempts, authorizations, connections, sign_ins
 from bot.records.authorizations import AuthorizationRow
@@ -195,6 +195,7 @@ class SignInLinks:
         new_id: NewId,
         *,
         address: Callable[[], str],
+        beginnings: Beginnings,
         links_an_hour: int,
     ) -> None:
         self._database = database
@@ -203,7 +204,8 @@ class SignInLinks:
         self._clock = clock
         self._new_id = new_id
         self._address = address
-        self._limit = SlidingWindows(links_an_hour, HOUR)
+        self._beginnings = beginnings
+        self._links_an_hour = links_an_hour
 
     async def link(self, sign_in_id: str, person_id: str) -> str | Refused | Unknown:
         """The link of a sign-in, for its owner only, while it is open."""
@@ -246,12 +248,11 @@ class SignInLinks:
             raise RuntimeError("an authorization that was begun is not there")
         token = self._given_again(way, now)
         if token is None:
-            wait = self._limit.wait(person_id, "", now)
-            if wait:
-                minutes = max(1, round(wait / 60))
-                return Refused(f"You have asked for many links. Please try again in {minutes} min.")
             token = random_token()
-            self._limit.add(person_id, token, now)
+            links = Window(f"links:{person_id}", self._links_an_hour, HOUR)
+            if full := await self._beginnings.count(hashed(token), [links], tx=tx):
+                minutes = max(1, round(full.wait / 60))
+                return Refused(f"You have asked for many links. Please try again in {minutes} min.")
             until = now + SIGN_IN_LINK_SECONDS
             sealed = self._sealer.seal(token)
             await authorizations.change(

@@ -52,6 +52,10 @@ class TokenStore:
         await self._note_use(row)
         return tokens
 
+    async def kept(self, person_id: str, connection: str) -> TokenSet | None:
+        """This person's tokens as they are kept, fresh or not; `None`: there is no account that works."""
+        return (await self._kept(person_id, connection))[1]
+
     async def refused(self, person_id: str, connection: str, tokens: TokenSet) -> TokenSet | None:
         """The server answered 401 to these tokens: others, by a refresh or because somebody refreshed them meanwhile.
         `None`: there are none, the person has to sign in anew. Raises `Unreachable`."""
@@ -160,7 +164,7 @@ class TokenStore:
         lock = self._locks.setdefault(key, _Lock())
         lock.users += 1
         try:
-            async with lock, self._database.alone(refresh_name(person_id, connection)):
+            async with lock, self._database.alone(refresh_name(person_id, connection), connection):
                 yield
         finally:
             lock.users -= 1

@@ -23,7 +23,7 @@ from bot.records.deliveries import Delivery
 from bot.records.posts import NewPost
 from bot.views import deciders_in_words
 from graph.interrupts import ApprovalAsked, Approved, Expired, InterruptAnswer, Rejected, Superseded, Withdrawn
-from graph.ports import Spoken
+from graph.ports import InTurn, Spoken
 from policies.model import Ask
 
 log = structlog.get_logger(__name__)
@@ -65,10 +65,13 @@ class ApprovalRequests:
 
     # ------------------------------------------------------------------------------------------- asking
 
-    async def ask(self, thread_id: str, asked: ApprovalAsked, spoken: Sequence[Spoken]) -> ApprovalAsked:
+    async def ask(
+        self, thread_id: str, asked: ApprovalAsked, spoken: Sequence[Spoken], in_turn: InTurn
+    ) -> ApprovalAsked:
         """Keeps what the model said before the call, and `record`s the approval, in one transaction. Returns what is
         recorded: what a card shows, and what an approval of it is given for, stays what was asked first."""
         await self._learn_names([*asked.ask.approvers, *asked.ask.escalate_to])
+        await in_turn()
         async with self._database.writing(thread_id) as tx:
             for each in spoken:
                 await self._outbox.say(tx, said(thread_id, each))

@@ -1,5 +1,5 @@
-"""What `python app.py` does besides serving: look into the audit log, try out a policy, move to PostgreSQL. Nothing
-here changes what it looks into.
+"""What `python app.py` does besides serving: look into the audit log, try out a policy, upgrade the records or move
+them to PostgreSQL. Except for the upgrade, nothing here changes what it looks into.
 
 `run` gets what it needs from the outside (`Surroundings`), so that each command is a function from arguments to lines.
 """
@@ -54,6 +54,10 @@ def run(arguments: Sequence[str], around: Surroundings, out: TextIO = sys.stdout
             case "policy", "explain":
                 file, mode = given.file or around.policy_file(), given.mode or around.mode()
                 return policy.explain_call(file, mode, given, find_tool=around.find_tool, now=around.clock(), out=out)
+            case "migrate", "up":
+                from bot.commands import migrate  # noqa: PLC0415  # both databases' drivers, and LangGraph's savers
+
+                return migrate.upgrade_records(around.database(), out)
             case "migrate", "copy":
                 from bot.commands import migrate  # noqa: PLC0415  # both databases' drivers, and LangGraph's savers
 

@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     areas = top.add_subparsers(dest="area", required=True, metavar="audit | policy | migrate")
     _audit(areas.add_parser("audit", help="the log of every tool call"))
     _policy(areas.add_parser("policy", help="the rules about who may do what"))
-    _migrate(areas.add_parser("migrate", help="from SQLite to PostgreSQL"))
+    _migrate(areas.add_parser("migrate", help="upgrade the records, or move them from SQLite to PostgreSQL"))
     return top
 
 
@@ -70,6 +70,7 @@ def _policy(area: argparse.ArgumentParser) -> None:
 
 def _migrate(area: argparse.ArgumentParser) -> None:
     verbs = area.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("up", help="upgrade the records at DATABASE_URL to what this version needs, as a start does")
     copy = verbs.add_parser("copy", help="copy an installation from a SQLite file to an empty PostgreSQL database")
     copy.add_argument("--from", type=_sqlite, required=True, help="sqlite:///data/countersign.db", dest="file")
     copy.add_argument("--to", type=_postgresql, required=True, help="postgresql://{user}@{host}/{database}")

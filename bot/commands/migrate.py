@@ -1,4 +1,4 @@
-"""`migrate copy`."""
+"""`migrate up` and `migrate copy`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ from bot.crypto import KEY_FILE
 from bot.data_folder import FolderInUseError
 from bot.records.addresses import shown_address
 from bot.records.copying import Copied, CopyError, Tables, copy_records
-from bot.records.startup import NewerSchemaError
+from bot.records.startup import NEWEST_REVISION, NewerSchemaError, UpgradeError, upgraded_records
+
+
+def upgrade_records(address: str, out: TextIO) -> int:
+    """Upgrade the records at an address as a start would, and say what they then are. Raises `CommandError`."""
+    try:
+        revision = upgraded_records(address)
+    except (FolderInUseError, NewerSchemaError, UpgradeError) as error:
+        raise CommandError(str(error)) from error
+    newer = "" if revision == NEWEST_REVISION else f", newer than this version's {NEWEST_REVISION}, which can use it"
+    out.write(f"{shown_address(address)}: ready (schema {revision}{newer}).\n")
+    return 0
 
 
 def copy(

@@ -375,6 +375,12 @@ _IN_FORCE = Prepared(
     .join(approvals, approvals.c.approval_id == grants.c.approval_id)
     .where(grants.c.grant_id == sa.bindparam("grant"))
 )
+_GRANTED = Prepared(
+    sa.select(grants.c.grant_id)
+    .where(grants.c.person_id == sa.bindparam("person"), grants.c.digest == sa.bindparam("call"))
+    .where(_in_force(sa.bindparam("now")))
+    .limit(1)
+)
 _LISTED = Prepared(unless_longer(grants, grants.c.arguments).where(grants.c.grant_id == sa.bindparam("grant")))
 
 
@@ -403,6 +409,11 @@ async def grants_of(tx: Transaction, person_id: str, now: float) -> Sequence[tup
         risk = values.pop("risk")
         found.append((GrantRow(**values, arguments={}), tuple(map(Risk, risk))))
     return found
+
+
+async def is_granted(tx: Transaction, person_id: str, digest: str, now: float) -> bool:
+    """Whether somebody allows themselves the call with this digest now."""
+    return await tx.one(_GRANTED, {"person": person_id, "call": digest, "now": now}) is not None
 
 
 async def listed_grants(tx: Transaction, person_id: str, now: float, longest: int) -> Sequence[tuple[GrantRow, int]]:

@@ -108,19 +108,22 @@ def audit_at(address: str) -> AbstractContextManager[AuditReader]:
 @contextmanager
 def postgres_audit(address: str) -> Iterator[AuditReader]:
     """The log in a PostgreSQL database as it is at one moment. Raises `UnreadableLogError`."""
+    import psycopg  # noqa: PLC0415  # SQLite has no use for it
+
     shown = shown_address(address)
     options = f"-c default_transaction_read_only=on -c statement_timeout={STATEMENT_SECONDS}s -c timezone=UTC"
     try:
         engine = sa.create_engine(
-            sa.make_url(address).set(drivername="postgresql+psycopg"),
+            "postgresql+psycopg://",
+            creator=lambda: psycopg.connect(
+                address,
+                options=options,
+                connect_timeout=CONNECT_SECONDS,
+                application_name="countersign audit",
+            ),
             poolclass=NullPool,
             isolation_level="REPEATABLE READ",
             hide_parameters=True,
-            connect_args={
-                "options": options,
-                "connect_timeout": CONNECT_SECONDS,
-                "application_name": "countersign audit",
-            },
         )
         with engine.connect() as connection:
             if not sa.inspect(connection).has_table(audit.name):

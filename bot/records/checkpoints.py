@@ -10,28 +10,34 @@ import threading
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
-    WRITES_IDX_MAP,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
-    copy_checkpoint,
-    get_checkpoint_id,
     get_checkpoint_metadata,
-    writes_sort_key,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from bot.data_folder import private_file
+from bot.records.checkpoint_memory import (
+    ERROR_CHANNEL,
+    LONG_STATE,
+    NewestCheckpoint,
+    NewestWithWrites,
+    TaskWrite,
+    ThreadInMemory,
+    config_of,
+    place_in_graph,
+)
 
 log = structlog.get_logger(__name__)
 _Result = TypeVar("_Result")
@@ -42,10 +48,6 @@ BUSY_READING_MILLISECONDS = 20
 """How long a read, which is done in the event loop, waits for one that has the whole file for itself."""
 MOST_READ = 32
 """Threads whose state stays in memory although all of it is on disk: more than run at once, as a rule."""
-LONG = 64 * 1024
-"""Bytes of a checkpoint and what was written after it from which on they are read in a thread: 1 ms."""
-_ERROR = "__error__"
-"""LangGraph's channel of exceptions."""
 
 _NAMESPACES = "SELECT DISTINCT checkpoint_ns FROM checkpoints WHERE thread_id = ?"
 _NEWEST = """
@@ -79,67 +81,12 @@ AND checkpoint_ns || ' ' || checkpoint_id NOT IN (SELECT value FROM json_each(:k
 """
 
 
-@dataclass(slots=True, eq=False)
-class _Write:
-    """What a task wrote to one channel."""
-
-    task_path: str
-    channel: str
-    value: Any
-    on_disk: bool = False
-    serialised: tuple[str, bytes] | None = None
-    """From `prepare` until it is on disk."""
-
-
-@dataclass(slots=True, eq=False)
-class _Newest:
-    """The newest checkpoint of a namespace. Neither it nor any value in it is changed afterwards."""
-
-    checkpoint: Checkpoint
-    metadata: CheckpointMetadata
-    parent: str | None
-    size: int = 0
-    """Bytes of the checkpoint; until it is serialised, of the one before."""
-    on_disk: bool = False
-    serialised: tuple[str, bytes, bytes] | None = None
-    """With its metadata; from `prepare` until it is on disk."""
-    writes: dict[tuple[str, int], _Write] = field(default_factory=dict)
-    """What was written after it, by task and index."""
-
-    @property
-    def checkpoint_id(self) -> str:
-        return self.checkpoint["id"]
-
-    def unwritten(self) -> bool:
-        return not self.on_disk or any(not write.on_disk for write in self.writes.values())
-
-    def as_tuple(self, thread_id: str, namespace: str) -> CheckpointTuple:
-        """A copy for LangGraph, which goes on with the very objects that it reads."""
-        ordered = sorted(self.writes.items(), key=lambda each: writes_sort_key(each[1].task_path, *each[0]))
-        return CheckpointTuple(
-            _config(thread_id, namespace, self.checkpoint_id),
-            copy_checkpoint(self.checkpoint),
-            self.metadata.copy(),
-            _config(thread_id, namespace, self.parent) if self.parent else None,
-            [(task_id, write.channel, write.value) for (task_id, _), write in ordered],
-        )
-
-
-@dataclass(slots=True, eq=False)
-class _Thread:
-    """What is known of a thread: all that its next step may need, read from disk or not yet there."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class _SqliteThread(ThreadInMemory):
+    """All that its next step may need, read from disk or not yet there."""
 
     unread: set[str]
     """Namespaces that are on disk only."""
-    newest: dict[str, _Newest] = field(default_factory=dict)
-    """By namespace; the root is empty."""
-    has_rows: bool = True
-    """Whether anything of it may be on disk."""
-    pruned: bool = False
-    """Whether all else that is on disk is to be dropped."""
-
-    def unwritten(self) -> bool:
-        return (self.pruned and self.has_rows) or any(each.unwritten() for each in self.newest.values())
 
 
 class Checkpoints(SqliteSaver):
@@ -166,7 +113,7 @@ class Checkpoints(SqliteSaver):
         """Not the one of long reads: everybody who writes waits for who prepares."""
         self._wal = wal
         self._unsynced = False
-        self._threads: dict[str, _Thread] = {}
+        self._threads: dict[str, _SqliteThread] = {}
         self._memory = threading.Lock()
         """Held while `_threads` is looked at or changed, never while anything is serialised or written."""
 
@@ -178,15 +125,15 @@ class Checkpoints(SqliteSaver):
         """
         with self._memory:
             thread = self._threads.get(thread_id)
-            rows = _Rows.of(thread_id, thread) if thread is not None else None
+            rows = _SqliteRows.of(thread_id, thread) if thread is not None else None
         if rows is None:
             return
-        if sum(each.size for _, each, _ in rows.newest) < LONG:
+        if sum(each.size for _, each, _ in rows.newest) < LONG_STATE:
             self._serialise(rows)
         else:
             await asyncio.get_running_loop().run_in_executor(self._preparations, self._serialise, rows)
 
-    def _serialise(self, rows: _Rows) -> None:
+    def _serialise(self, rows: _SqliteRows) -> None:
         try:
             rows.checkpoints(self.serde)
             rows.pending_writes(self.serde)
@@ -207,7 +154,9 @@ class Checkpoints(SqliteSaver):
         with self.lock:
             with self._memory:
                 threads = {each: self._threads[each] for each in thread_ids or self._threads if each in self._threads}
-                collected = [rows for each, thread in threads.items() if (rows := _Rows.of(each, thread)) is not None]
+                collected = [
+                    rows for each, thread in threads.items() if (rows := _SqliteRows.of(each, thread)) is not None
+                ]
             if collected:
                 self._write(collected, named=thread_ids)
             if self._unsynced:
@@ -224,7 +173,7 @@ class Checkpoints(SqliteSaver):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The newest checkpoint, or the one that `config` names, with its pending writes."""
-        thread_id, namespace, wanted = _place(config)
+        thread_id, namespace, wanted = place_in_graph(config)
         newest = await self._newest(thread_id, namespace)
         if newest is not None and wanted in {None, newest.checkpoint_id}:
             return newest.as_tuple(thread_id, namespace)
@@ -238,33 +187,29 @@ class Checkpoints(SqliteSaver):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Keep a checkpoint. It replaces the one before in its namespace, with what was written after that."""
-        thread_id, namespace, parent = _place(config)
+        thread_id, namespace, parent = place_in_graph(config)
         thread = self._thread(thread_id)
         with self._memory:
             before = thread.newest.get(namespace)
             size = before.size if before is not None else 0
-            newest = _Newest(checkpoint, get_checkpoint_metadata(config, metadata), parent, size)
+            newest = NewestCheckpoint(checkpoint, get_checkpoint_metadata(config, metadata), parent, size)
             if namespace == "":
                 # The other namespaces were of tasks of the one before, which have all ended.
                 thread.newest.clear()
             thread.unread.discard(namespace)
             thread.newest[namespace] = newest
-        return _config(thread_id, namespace, newest.checkpoint_id)
+        return config_of(thread_id, namespace, newest.checkpoint_id)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Keep what a task wrote. What comes too late for its checkpoint has no reader any more."""
-        thread_id, namespace, checkpoint_id = _place(config)
+        thread_id, namespace, checkpoint_id = place_in_graph(config)
         newest = await self._newest(thread_id, namespace)
         if newest is None or newest.checkpoint_id != checkpoint_id:
             return
-        replaces = all(channel in WRITES_IDX_MAP for channel, _ in writes)
         with self._memory:
-            for position, (channel, value) in enumerate(writes):
-                key = (task_id, WRITES_IDX_MAP.get(channel, position))
-                if replaces or key not in newest.writes:
-                    newest.writes[key] = _Write(task_path, channel, self._storable(channel, value))
+            newest.add(writes, task_id, task_path, self._storable)
 
     # -------------------------------------------------------------------------------- what it lacks
 
@@ -289,12 +234,12 @@ class Checkpoints(SqliteSaver):
 
     # ------------------------------------------------------------------------------------ memory and file
 
-    def _thread(self, thread_id: str) -> _Thread:
+    def _thread(self, thread_id: str) -> _SqliteThread:
         """What is known of a thread, which for one that is not in memory is what namespaces it has on disk."""
         thread = self._threads.get(thread_id)
         if thread is None:
             unread = {namespace for (namespace,) in self._reader.execute(_NAMESPACES, (thread_id,))}
-            thread = _Thread(unread, has_rows=bool(unread))
+            thread = _SqliteThread(unread=unread, has_rows=bool(unread))
             with self._memory:
                 self._forget_what_is_read()
                 self._threads[thread_id] = thread
@@ -306,7 +251,7 @@ class Checkpoints(SqliteSaver):
             for thread_id in written[: len(self._threads) - MOST_READ + 1]:
                 del self._threads[thread_id]
 
-    async def _newest(self, thread_id: str, namespace: str) -> _Newest | None:
+    async def _newest(self, thread_id: str, namespace: str) -> NewestCheckpoint | None:
         thread = self._thread(thread_id)
         while namespace in thread.unread:
             read = await self._read(thread_id, namespace)
@@ -319,28 +264,28 @@ class Checkpoints(SqliteSaver):
                         thread.newest[namespace] = read
         return thread.newest.get(namespace)
 
-    async def _read(self, thread_id: str, namespace: str) -> _Newest | None:
+    async def _read(self, thread_id: str, namespace: str) -> NewestCheckpoint | None:
         found = self._reader.execute(_SIZE, (thread_id, namespace)).fetchone()
         if found is None:
             return None
         checkpoint_id, size = found
         (size_of_writes,) = self._reader.execute(_SIZE_OF_WRITES, (thread_id, namespace, checkpoint_id)).fetchone()
-        if size + size_of_writes < LONG:
+        if size + size_of_writes < LONG_STATE:
             return self._read_from(self._reader, thread_id, namespace)
         return await self._in_thread(self._read_from, self._long_reader, thread_id, namespace)
 
-    def _read_from(self, reader: sqlite3.Connection, thread_id: str, namespace: str) -> _Newest | None:
+    def _read_from(self, reader: sqlite3.Connection, thread_id: str, namespace: str) -> NewestCheckpoint | None:
         row = reader.execute(_NEWEST, (thread_id, namespace)).fetchone()
         if row is None:
             return None
         checkpoint_id, parent, kind, checkpoint, metadata = row
         written = reader.execute(_WRITES, (thread_id, namespace, checkpoint_id)).fetchall()
         writes = {
-            (task_id, index): _Write(task_path, channel, self.serde.loads_typed((type_, value)), on_disk=True)
+            (task_id, index): TaskWrite(task_path, channel, self.serde.loads_typed((type_, value)), on_disk=True)
             for task_id, task_path, index, channel, type_, value in written
         }
         known: CheckpointMetadata = json.loads(metadata) if metadata is not None else {}
-        return _Newest(
+        return NewestCheckpoint(
             self.serde.loads_typed((kind, checkpoint)), known, parent, len(checkpoint), on_disk=True, writes=writes
         )
 
@@ -349,13 +294,13 @@ class Checkpoints(SqliteSaver):
 
     def _storable(self, channel: str, value: Any) -> Any:
         """An exception holds all that was in its frames: it is kept as it is read back."""
-        return self.serde.loads_typed(self.serde.dumps_typed(value)) if channel == _ERROR else value
+        return self.serde.loads_typed(self.serde.dumps_typed(value)) if channel == ERROR_CHANNEL else value
 
-    def _write(self, threads: Sequence[_Rows], *, named: Collection[str]) -> None:
+    def _write(self, threads: Sequence[_SqliteRows], *, named: Collection[str]) -> None:
         """All of it or nothing, in one transaction."""
         checkpoints: list[tuple[Any, ...]] = []
         writes: list[tuple[Any, ...]] = []
-        whole: list[_Rows] = []
+        whole: list[_SqliteRows] = []
         for each in threads:
             try:
                 rows = each.checkpoints(self.serde), each.pending_writes(self.serde)
@@ -381,7 +326,7 @@ class Checkpoints(SqliteSaver):
             for each in whole:
                 self._is_written(each)
 
-    def _is_written(self, rows: _Rows) -> None:
+    def _is_written(self, rows: _SqliteRows) -> None:
         for _, newest, writes in rows.newest:
             newest.on_disk, newest.serialised = True, None
             for _, write in writes:
@@ -391,32 +336,27 @@ class Checkpoints(SqliteSaver):
             # At rest, and all that is left of it is on disk. What is short stays in memory, among the newest: to read
             # it back would be 0.7 ms of the way from a click to its call.
             rows.thread.pruned = False
-            if not rows.thread.unwritten() and sum(each.size for each in rows.thread.newest.values()) > LONG:
+            if not rows.thread.unwritten() and sum(each.size for each in rows.thread.newest.values()) > LONG_STATE:
                 self._threads.pop(rows.thread_id, None)
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _SqliteRows:
     """What of a thread goes to disk now. Collected at once; made into rows afterwards, in the thread that writes."""
 
     thread_id: str
-    thread: _Thread
-    newest: Sequence[tuple[str, _Newest, Sequence[tuple[tuple[str, int], _Write]]]]
-    """Every namespace that is in memory, with what was written after its newest checkpoint and is not on disk yet."""
+    thread: _SqliteThread
+    newest: NewestWithWrites
     unread: Sequence[str]
     pruned: bool
     """Whether all else was to be dropped by then: the thread may be pruned while this is written."""
 
     @classmethod
-    def of(cls, thread_id: str, thread: _Thread) -> _Rows | None:
+    def of(cls, thread_id: str, thread: _SqliteThread) -> _SqliteRows | None:
         """Returns None when all of it is on disk."""
         if not thread.unwritten():
             return None
-        newest = [
-            (namespace, each, [(key, write) for key, write in each.writes.items() if not write.on_disk])
-            for namespace, each in thread.newest.items()
-        ]
-        return cls(thread_id, thread, newest, sorted(thread.unread), thread.pruned)
+        return cls(thread_id, thread, thread.newest_with_writes(), sorted(thread.unread), thread.pruned)
 
     def checkpoints(self, serde: SerializerProtocol) -> list[tuple[Any, ...]]:
         """Parameters of `_PUT`."""
@@ -445,17 +385,6 @@ class _Rows:
         """Parameters of `_PRUNE`."""
         kept = [f"{namespace} {each.checkpoint_id}" for namespace, each, _ in self.newest]
         return {"thread": self.thread_id, "kept": json.dumps(kept), "unread": json.dumps(self.unread)}
-
-
-def _place(config: RunnableConfig) -> tuple[str, str, str | None]:
-    """The thread, the namespace and the checkpoint that a configuration names."""
-    where = config["configurable"]
-    return str(where["thread_id"]), where.get("checkpoint_ns", ""), get_checkpoint_id(config)
-
-
-def _config(thread_id: str, namespace: str, checkpoint_id: str) -> RunnableConfig:
-    place = {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}
-    return RunnableConfig(configurable=place)
 
 
 @asynccontextmanager

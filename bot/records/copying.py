@@ -89,7 +89,11 @@ def copy_records(file: Path, address: str, further: Callable[[], Tables]) -> Cop
         tables, left = _tables_in(records, further)
         with _connected(address) as connection:
             _check_target(connection, address, tables)
-        upgrade_postgres(address)
+        if (revision := upgrade_postgres(address)) != NEWEST_REVISION:
+            raise NewerSchemaError(
+                f"The database was made by a newer version of Countersign (schema {revision}; this version knows "
+                f"{NEWEST_REVISION}). Copy with that version."
+            )
         with _connected(address) as connection:
             return Copied(**_copy_all(records, checkpoints, connection, address, tables), left=left)
 
@@ -273,10 +277,12 @@ def _reading(file: Path) -> Iterator[sqlite3.Connection]:
 def _connected(address: str) -> Iterator[sa.Connection]:
     """One transaction on the target."""
     engine = sa.create_engine(
-        sa.make_url(address).set(drivername="postgresql+psycopg"),
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(
+            address, connect_timeout=CONNECT_SECONDS, application_name=f"{_PRODUCT} migrate copy"
+        ),
         poolclass=NullPool,
         hide_parameters=True,
-        connect_args={"connect_timeout": CONNECT_SECONDS, "application_name": f"{_PRODUCT} migrate copy"},
     )
     with engine.begin() as connection:
         yield connection

@@ -61,6 +61,26 @@ def is_outage(error: Exception) -> bool:
             return isinstance(error, _OUTAGES)
 
 
+_STATES_AWAY = ("08", "53", "57", "25006", "55P03")
+"""Beginnings of SQLSTATE: no connection, no resources, ended by the operator or a crash; a server that takes no writes
+now; a lock that somebody else did not give back in time."""
+_STATEMENT_TOOK_TOO_LONG = "57014"
+
+
+def is_away(error: Exception) -> bool:
+    """Whether an error says that the server of the records, or the connection to it, went away or takes no more now:
+    whatever was done then, it is no fault of that. Never so with SQLite, which has no server."""
+    if isinstance(error, sa.exc.TimeoutError):
+        return True  # no connection was free
+    if not isinstance(error, sa.exc.DBAPIError) or isinstance(error, _OF_WHAT_WAS_WRITTEN):
+        return False
+    of_driver = error.orig
+    if of_driver is None or not hasattr(of_driver, "sqlstate"):
+        return False
+    state = of_driver.sqlstate  # none: the driver says so, and no server
+    return state is None or (state.startswith(_STATES_AWAY) and state != _STATEMENT_TOOK_TOO_LONG)
+
+
 class Transaction(ABC):
     """One transaction, and what is to happen once it is on disk."""
 
@@ -91,8 +111,11 @@ class Transaction(ABC):
         """Says what has to be locked by now. Raises `NotLocked` where it is not: see `locking_as_found`."""
 
     def wakes(self, *names: str) -> None:  # noqa: B027  # one process needs nobody to be told
-        """There is something to handle or to show in these threads or lanes, once this is committed: where several
-        processes could, one of them looks after it."""
+        """There is something to handle in these threads, once this is committed: where several processes could, one of
+        them looks after it."""
+
+    def shows(self, *lanes: str) -> None:  # noqa: B027  # the same
+        """There is something to show in these lanes, once this is committed; that waits for no turns."""
 
     async def check_claim(self) -> None:  # noqa: B027  # one process is never overtaken
         """Raises `Overtaken` when another process has taken over the place for which this task runs."""
@@ -175,9 +198,11 @@ class Database(Protocol):
         """A transaction that somebody outside waits for: it goes before those that only turns wait for."""
         ...
 
-    def alone(self, name: str) -> AbstractAsyncContextManager[None]:
+    def alone(self, name: str, service: str) -> AbstractAsyncContextManager[None]:
         """Within it no other process is within it under this name, for as long as somebody outside takes to answer. No
-        transaction: others go on. Within one process its callers see to that themselves."""
+        transaction: others go on. Within one process its callers see to that themselves.
+
+        `service`: who is asked within it. One that is slow to answer holds up only what asks the same one."""
         ...
 
 

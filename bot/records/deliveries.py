@@ -240,7 +240,18 @@ async def messages_of(tx: Transaction, thread_id: str, limit: int) -> list[Messa
         .order_by(deliveries.c.seq.desc())
         .limit(limit)
     )
-    rows = await _bodies(tx, reversed(await tx.all(query)))
+    return _views(await _bodies(tx, reversed(await tx.all(query))))
+
+
+async def message_of(tx: Transaction, thread_id: str, key: str) -> MessageView | None:
+    """What somebody wrote in a thread, by its key; `None`: nothing that is shown."""
+    query = sa.select(deliveries.c.seq).where(
+        deliveries.c.key == key, deliveries.c.thread_id == thread_id, deliveries.c.kind.in_(["message", "stop"])
+    )
+    return next(iter(_views(await _bodies(tx, await tx.all(query)))), None)
+
+
+def _views(rows: Iterable[Any]) -> list[MessageView]:
     return [
         MessageView(r.key, r.body["name"], r.body["person"], r.body["text"], r.accepted_at)
         for r in rows

@@ -49,3 +49,8 @@ def refresh_name(person_id: str, connection: str) -> str:
 def return_name(state_hash: str) -> str:
     """For `Database.alone`: a browser's return from a service. Its code can be redeemed once."""
     return f"return:{state_hash}"
+
+
+def revocation_name(connection_id: str) -> str:
+    """For `Database.alone`: telling a service that an account was disconnected."""
+    return f"revoke:{connection_id}"

@@ -17,11 +17,10 @@ from bot.records.postgresql import PostgresTransaction
 from bot.records.statements import Prepared
 from bot.records.tables import TIMER, WAITING, deliveries, locks, posts, threads
 
-INDEXES = (
-    "CREATE INDEX IF NOT EXISTS ix_deliveries_place ON deliveries (split_part(thread_id, '#', 1)) "
-    "WHERE status = 'waiting'",
-    "CREATE INDEX IF NOT EXISTS ix_posts_place ON posts (split_part(lane, '#', 1)) WHERE sent_revision < revision",
-)
+INDEXES = {
+    "ix_deliveries_place": "deliveries (split_part(thread_id, '#', 1)) WHERE status = 'waiting'",
+    "ix_posts_place": "posts (split_part(lane, '#', 1)) WHERE sent_revision < revision",
+}
 """What finds the work of a place. SQLite has no use for it."""
 
 
@@ -29,42 +28,54 @@ def _place(name: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
     return sa.func.split_part(name, sa.literal_column("'#'"), sa.literal_column("1"))
 
 
-_before = deliveries.alias("before")
-_DUE = (
-    deliveries.c.status == WAITING,
-    deliveries.c.due_at <= sa.bindparam("now"),
+def _due(*where: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """Threads in which something is due, and whether one of these is a stop. Each row is read once: how many wait in a
+    thread is up to people."""
+    now: sa.BindParameter[float] = sa.bindparam("now")
     # What waits to be tried again holds back what came after it; timers hold back nothing.
-    ~sa.exists().where(
-        _before.c.thread_id == deliveries.c.thread_id,
-        _before.c.status == WAITING,
-        _before.c.kind != TIMER,
-        _before.c.due_at > sa.bindparam("now"),
-        sa.or_(
-            _before.c.urgent > deliveries.c.urgent,
-            sa.and_(_before.c.urgent == deliveries.c.urgent, _before.c.seq < deliveries.c.seq),
-        ),
-    ),
-)
-_DUE_IN = Prepared(
-    sa.select(deliveries.c.thread_id, sa.func.bool_or(deliveries.c.kind == sa.literal_column("'stop'")).label("stops"))
-    .where(_place(deliveries.c.thread_id) == sa.bindparam("place"), *_DUE)
-    .group_by(deliveries.c.thread_id)
-)
+    held_back = sa.func.bool_or(sa.and_(deliveries.c.kind != TIMER, deliveries.c.due_at > now)).over(
+        partition_by=deliveries.c.thread_id, order_by=(deliveries.c.urgent.desc(), deliveries.c.seq), rows=(None, 0)
+    )
+    waiting = (
+        sa.select(deliveries.c.thread_id, deliveries.c.kind, deliveries.c.due_at, held_back.label("held_back"))
+        .where(deliveries.c.status == WAITING, sa.or_(deliveries.c.kind != TIMER, deliveries.c.due_at <= now), *where)
+        .subquery()
+    )
+    stops = sa.func.bool_or(waiting.c.kind == sa.literal_column("'stop'"))
+    return (
+        sa.select(waiting.c.thread_id.label("name"), stops.label("stops"))
+        .where(waiting.c.due_at <= now, ~waiting.c.held_back)
+        .group_by(waiting.c.thread_id)
+    )
+
+
 _UNSENT = sa.and_(
     posts.c.sent_revision < posts.c.revision,
     # Nobody could show it otherwise.
     sa.or_(posts.c.place.is_not(None), sa.exists().where(threads.c.thread_id == posts.c.lane)),
 )
-_UNSENT_IN = Prepared(
-    sa.select(posts.c.lane).where(_place(posts.c.lane) == sa.bindparam("place"), _UNSENT).group_by(posts.c.lane)
+_WORK_IN = Prepared(
+    sa.union_all(
+        _due(_place(deliveries.c.thread_id) == sa.bindparam("place")),
+        sa.select(posts.c.lane, sa.cast(sa.null(), sa.Boolean))
+        .where(_place(posts.c.lane) == sa.bindparam("place"), _UNSENT)
+        .group_by(posts.c.lane),
+    )
 )
+"""Threads, and lanes, of which nothing stops."""
+_with_due = deliveries.alias("with_due")
 _ALL_DUE = Prepared(
-    sa.select(deliveries.c.thread_id, sa.func.bool_or(deliveries.c.kind == sa.literal_column("'stop'")).label("stops"))
-    .where(*_DUE)
-    .group_by(deliveries.c.thread_id)
+    _due(
+        deliveries.c.thread_id.in_(
+            sa.select(_with_due.c.thread_id).where(
+                _with_due.c.status == WAITING, _with_due.c.due_at <= sa.bindparam("now")
+            )
+        )
+    )
 )
 _ALL_UNSENT = Prepared(sa.select(posts.c.lane).where(_UNSENT).group_by(posts.c.lane))
 _BEGIN = Prepared(sa.update(deliveries).where(deliveries.c.key == sa.bindparam("of")).values(begun=True))
+_HOLD = Prepared(sa.update(locks).where(locks.c.name == sa.bindparam("of")).values(held=True))
 _RELEASE = Prepared(sa.update(locks).where(locks.c.name == sa.bindparam("of")).values(held=False))
 
 
@@ -83,16 +94,16 @@ class Work:
 
 async def work_in(tx: PostgresTransaction, place: str, now: float) -> Work:
     """What there is to do in a place."""
-    due = await tx.all(_DUE_IN, {"place": place, "now": now})
-    unsent = await tx.all(_UNSENT_IN, {"place": place})
-    return Work({row.thread_id: row.stops for row in due}, [row.lane for row in unsent])
+    found = await tx.all(_WORK_IN, {"place": place, "now": now})
+    threads = {row.name: row.stops for row in found if row.stops is not None}
+    return Work(threads, [row.name for row in found if row.stops is None])
 
 
 async def all_work(tx: PostgresTransaction, now: float) -> Work:
     """What there is to do anywhere."""
     due = await tx.all(_ALL_DUE, {"now": now})
     unsent = await tx.all(_ALL_UNSENT)
-    return Work({row.thread_id: row.stops for row in due}, [row.lane for row in unsent])
+    return Work({row.name: row.stops for row in due}, [row.lane for row in unsent])
 
 
 async def begin(tx: PostgresTransaction, delivery: Delivery) -> None:
@@ -102,9 +113,20 @@ async def begin(tx: PostgresTransaction, delivery: Delivery) -> None:
         await tx.run(_BEGIN, {"of": delivery.key})
 
 
+async def hold(tx: PostgresTransaction, claim: Claim) -> None:
+    """Something may be left in the middle there, as since the claim."""
+    await tx.run(_HOLD, {"of": claim.place})
+
+
 async def release(tx: PostgresTransaction, claim: Claim) -> None:
     """Nothing is left in the middle there."""
     await tx.run(_RELEASE, {"of": claim.place})
+
+
+async def leave(tx: PostgresTransaction, place: str) -> None:
+    """Nothing is left there, neither to do nor in the middle: the last statement of a transaction that has locked the
+    place. It does not wait for the disk; what is lost of this is found out."""
+    await tx.driver.execute(_LEAVE, {"place": place})
 
 
 async def epochs(tx: PostgresTransaction, names: Collection[str]) -> Mapping[str, int]:
@@ -121,23 +143,33 @@ _JOBLESS = sa.text(
     "(SELECT 1 FROM procrastinate_jobs WHERE lock = place AND status IN ('todo', 'doing'))"
 )
 _UNWANTED = sa.text("DELETE FROM procrastinate_jobs WHERE queueing_lock = :place AND status = 'todo'")
+_GIVEN_TO = sa.text("SELECT id, lock FROM procrastinate_jobs WHERE status = 'doing' AND worker_id = :worker")
 _TAKE_AWAY = sa.text(
     "DELETE FROM procrastinate_jobs WHERE id = :job AND status = 'doing' AND worker_id IS NOT DISTINCT FROM :worker "
     "RETURNING id"
 )
 _WAKE = """
-INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
-SELECT %(queue)s, %(task)s, place, place, jsonb_build_object('place', place) FROM unnest(%(places)s::text[]) AS place
+INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args)
+SELECT %(queue)s, %(task)s, priority, place, place, jsonb_build_object('place', place)
+FROM unnest(%(places)s::text[], %(priorities)s::integer[]) AS woken (place, priority)
 ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
+"""
+_LEAVE = """
+WITH released AS (
+    UPDATE locks SET held = false WHERE name = %(place)s RETURNING set_config('synchronous_commit', 'off', true)
+)
+DELETE FROM procrastinate_jobs WHERE queueing_lock = %(place)s AND status = 'todo'
 """
 QUEUE = "places"
 TASK = "run_place"
 
 
-async def wake(driver: Any, names: Sequence[str]) -> None:
+async def wake(driver: Any, woken: Mapping[str, bool]) -> None:
     """Has somebody look after these places, by a job each, where none waits. As Procrastinate defers one, but without
-    an error, and a savepoint for it, where one waits."""
-    await driver.execute(_WAKE, {"queue": QUEUE, "task": TASK, "places": list(names)})
+    an error, and a savepoint for it, where one waits. Places in which there is nothing to handle go first: what is to
+    be shown there takes a moment, and turns may keep all workers for long."""
+    priorities = [0 if handles else 1 for handles in woken.values()]
+    await driver.execute(_WAKE, {"queue": QUEUE, "task": TASK, "places": list(woken), "priorities": priorities})
 
 
 async def jobless(tx: PostgresTransaction, among: Collection[str]) -> Sequence[str]:
@@ -150,6 +182,11 @@ async def drop_waiting_job(tx: PostgresTransaction, place: str) -> None:
     await tx.run(_UNWANTED, {"place": place})
 
 
+async def jobs_given_to(tx: PostgresTransaction, worker: int) -> Mapping[int, str]:
+    """The jobs that a worker has, as the database knows it, each with its place."""
+    return {row.id: row.lock for row in await tx.all(_GIVEN_TO, {"worker": worker})}
+
+
 async def take_away_job(tx: PostgresTransaction, job: int, worker: int | None) -> bool:
-    """Takes a job from the worker that has died with it; false when somebody else has done that."""
+    """Takes a job from a worker that will not end it; false when somebody else has done that."""
     return await tx.one(_TAKE_AWAY, {"job": job, "worker": worker}) is not None

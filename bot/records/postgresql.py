@@ -8,63 +8,166 @@ is read. A thread's name stands for its place (`place_of`), whose sessions share
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, TypeVar
+import math
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+from weakref import WeakValueDictionary
 
+import psycopg
 import sqlalchemy as sa
+from psycopg.pq import TransactionStatus
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
+from sqlalchemy.util import greenlet_spawn
 
 from bot.records.claims import Claim, Overtaken, current_claim, place_of
-from bot.records.database import NotLocked, Row, Statement, Transaction, seen_through
-from bot.records.locks import NoLocks
+from bot.records.database import NotLocked, NotOnDisk, Row, Statement, Transaction, seen_through
+from bot.records.locks import UNLOCKED, NoLocks
+from bot.records.postgres_connections import (
+    ANSWER_SECONDS,
+    CONNECT_SECONDS,
+    BoundedConnection,
+    PatientConnection,
+    connection_parameters,
+    has_ended,
+)
 from bot.records.statements import MakeRow, Prepared, Values, as_sqlalchemys
 
 LOCK_SECONDS = 10
 """How long a transaction waits for another's lock before it gives up."""
-STATEMENT_SECONDS = 60
-"""How long one statement may take: the connection may lead nowhere."""
-CONNECT_SECONDS = 10
+STATEMENT_SECONDS = ANSWER_SECONDS - 1
+"""How long one statement may take, so that the server gives up before its connection is closed."""
 IDLE_SECONDS = 4
 """How long a transaction may do nothing before the server ends it: its process may have been stopped, and others wait
 for what it has locked."""
-UNHEARD_SECONDS = 15
-"""How long the server's machine may be silent, to what is sent or asked of it, until a connection is given up."""
 ALONE_SECONDS = 45
 """How long somebody waits who wants to be alone with something: as long as a service may take to answer, and more."""
-MOST_ALONE = 4
+MOST_ALONE = 12
 """How many are, at once: each has a connection."""
+MOST_ALONE_AT_ONE = 3
+"""How many of these ask one service, which may be slow to answer: the others are for those who ask another one."""
 _ALONE = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
-_LOCK = "SELECT name, epoch FROM locks WHERE name = ANY(%(names)s) ORDER BY name FOR UPDATE"
+_LOCK = (
+    "SELECT name, epoch, (SELECT id FROM crash_marker), coalesce(held, false) FROM locks "
+    "WHERE name = ANY(%(names)s) ORDER BY name FOR UPDATE"
+)
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _MAKE_LOCKS = "INSERT INTO locks (name, epoch) SELECT unnest(%(names)s::text[]), 0 ON CONFLICT DO NOTHING"
-_EPOCH = "SELECT epoch FROM locks WHERE name = %(name)s"
-_HELD = "SELECT coalesce(held, false) FROM locks WHERE name = %(name)s"
+_EPOCH = "SELECT epoch, (SELECT id FROM crash_marker) FROM locks WHERE name = %(name)s"
+_MARK = "INSERT INTO crash_marker (id) VALUES (gen_random_uuid()) ON CONFLICT DO NOTHING"
+_MARKED = "SELECT id FROM crash_marker"
 _CLAIM = "UPDATE locks SET epoch = epoch + 1, held = true WHERE name = %(name)s RETURNING epoch"
+_OF_WHAT_IS_WRITTEN = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
 MOST_KNOWN = 100_000
 """Names of locks that are remembered as made; about 10 MB."""
 Fetched = TypeVar("Fetched")
 
 
-WakePlaces = Callable[[Any, Sequence[str]], Awaitable[None]]
-"""Makes sure, in the transaction on the driver's connection, that somebody looks after these places. Must not raise for
-one that is looked after already."""
+WakePlaces = Callable[[Any, Mapping[str, bool]], Awaitable[None]]
+"""Makes sure, in the transaction on the driver's connection, that somebody looks after these places; and whether there
+is something to handle, rather than merely to show. Must not raise for one that is looked after already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """What is in memory of a thread and not on disk."""
+
+    statement: str
+    values: Values
+    written: Callable[[], None]
+    """Called when it is committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockedName:
+    """What stands in the row that a transaction has locked under a name."""
+
+    epoch: int
+    """The newest."""
+    marker: UUID | None
+    """As a claim to it would have now."""
+    held: bool
+    """Whether somebody has claimed it and not released it."""
+
+
+class CheckpointFoundation(Protocol):
+    """What the transactions of a turn rest on: its checkpoints."""
+
+    async def unwritten(self, thread_id: str, locked: LockedName) -> Unwritten | None:
+        """What a transaction has to write that has locked the thread. Raises what keeps it from being written."""
+        ...
+
+    def forget(self, thread_id: str) -> None:
+        """What is in memory of the thread cannot be written."""
+        ...
+
+
+NOTHING_LOCKED: Mapping[str, LockedName] = {}
+
+
+class LentConnection:
+    """A connection of the pool, while somebody uses it. Each of its statements is a transaction of its own until one
+    begins. SQLAlchemy's is made around it only for statements that are not prepared: to make and to close one costs as
+    much as a statement."""
+
+    __slots__ = ("_engine", "_made", "_pooled", "driver")
+
+    def __init__(self, engine: AsyncEngine, pooled: sa.PoolProxiedConnection) -> None:
+        self._engine = engine
+        self._pooled = pooled
+        self._made: AsyncConnection | None = None
+        self.driver: Any = pooled.driver_connection
+        """The driver's own connection."""
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether giving it back takes nothing that has to be waited for."""
+        return self._made is None and self.driver.pgconn.transaction_status == TransactionStatus.IDLE
+
+    def sqlalchemys(self) -> AsyncConnection:
+        """SQLAlchemy's connection over the same one of the driver."""
+        if self._made is None:
+            self._made = AsyncConnection(self._engine, sa.Connection(self._engine.sync_engine, self._pooled))
+        return self._made
+
+    async def give_back(self) -> None:
+        """Give it back to the pool. What is not committed is rolled back."""
+        if self._made is not None:
+            await self._made.close()
+        else:
+            await greenlet_spawn(self._pooled.close)
+
+    async def invalidate(self) -> None:
+        """Have the pool forget it."""
+        if self._made is not None:
+            await self._made.invalidate()
+        else:
+            await greenlet_spawn(self._pooled.invalidate)
 
 
 class PostgresTransaction(Transaction):
     """One transaction on a connection of its own."""
 
-    __slots__ = ("_connection", "_database", "_driver", "_locked", "_woken")
+    __slots__ = ("_database", "_driver", "_lent", "_locked", "_woken")
 
     def __init__(
-        self, connection: AsyncConnection, driver: Any, database: PostgresDatabase, locked: Iterable[str] = ()
+        self,
+        lent: LentConnection,
+        database: PostgresDatabase,
+        locked: Mapping[str, LockedName] = NOTHING_LOCKED,
     ) -> None:
         super().__init__()
-        self._connection = connection
-        self._driver = driver
+        self._lent = lent
+        self._driver = lent.driver
         self._database = database
-        self._locked = set(map(place_of, locked))
-        self._woken: set[str] = set()
+        self._locked = dict(locked)
+        self._woken: dict[str, bool] = {}
 
     @property
     def driver(self) -> Any:
@@ -72,23 +175,43 @@ class PostgresTransaction(Transaction):
         return self._driver
 
     def wakes(self, *names: str) -> None:
-        """There is something to handle or to show in these threads or lanes, once this is committed."""
-        self._woken.update(place_of(name) for name in names)
+        """There is something to handle in these threads, once this is committed."""
+        self._woken.update((place_of(name), True) for name in names)
+
+    def shows(self, *lanes: str) -> None:
+        """There is something to show in these lanes, once this is committed."""
+        for lane in lanes:
+            self._woken.setdefault(place_of(lane), False)
 
     @property
-    def woken(self) -> Sequence[str]:
-        """The places in which there is something to do; not the one whose run this belongs to, which sees to it."""
+    def woken(self) -> Mapping[str, bool]:
+        """The places in which there is something to do, in one order for all, and whether there is something to handle;
+        not the one whose run this belongs to, which sees to it."""
         claim = current_claim()
-        return sorted(place for place in self._woken if claim is None or claim.lost or place != claim.place)
+        woken = sorted(self._woken.items())
+        return {place: handles for place, handles in woken if claim is None or claim.lost or place != claim.place}
+
+    def as_locked(self, name: str) -> LockedName:
+        """What stands in the row that was locked under this name."""
+        return self._locked[place_of(name)]
+
+    @property
+    def told(self) -> Sequence[str]:
+        """Of the woken places those that somebody may look after now. Whoever claims another one does so after this
+        transaction, and finds what it has kept."""
+        return [place for place in self.woken if place not in self._locked or self._locked[place].held]
 
     async def check_claim(self) -> None:
         """Raises `Overtaken` when this task runs under a claim that is not the newest."""
         claim = current_claim()
         if claim is None:
             return
-        cursor = await self._driver.execute(_EPOCH, {"name": claim.place})
-        row = await cursor.fetchone()
-        if claim.lost or row is None or row[0] != claim.epoch:
+        try:
+            cursor = await self._driver.execute(_EPOCH, {"name": claim.place})
+            row = await cursor.fetchone()
+        except self._database.dialect.loaded_dbapi.Error as error:
+            raise as_sqlalchemys(error, self._database.dialect, _EPOCH) from error
+        if claim.lost or row != (claim.epoch, claim.marker):
             claim.lose()
             raise Overtaken(claim.place)
 
@@ -97,7 +220,7 @@ class PostgresTransaction(Transaction):
         if isinstance(statement, Prepared):
             await self._execute(statement, values)
         else:
-            await self._connection.execute(statement, values)
+            await self._lent.sqlalchemys().execute(statement, values)
 
     async def one(self, statement: Statement, values: Values | None = None) -> Row | None:
         """The first row, or none."""
@@ -105,22 +228,21 @@ class PostgresTransaction(Transaction):
             cursor, row = await self._execute(statement, values)
             fetched = await cursor.fetchone()
             return None if fetched is None else row(fetched)
-        return (await self._connection.execute(statement, values)).first()
+        return (await self._lent.sqlalchemys().execute(statement, values)).first()
 
     async def all(self, statement: Statement, values: Values | None = None) -> Sequence[Row]:
         """All rows."""
         if isinstance(statement, Prepared):
             cursor, row = await self._execute(statement, values)
             return [row(fetched) for fetched in await cursor.fetchall()]
-        return (await self._connection.execute(statement, values)).all()
+        return (await self._lent.sqlalchemys().execute(statement, values)).all()
 
     async def lock(self, *names: str) -> None:
         """Lock these, for the rest of the transaction. Raises `Overtaken` when one is a place that this task ran under
         a claim that is not the newest."""
         missing = [name for name in names if place_of(name) not in self._locked]
         if missing:
-            await self._database.lock(self._driver, missing)
-            self._locked.update(map(place_of, missing))
+            self._locked |= await self._database.lock(self._driver, missing)
 
     def needs(self, *names: str) -> None:
         """Says what has to be locked by now. Raises `NotLocked` where it is not."""
@@ -141,18 +263,25 @@ class PostgresTransaction(Transaction):
 class PostgresDatabase:
     """The records in one PostgreSQL database. `open` before use, `close` in the end."""
 
-    def __init__(self, engine: AsyncEngine, alone: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, alone: AsyncEngine, foundation: CheckpointFoundation | None = None) -> None:
         self._engine = engine
+        self._foundation = foundation
         self._alone = alone
         """Makes a connection each time."""
         self._few_alone = asyncio.Semaphore(MOST_ALONE)
+        self._few_at: defaultdict[str, asyncio.Semaphore] = defaultdict(partial(asyncio.Semaphore, MOST_ALONE_AT_ONE))
+        """By service; those that are configured."""
+        self._next: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """What is locked → held by the one transaction of this process that waits to lock it."""
         self._made: set[str] = set()
         """Names of locks that have a row."""
         self._committing: set[asyncio.Task[None]] = set()
+        self.answered_at = -math.inf
+        """When the server had last done what was asked of it, on the clock of `time.monotonic`."""
         self.wake_places: WakePlaces | None = None
         """Called just before a commit with the places in which there is something to do then."""
         self.woke_places: Callable[[Sequence[str]], None] | None = None
-        """Called with them just after it."""
+        """Called just after it with those among them that somebody may look after."""
 
     @property
     def dialect(self) -> sa.Dialect:
@@ -172,27 +301,34 @@ class PostgresDatabase:
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[PostgresTransaction]:
         """A transaction that reads what is committed, each statement what is committed by then."""
-        async with _connected(self._engine) as connection, self._usable(connection) as driver:
-            await _autocommitting(connection)
-            yield PostgresTransaction(connection, driver, self)
+        async with self.at_once() as tx:
+            yield tx
+
+    @asynccontextmanager
+    async def at_once(self) -> AsyncIterator[PostgresTransaction]:
+        """Each statement is a transaction of its own, which is committed when it has ended."""
+        async with self._lent() as lent:
+            yield PostgresTransaction(lent, self)
+        self.answered_at = time.monotonic()
 
     def writing(self, thread_id: str | NoLocks, /, *locks: str) -> AbstractAsyncContextManager[PostgresTransaction]:
-        """A transaction that locks this thread, and whatever else it names."""
-        return self._writing(thread_id, *locks)
+        """A transaction that locks this thread, and whatever else it names. It puts the thread's checkpoints to disk,
+        too: it may rest on them."""
+        return self._writing(thread_id, *locks, rests_on=thread_id)
 
     def writing_apart(self, lock: str | NoLocks, /, *locks: str) -> AbstractAsyncContextManager[PostgresTransaction]:
-        """As `writing`: here checkpoints need no order, since a commit puts to disk all that was written before."""
+        """As `writing`, without checkpoints."""
         return self._writing(lock, *locks)
 
     def writing_urgently(self, lock: str | NoLocks, /, *locks: str) -> AbstractAsyncContextManager[PostgresTransaction]:
-        """As `writing`: here nobody waits for the one writer."""
+        """As `writing_apart`: here nobody waits for the one writer."""
         return self._writing(lock, *locks)
 
     @asynccontextmanager
-    async def alone(self, name: str) -> AsyncIterator[None]:
+    async def alone(self, name: str, service: str) -> AsyncIterator[None]:
         """Within it no other process is within it under this name. On a connection of its own, made for it: somebody
         outside is waited for, and what is done meanwhile needs those of the pool."""
-        async with self._few_alone, _connected(self._alone) as connection:
+        async with self._few_at[service], self._few_alone, _connected(self._alone) as connection:
             await connection.execute(_ALONE, {"name": name})
             yield
 
@@ -205,65 +341,130 @@ class PostgresDatabase:
     async def claiming(self, place: str) -> AsyncIterator[tuple[PostgresTransaction, Claim]]:
         """A transaction that takes over a place, with the claim that holds once it is committed."""
         async with self._writing(place) as tx:
-            cursor = await tx.driver.execute(_HELD, {"name": place})
-            (held,) = await cursor.fetchone()
+            locked = tx.as_locked(place)
+            marker = locked.marker
+            if marker is None:  # the first claim ever, or since a crash
+                await tx.driver.execute(_MARK)
+                cursor = await tx.driver.execute(_MARKED)
+                (marker,) = await cursor.fetchone()
             cursor = await tx.driver.execute(_CLAIM, {"name": place})
             (epoch,) = await cursor.fetchone()
-            yield tx, Claim(place, epoch, taken_over=held)
+            yield tx, Claim(place, epoch, marker, taken_over=locked.held)
 
     @asynccontextmanager
-    async def _writing(self, *locks: str | NoLocks) -> AsyncIterator[PostgresTransaction]:
+    async def _writing(
+        self, *locks: str | NoLocks, rests_on: str | NoLocks = UNLOCKED
+    ) -> AsyncIterator[PostgresTransaction]:
         names = [lock for lock in locks if isinstance(lock, str)]
-        async with _connected(self._engine) as connection, self._usable(connection) as driver:
-            if names:
-                await self.lock(driver, names)
-            transaction = PostgresTransaction(connection, driver, self, names)
+        async with AsyncExitStack() as stack:
+            async with self._in_order(names):
+                lent = await stack.enter_async_context(self._lent())
+                driver = lent.driver
+                try:
+                    await driver.execute(_BEGIN)
+                except self.dialect.loaded_dbapi.Error as error:
+                    raise as_sqlalchemys(error, self.dialect, _BEGIN) from error
+                locked = await self.lock(driver, names) if names else NOTHING_LOCKED
+            transaction = PostgresTransaction(lent, self, locked)
             yield transaction
-            woken = transaction.woken
+            if isinstance(rests_on, str) and self._foundation is not None:
+                await self._write_what(rests_on, self._foundation, transaction, locked[place_of(rests_on)])
+            woken, told = transaction.woken, transaction.told
             if woken and self.wake_places is not None:
                 try:
                     await self.wake_places(driver, woken)
                 except self.dialect.loaded_dbapi.Error as error:
                     raise as_sqlalchemys(error, self.dialect) from error
             await self._commit(driver)
+        self.answered_at = time.monotonic()
         transaction.committed()
-        if woken and self.woke_places is not None:
-            self.woke_places(woken)
+        if told and self.woke_places is not None:
+            self.woke_places(told)
 
     @asynccontextmanager
-    async def _usable(self, connection: AsyncConnection) -> AsyncIterator[Any]:
-        """Gives the driver's connection, and drops it afterwards, with all that are idle, if it is broken."""
-        driver = (await connection.get_raw_connection()).driver_connection
-        try:
-            yield driver
-        except BaseException:
-            if driver is not None and driver.closed:
-                await connection.invalidate()
-                await self._engine.dispose(close=False)
-            raise
+    async def _in_order(self, names: Sequence[str]) -> AsyncIterator[None]:
+        """Within it nobody else here gets a connection to lock one of these with: whoever came first is the first to
+        lock it. They would wait for it in any order, each with a connection; and while another process has it and
+        stands still, none would be left for all others."""
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(LOCK_SECONDS):
+                    for name in sorted({place_of(each) for each in names}):
+                        await stack.enter_async_context(self._next.setdefault(name, asyncio.Lock()))
+            except TimeoutError:
+                raise sa.exc.TimeoutError("others wait here for the same lock, and do not get it") from None
+            yield
 
-    async def lock(self, driver: Any, names: Sequence[str]) -> None:
-        """Lock these names on a connection until its transaction ends."""
+    async def _write_what(
+        self, thread_id: str, foundation: CheckpointFoundation, transaction: PostgresTransaction, locked: LockedName
+    ) -> None:
+        """Write the checkpoints that the transaction rests on."""
+        try:
+            unwritten = await foundation.unwritten(thread_id, locked)
+        except Exception as cause:
+            raise NotOnDisk(f"{type(cause).__name__}: {cause}") from cause
+        if unwritten is None:
+            return
+        try:
+            await transaction.driver.execute(unwritten.statement, unwritten.values)
+        except _OF_WHAT_IS_WRITTEN as cause:
+            foundation.forget(thread_id)  # it would stand in the way of the transaction that says so
+            raise NotOnDisk(type(cause).__name__) from cause
+        except psycopg.Error as error:
+            raise as_sqlalchemys(error, self.dialect) from error
+        transaction.afterwards(unwritten.written)
+
+    @asynccontextmanager
+    async def _lent(self) -> AsyncIterator[LentConnection]:
+        """A connection, which has been given back when the block ends: whoever is cancelled meanwhile waits for that.
+        It is dropped instead, with all that are idle, if it is broken."""
+        try:
+            raw = await greenlet_spawn(self._engine.sync_engine.raw_connection)
+        except psycopg.Error as error:
+            raise as_sqlalchemys(error, self.dialect) from error
+        lent = LentConnection(self._engine, raw)
+        try:
+            yield lent
+        except BaseException:
+            if lent.driver.closed:
+                await seen_through(asyncio.create_task(self._throw_away(lent)))
+            raise
+        finally:
+            if lent.is_clean:
+                await lent.give_back()  # waits for nothing
+            else:
+                await seen_through(asyncio.create_task(lent.give_back()))
+
+    async def _throw_away(self, lent: LentConnection) -> None:
+        await lent.invalidate()
+        await self._engine.dispose()  # what is idle leads to where this one did
+
+    async def lock(self, driver: Any, names: Sequence[str]) -> Mapping[str, LockedName]:
+        """Lock these names on a connection until its transaction ends. Returns what stands there, by place."""
         sorted_names = sorted({place_of(name) for name in names})
         missing = [name for name in sorted_names if name not in self._made]
         try:
             if missing:
                 await driver.execute(_MAKE_LOCKS, {"names": missing})
             cursor = await driver.execute(_LOCK, {"names": sorted_names})
-            epochs = dict(await cursor.fetchall())
+            rows = await cursor.fetchall()
         except self.dialect.loaded_dbapi.Error as error:
             raise as_sqlalchemys(error, self.dialect, _LOCK) from error
         if len(self._made) > MOST_KNOWN:
             self._made.clear()
         self._made.update(sorted_names)  # what is rolled back is found missing by the count below
-        if len(epochs) < len(sorted_names):
+        if len(rows) < len(sorted_names):
             self._made.difference_update(sorted_names)
-            await self.lock(driver, names)
-            return
+            return await self.lock(driver, names)
+        locked = {name: LockedName(*row) for name, *row in rows}
         claim = current_claim()
-        if claim is not None and epochs.get(claim.place, claim.epoch) != claim.epoch:
+        if claim is not None and any(
+            row.marker != claim.marker or (name == claim.place and row.epoch != claim.epoch)
+            for name, row in locked.items()
+        ):
             claim.lose()
             raise Overtaken(claim.place)
+        return locked
 
     async def _commit(self, driver: Any) -> None:
         """Commit; whoever is cancelled meanwhile waits for it: it may be on disk all the same."""
@@ -281,16 +482,6 @@ async def _connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
         yield connection
     finally:
         await seen_through(asyncio.create_task(connection.close()))
-
-
-async def _autocommitting(connection: AsyncConnection) -> None:
-    """Lets each statement be its own transaction until the connection is given back. As an option of an engine it would
-    be set while it connects, and a connection that is cancelled then is lost to the pool."""
-    try:
-        await connection.execution_options(isolation_level="AUTOCOMMIT")
-    except BaseException:
-        await seen_through(asyncio.create_task(connection.invalidate()))  # how far it came is not known
-        raise
 
 
 async def _committed(driver: Any, dialect: sa.Dialect) -> None:
@@ -313,31 +504,49 @@ def connection_settings(*settings: str) -> dict[str, Any]:
         "options": " ".join(f"-c {each}" for each in (*lasting, *settings)),
         "connect_timeout": CONNECT_SECONDS,
         "application_name": "countersign",
-        "keepalives_idle": UNHEARD_SECONDS // 3,
-        "keepalives_interval": UNHEARD_SECONDS // 3,
+        "keepalives_idle": ANSWER_SECONDS // 3,
+        "keepalives_interval": ANSWER_SECONDS // 3,
         "keepalives_count": 2,
-        "tcp_user_timeout": UNHEARD_SECONDS * 1_000,
+        "tcp_user_timeout": ANSWER_SECONDS * 1_000,
     }
 
 
-def postgres_database(address: str, *, most_connections: int) -> PostgresDatabase:
-    """A database at an address (`postgresql://…`), durable at every commit. `most_connections`: at once, and besides
-    them `MOST_ALONE`."""
-    waits = f"lock_timeout={ALONE_SECONDS}s", f"idle_in_transaction_session_timeout={ALONE_SECONDS}s"
-    alone = _engine(address, connection_settings(*waits), poolclass=NullPool)
-    return PostgresDatabase(postgres_engine(address, most_connections=most_connections), alone)
+def postgres_database(
+    address: str, foundation: CheckpointFoundation | None = None, *, most_connections: int
+) -> PostgresDatabase:
+    """A database at an address (`postgresql://…`), durable at every commit. `foundation`: what its transactions put to
+    disk with them; `most_connections`: at once, and besides them `MOST_ALONE`."""
+    waits = f"lock_timeout={ALONE_SECONDS}s", f"statement_timeout={ALONE_SECONDS + 1}s"
+    settings = connection_settings(*waits, f"idle_in_transaction_session_timeout={ALONE_SECONDS}s")
+    alone = _engine(address, settings, PatientConnection, poolclass=NullPool)
+    by_itself = connection_settings() | {"autocommit": True}  # it begins and commits transactions itself
+    return PostgresDatabase(_pooled(address, by_itself, most_connections), alone, foundation)
 
 
 def postgres_engine(address: str, *, most_connections: int, **further: Any) -> AsyncEngine:
     """What connects to an address, with limits for everything that waits. `further`: for SQLAlchemy."""
-    pool = {"pool_size": most_connections, "max_overflow": 0, "pool_timeout": LOCK_SECONDS}
-    return _engine(address, connection_settings(), **pool, **further)
+    return _pooled(address, connection_settings(), most_connections, **further)
 
 
-def _engine(address: str, settings: dict[str, Any], **further: Any) -> AsyncEngine:
+def _pooled(address: str, settings: dict[str, Any], most_connections: int, **further: Any) -> AsyncEngine:
+    # The connection that was used last is used next: statements are prepared on each anew.
+    pool = {"pool_size": most_connections, "max_overflow": 0, "pool_timeout": LOCK_SECONDS, "pool_use_lifo": True}
+    engine = _engine(address, settings, BoundedConnection, **pool, **further)
+    sa.event.listen(engine.sync_engine, "checkout", _still_open)
+    return engine
+
+
+def _engine(address: str, settings: dict[str, Any], connection: type[BoundedConnection], **further: Any) -> AsyncEngine:
+    parameters = connection_parameters(address, settings)
     return create_async_engine(
-        sa.make_url(address).set(drivername="postgresql+psycopg"),
-        connect_args=settings,
+        "postgresql+psycopg://",
+        async_creator=lambda: connection.connect(**parameters),
         hide_parameters=True,  # what people wrote and tools returned is not for error messages, which end up in logs
         **further,
     )
+
+
+def _still_open(connection: Any, *_: Any) -> None:
+    """Another connection is made in place of one that the server has ended, before anybody relies on it."""
+    if has_ended(connection.driver_connection):
+        raise sa.exc.DisconnectionError

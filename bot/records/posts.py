@@ -97,7 +97,7 @@ _BY_KEY = Prepared(sa.select(posts).where(posts.c.key == sa.bindparam("of")))
 async def add(tx: Transaction, post: NewPost, now: float) -> bool:
     """Keep a post to be sent; false when it had been said before."""
     row = {**asdict(post), "lane": post.lane, "revision": 1, "sent_revision": 0, "tries": 0, "at": now}
-    tx.wakes(post.lane)
+    tx.shows(post.lane)
     return await insert_new(tx, posts, row)
 
 
@@ -113,7 +113,7 @@ async def touch_of_call(tx: Transaction, call_id: str) -> Sequence[str]:
 
 def _woken(tx: Transaction, touched: Sequence[Any]) -> Sequence[str]:
     lanes = [row.lane for row in touched]
-    tx.wakes(*lanes)
+    tx.shows(*lanes)
     return lanes
 
 

@@ -172,7 +172,7 @@ class SqliteDatabase:
         """A transaction that somebody outside waits for: it goes before those that only turns wait for."""
         return _Writing(self, None, urgent=True)
 
-    def alone(self, name: str) -> AbstractAsyncContextManager[None]:
+    def alone(self, name: str, service: str) -> AbstractAsyncContextManager[None]:
         """No other process has these records."""
         return nullcontext()
 

@@ -15,8 +15,9 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.pool import NullPool
 
-from bot.data_folder import private_file
+from bot.data_folder import folder_lock, private_file
 from bot.records import tables  # noqa: F401  # its tables stand in the same metadata
+from bot.records.addresses import sqlite_file
 from bot.records.checkpoints import Checkpoints, sqlite_checkpoints
 from bot.records.database import Database
 from bot.records.sqlite import sqlite_database
@@ -60,7 +61,7 @@ async def open_postgres_records(address: str, *, most_connections: int) -> Async
     """The records and the checkpoints in one PostgreSQL database (`postgresql://…`), migrated. Other processes may use
     them at the same time. `most_connections`: at once, for the records and for the checkpoints each.
 
-    Raises `NewerSchemaError`, and what SQLAlchemy raises when the database cannot be reached.
+    Raises `NewerSchemaError`, `SettingsDroppedError`, and what SQLAlchemy raises when the database cannot be reached.
     """
     from bot.records.postgres_checkpoints import postgres_checkpoints  # noqa: PLC0415  # SQLite has no use for it
     from bot.records.postgresql import postgres_database  # noqa: PLC0415  # the same
@@ -69,20 +70,62 @@ async def open_postgres_records(address: str, *, most_connections: int) -> Async
     async with AsyncExitStack() as stack:
         made = postgres_checkpoints(address, most_connections=most_connections)
         checkpoints = await stack.enter_async_context(made)
-        database = postgres_database(address, most_connections=most_connections)
+        database = postgres_database(address, checkpoints, most_connections=most_connections)
         stack.push_async_callback(database.close)
         await database.open()
+        await _check_limits(database)
         yield Records(database, checkpoints)
+
+
+class SettingsDroppedError(Exception):
+    """What stands between this process and PostgreSQL does not pass on how a connection is to be; the message says what
+    to do."""
+
+
+async def _check_limits(database: Database) -> None:
+    """Poolers may leave out what a connection asks for when it begins. Then a process that stands still keeps what it
+    has locked, and everybody waits for it without end."""
+    async with database.reading() as tx:
+        row = await tx.one(sa.text("SELECT current_setting('idle_in_transaction_session_timeout')"))
+    if row is None or row[0] == "0":
+        raise SettingsDroppedError(
+            "DATABASE_URL: a pooler drops the time limits of connections (pgbouncer: ignore_startup_parameters). "
+            "Connect to PostgreSQL directly: each process has a pool of its own."
+        )
 
 
 # ----------------------------------------------------------------------------------------- the schema
 log = structlog.get_logger(__name__)
-NEWEST_REVISION = "0010"
+NEWEST_REVISION = "0011"
 """The newest revision in `migrations/versions`; a test keeps it true."""
+OLDEST_PROGRAM = "0010"
+"""The newest revision that the oldest program knows which can work with PostgreSQL's present schema, beside this
+program and after it. Each revision after it only adds what that program can do without; a test sees to it. One that
+takes something away raises this, and programs before it do not start any more."""
 
 
 class NewerSchemaError(Exception):
     """The database was made by a newer version of the program."""
+
+
+class UpgradeError(Exception):
+    """The records could not be upgraded; the message says why."""
+
+
+def upgraded_records(address: str) -> str:
+    """Upgrade the records at an address; the revision that they then have. Blocks. Raises `FolderInUseError`,
+    `NewerSchemaError` and `UpgradeError`."""
+    file = sqlite_file(address)
+    try:
+        if file is None:
+            return upgrade_postgres(address)
+        with folder_lock(file.resolve().parent):
+            upgrade_sqlite(file)
+    except TimeoutError as error:
+        raise UpgradeError(f"DATABASE_URL: {error}") from error
+    except sa.exc.DBAPIError as error:
+        raise UpgradeError(f"DATABASE_URL: the records cannot be upgraded: {error.orig}") from error
+    return NEWEST_REVISION
 
 
 def upgrade_sqlite(path: Path) -> None:
@@ -138,13 +181,29 @@ UPGRADE_SECONDS = 600.0
 _UPGRADE_PAUSE = 0.1
 
 
-def upgrade_postgres(address: str) -> None:
-    """Migrate the database at this address to `NEWEST_REVISION`, and the checkpoints' tables to what the saver needs;
-    makes the tables when there are none. Blocks: call it in a thread. Several processes may do it at once. Raises
-    `NewerSchemaError`, and what SQLAlchemy and the driver raise."""
-    from bot.records import postgres_checkpoints  # noqa: PLC0415  # SQLite has no use for it
+_LOCK_SECONDS = 2
+"""How long a migration waits for a table that others use. Whoever wants it next waits behind the migration."""
+_LOCK_PAUSE = 1.0
+_IN_USE = {"55P03", "40P01"}
+"""SQLSTATEs of a lock that was waited for too long, and of two who wait for each other."""
+_WORKS_FROM = "works from revision "
 
-    engine = sa.create_engine(sa.make_url(address).set(drivername="postgresql+psycopg"), poolclass=NullPool)
+
+def upgrade_postgres(address: str) -> str:
+    """Migrate the database at this address to `NEWEST_REVISION`, and the checkpoints' tables to what the saver needs;
+    makes the tables when there are none. Returns the revision that it then has: a newer one is left as it is, if this
+    program can work with it. Blocks: call it in a thread. Several processes may do it at once, also while others work
+    with the database. Raises `NewerSchemaError`, and what SQLAlchemy and the driver raise."""
+    import psycopg  # noqa: PLC0415  # SQLite has no use for it
+
+    from bot.records import postgres_checkpoints  # noqa: PLC0415  # the same
+    from bot.records.postgres_connections import CONNECT_SECONDS, connection_parameters  # noqa: PLC0415  # the same
+
+    settings = {"connect_timeout": CONNECT_SECONDS, "application_name": "countersign"}
+    parameters = connection_parameters(address, settings)
+    engine = sa.create_engine(
+        "postgresql+psycopg://", creator=lambda: psycopg.connect(**parameters), poolclass=NullPool
+    )
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as guard:
         deadline = time.monotonic() + UPGRADE_SECONDS
         # Not the lock that waits by itself: it would hold a transaction open, for which building an index waits.
@@ -152,24 +211,45 @@ def upgrade_postgres(address: str) -> None:
             if time.monotonic() > deadline:
                 raise TimeoutError("another process has been upgrading the records for ten minutes")
             time.sleep(_UPGRADE_PAUSE)
+        while (revision := _upgraded(engine)) is None:
+            if time.monotonic() > deadline:
+                raise TimeoutError("the tables have been in use for ten minutes, so the records could not be upgraded")
+            time.sleep(_LOCK_PAUSE)
+        if revision == NEWEST_REVISION:
+            _make_indexes(guard)
+            driver: Any = guard.connection.driver_connection
+            postgres_checkpoints.make_tables(driver)
+        return revision
+
+
+def _upgraded(engine: sa.Engine) -> str | None:
+    """The revision after one try; `None`: others kept a table in use for too long, and nothing was changed."""
+    from bot.records import beginnings, live_answers, postgres_checkpoints  # noqa: PLC0415  # SQLite has no use for them
+
+    try:
         with engine.begin() as connection:
-            _upgrade_postgres(connection)
-            _upgrade_jobs(connection)
-            postgres_checkpoints.make_guard(connection)
-        driver: Any = guard.connection.driver_connection
-        postgres_checkpoints.make_tables(driver)
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
+            revision = _upgrade_postgres(connection)
+            if revision == NEWEST_REVISION:
+                _upgrade_jobs(connection)
+                postgres_checkpoints.make_marker(connection)
+                beginnings.make_counter(connection)
+                connection.exec_driver_sql(live_answers.TABLE)
+            return revision
+    except sa.exc.OperationalError as error:
+        if getattr(error.orig, "sqlstate", None) not in _IN_USE:
+            raise
+        log.info("records_in_use", note="the upgrade waits, and is tried again")
+        return None
 
 
 _JOBS_VERSION = "SELECT obj_description('procrastinate_jobs'::regclass)"
 
 
 def _upgrade_jobs(connection: sa.Connection) -> None:
-    """The tables of Procrastinate, and the indexes that its jobs need. Which of its migrations they have had stands in
-    the comment on one of them. Those that take something away ("post") are left out: processes of the version before
-    may still run."""
+    """The tables of Procrastinate. Which of its migrations they have had stands in the comment on one of them. Those
+    that take something away ("post") are left out: processes of the version before may still run."""
     from importlib.resources import files  # noqa: PLC0415  # only where there are jobs
-
-    from bot.records.places import INDEXES  # noqa: PLC0415  # only where there are jobs
 
     scripts = files("procrastinate.sql")
     names = sorted(each.name for each in (scripts / "migrations").iterdir() if each.name.endswith(".sql"))
@@ -181,25 +261,51 @@ def _upgrade_jobs(connection: sa.Connection) -> None:
         for name in names:
             if applied is not None and name > applied and "_post_" not in name:
                 connection.exec_driver_sql((scripts / "migrations" / name).read_text().replace("%", "%%"))
-    if applied != names[-1]:
+    if applied is None or applied < names[-1]:  # never back: the one who has made newer ones comes again
         connection.exec_driver_sql(f"COMMENT ON TABLE procrastinate_jobs IS '{names[-1]}'")
-    for index in INDEXES:
-        connection.exec_driver_sql(index)
 
 
-def _upgrade_postgres(connection: sa.Connection) -> None:
-    names = sa.inspect(connection).get_table_names()
-    if "alembic_version" not in names:
+def _make_indexes(guard: sa.Connection) -> None:
+    """The indexes that jobs need. `guard`: commits each statement. Even one that finds its index there locks the table
+    first: with two such locks in one transaction, a start and a process that writes would wait for each other."""
+    from bot.records.places import INDEXES  # noqa: PLC0415  # only where there are jobs
+
+    for name, content in INDEXES.items():
+        if guard.scalar(sa.text("SELECT to_regclass(:name)"), {"name": name}) is None:
+            guard.exec_driver_sql(f"CREATE INDEX {name} ON {content}")
+
+
+def _upgrade_postgres(connection: sa.Connection) -> str:
+    if "alembic_version" not in sa.inspect(connection).get_table_names():
         _make(connection)
-        return
-    revision = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
-    if revision is not None and revision > NEWEST_REVISION:
+    else:
+        revision = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+        if revision is not None and revision > NEWEST_REVISION:
+            _check_newer(connection, revision)
+            return str(revision)
+        if revision != NEWEST_REVISION:
+            log.info("records_upgrading", schema=revision, to=NEWEST_REVISION)
+            upgrade(connection)
+            log.info("records_upgraded", schema=NEWEST_REVISION)
+    # For older programs: they start on this schema, as those of them do that run already, or they say why not.
+    told = _WORKS_FROM + OLDEST_PROGRAM
+    if connection.scalar(sa.text(_TOLD)) != told:
+        connection.exec_driver_sql(f"COMMENT ON TABLE alembic_version IS '{told}'")
+    return NEWEST_REVISION
+
+
+_TOLD = "SELECT obj_description('alembic_version'::regclass)"
+
+
+def _check_newer(connection: sa.Connection, revision: str) -> None:
+    """Raises `NewerSchemaError`, unless the newer program has said that this one can work with its schema."""
+    told = connection.scalar(sa.text(_TOLD)) or ""
+    if not told.startswith(_WORKS_FROM) or told.removeprefix(_WORKS_FROM) > NEWEST_REVISION:
         raise NewerSchemaError(
             f"The database was made by a newer version of Countersign (schema {revision}; this version knows "
             f"{NEWEST_REVISION}). Start that version, or restore a backup."
         )
-    if revision != NEWEST_REVISION:
-        upgrade(connection)
+    log.info("records_are_newer", schema=revision, known=NEWEST_REVISION)
 
 
 def upgrade(connection: sa.Connection) -> None:

@@ -377,3 +377,41 @@ catalogues = sa.Table(
     sa.Column("tools", sa.JSON, nullable=False),
     sa.Column("at", sa.Float, nullable=False),
 )
+
+
+# -------------------------------------------------------------------------- what several processes share
+# Empty on SQLite, where one process has it in its memory.
+
+
+beginnings = sa.Table(
+    "beginnings",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("until", sa.Float, nullable=False),
+    sa.Index(None, "until"),
+)
+"""What has begun, by what it is counted with (`bot.limits.Window`), and until when it counts."""
+pauses = sa.Table(
+    "pauses",
+    metadata,
+    sa.Column("service", sa.Text, primary_key=True),
+    sa.Column("line", sa.Text, primary_key=True),
+    sa.Column("until", sa.Float, nullable=False),
+)
+"""Until when a service has asked to wait with calls that it counts together."""
+replicas = sa.Table(
+    "replicas",
+    metadata,
+    sa.Column("replica_id", sa.Text, primary_key=True),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("process", sa.Integer, nullable=False),
+    sa.Column("version", sa.Text, nullable=False),
+    sa.Column("policy", sa.Text, nullable=False),
+    sa.Column("reloads", sa.Integer, nullable=False),
+    sa.Column("started_at", sa.Float, nullable=False),
+    sa.Column("seen_at", sa.Float, nullable=False),
+)
+"""The processes that are there. `policy`: the version in force; `reloads`: how often somebody has asked this process to
+have the policy read again, by all."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -22,8 +23,9 @@ import structlog
 from bot.domain import Clock
 from bot.records import deliveries
 from bot.records.claims import Overtaken
-from bot.records.database import Database, Pauses, Transaction
+from bot.records.database import Database, Pauses, Transaction, is_outage
 from bot.records.deliveries import Delivery
+from bot.repeated_failures import RepeatedFailure
 
 log = structlog.get_logger(__name__)
 PAUSE = 1.0
@@ -41,6 +43,10 @@ class Engine(Protocol):
 
     def wake(self, thread_id: str) -> None:
         """There is something to handle in this thread; returns at once."""
+        ...
+
+    def resume(self, thread_id: str) -> None:
+        """Somebody has decided or answered what this thread waited for: there is something to handle in it."""
         ...
 
     def timer_was_set(self) -> None:
@@ -71,20 +77,31 @@ async def resume_thread(tx: Transaction, engine: Engine, thread_id: str, *settle
     for each in settled:
         if await deliveries.add(tx, Delivery(f"resume:{each}", thread_id, "resume", {}, False, now, now)):
             break
-    tx.afterwards(lambda: engine.wake(thread_id))
+    tx.afterwards(lambda: engine.resume(thread_id))
 
 
 class ThreadWorkers(ABC):
     """Handles what there is in threads, one delivery at a time in each and `concurrency` threads at a time."""
 
-    def __init__(self, *, concurrency: int) -> None:
-        self._limit_of_threads = AdaptiveLimit(concurrency)
+    def __init__(self, *, concurrency: int, crowd: Crowd) -> None:
+        self._limit_of_threads = AdaptiveLimit(concurrency, crowd)
         self._handler: DeliveryHandler | None = None
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._handling: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
         self._interrupted: set[str] = set()
         self._stopping = False
+        self._outage = RepeatedFailure("inbox_not_read")
+        self._outage_in_turns = RepeatedFailure("delivery_not_handled")
+
+    @abstractmethod
+    def wake(self, thread_id: str) -> None:
+        """There is something to handle in this thread."""
+
+    def resume(self, thread_id: str) -> None:
+        """Somebody has decided or answered what this thread waited for."""
+        self._limit_of_threads.decided()
+        self.wake(thread_id)
 
     @abstractmethod
     async def _next(self, thread_id: str) -> tuple[Delivery | None, bool]:
@@ -152,6 +169,7 @@ class ThreadWorkers(ABC):
     async def _stop_workers(self, seconds: float) -> Sequence[str]:
         """The same, of the workers. Returns the threads in which something was broken off."""
         workers = list(self._workers.values())
+        await self._limit_of_threads.stop()
         if not workers:
             return ()
         await asyncio.wait(workers, timeout=seconds)
@@ -159,13 +177,11 @@ class ThreadWorkers(ABC):
         for worker in late.values():
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
-        await self._limit_of_threads.stop()
         log.info("engine_stopped", broken_off=len(late))
         return list(late)
 
     def _work_on(self, thread_id: str, context: Context | None = None) -> None:
         """Have a thread handled, in a copy of the context if there is one."""
-        self._limit_of_threads.arrived()
         if thread_id in self._workers:
             self._again.add(thread_id)
             return
@@ -177,7 +193,8 @@ class ThreadWorkers(ABC):
             while not self._stopping:
                 self._again.discard(thread_id)
                 async with self._limit_of_threads.place():
-                    went_on = await self._try_next(thread_id)
+                    # It may have waited until the process ends: what begins now would be broken off in the middle.
+                    went_on = not self._stopping and await self._try_next(thread_id)
                 if not went_on and thread_id not in self._again:
                     break
         finally:
@@ -186,15 +203,21 @@ class ThreadWorkers(ABC):
 
     async def _try_next(self, thread_id: str) -> bool:
         try:
-            return await self._handle_next(thread_id)
+            went_on = await self._handle_next(thread_id)
         except Overtaken:
             log.debug("place_overtaken", thread_id=thread_id)
             return False
-        except Exception:
+        except Exception as error:
             # Not even the inbox could be read. Nobody else would come back to this thread.
-            log.exception("inbox_not_read", thread_id=thread_id)
+            if is_outage(error):
+                self._outage.failed(error, with_traceback=True, thread_id=thread_id)
+            else:
+                log.exception("inbox_not_read", thread_id=thread_id)
             await asyncio.sleep(PAUSE)
             return True
+        else:
+            self._outage.worked()
+            return went_on
 
     async def _handle_next(self, thread_id: str) -> bool:
         """Handles the head of a thread. Returns whether there may be more to handle, apart from what has come since."""
@@ -217,11 +240,15 @@ class ThreadWorkers(ABC):
                 await asyncio.sleep(PAUSE)
         except Overtaken:
             raise
-        except Exception:
+        except Exception as error:
             # The handler deals with every failure of a delivery itself; what arrives here is the database failing.
-            log.exception("delivery_not_handled", delivery=delivery.key, thread_id=thread_id)
+            if is_outage(error):
+                self._outage_in_turns.failed(error, with_traceback=True, delivery=delivery.key, thread_id=thread_id)
+            else:
+                log.exception("delivery_not_handled", delivery=delivery.key, thread_id=thread_id)
             await asyncio.sleep(PAUSE)
         else:
+            self._outage_in_turns.worked()
             # What has come since has woken this thread. What is to be tried again does when it is due.
             return more
         finally:
@@ -238,7 +265,7 @@ class EmbeddedEngine(ThreadWorkers):
     """Handles the inbox in this process, `concurrency` threads at a time."""
 
     def __init__(self, database: Database, clock: Clock, *, concurrency: int) -> None:
-        super().__init__(concurrency=concurrency)
+        super().__init__(concurrency=concurrency, crowd=CROWD_ON_SQLITE)
         self._database = database
         self._clock = clock
         self._begun: dict[str, str] = {}
@@ -268,6 +295,7 @@ class EmbeddedEngine(ThreadWorkers):
         """There is something to handle in this thread."""
         if self._handler is None or self._stopping:
             return  # what is on disk is found at the start
+        self._limit_of_threads.arrived()
         self._work_on(thread_id)
 
     def timer_was_set(self) -> None:
@@ -352,24 +380,47 @@ LATE = 0.004
 """Seconds. A loop that is later than this has too much to do."""
 EASY = 0.001
 """Seconds. A loop that is no later than this has time for more."""
-CROWD = 150.0
-"""Arrivals a second, from which on turns leave some of the loop's time to those who wait for an acknowledgement."""
 RECENT = 5
 """Measurements over which arrivals are averaged."""
 BUSY = 0.7
 """Share of its time that the loop may compute while there is a crowd."""
+LATELY = 25
+"""Measurements over which it is averaged how many decide: those that work side by side decide in bursts."""
+A_WHILE = 10
+"""Measurements over which it is averaged how much the loop computes while many decide: several turns that compute."""
+BUSY_FOR_A_WHILE = 0.4
+"""Share of its time that the loop may compute then."""
+LONGEST_REST = 0.5
+"""Seconds after which one more thread is worked on, however many decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """How many a second leave turns less of the loop's time, for those who wait for an acknowledgement."""
+
+    arrivals: float
+    """Deliveries of any kind: few turns at once."""
+    decisions: float
+    """Those with which somebody has decided or answered: turns with pauses between them."""
+
+
+CROWD_ON_SQLITE = Crowd(arrivals=150.0, decisions=math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class LoopLoad:
-    """What one measurement says of the event loop."""
+    """What is known of the event loop."""
 
     late: float
     """Seconds by which it woke up too late."""
     busy: float
     """Share of the time since the last measurement in which it computed."""
+    busy_for_a_while: float
+    """The same of the last measurements together."""
     arrivals: float
     """Deliveries a second that were accepted lately."""
+    decisions: float
+    """Those of them with which somebody has decided or answered."""
 
 
 class AdaptiveLimit:
@@ -380,18 +431,32 @@ class AdaptiveLimit:
     each of their steps holds up everybody who waits for an answer to a request.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, crowd: Crowd = CROWD_ON_SQLITE) -> None:
         self._most = most
+        self._crowd = crowd
         self._limit = min(FIRST, most)
+        self.when_changed: Callable[[], None] | None = None
+        """Called when more or fewer may be worked on than before."""
         self._running = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._watch: asyncio.Task[None] | None = None
-        self._arrived = 0
+        self._arrived = self._decided = 0
         """Since the last measurement."""
+        self._begun_at = 0.0
+        """When a place was given last, by the loop's clock."""
+
+    @property
+    def size(self) -> int:
+        """How many may be worked on at once now."""
+        return self._limit
 
     def arrived(self) -> None:
         """Something was accepted that a turn is to handle."""
         self._arrived += 1
+
+    def decided(self) -> None:
+        """What arrives next is a decision or an answer."""
+        self._decided += 1
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
@@ -404,10 +469,12 @@ class AdaptiveLimit:
             self._admit()
 
     async def stop(self) -> None:
-        """Stop measuring the event loop."""
+        """Stop measuring the event loop. Whoever waits is let in, to see that nothing is begun any more."""
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
+        self._limit = self._running + len(self._waiting)
+        self._admit()
 
     async def _enter(self) -> None:
         if self._watch is None or self._watch.done():
@@ -428,26 +495,45 @@ class AdaptiveLimit:
             place = self._waiting.popleft()
             if not place.done():
                 self._running += 1
+                self._begun_at = asyncio.get_running_loop().time()
                 place.set_result(None)
 
     async def _measure(self) -> None:
         loop = asyncio.get_running_loop()
-        arrivals = 0.0
-        while self._running or self._waiting:
+        load = LoopLoad(0.0, 0.0, 0.0, 0.0, 0.0)
+        self._arrived = self._decided = 0  # what came while nothing was to do here did not come within one measurement
+        while self._running or self._waiting or load.decisions > self._crowd.decisions:
             began, computed = loop.time(), time.thread_time()
             await asyncio.sleep(MEASURE_EVERY)
-            passed, computed = loop.time() - began, time.thread_time() - computed
-            arrivals += (self._arrived / passed - arrivals) / RECENT
-            self._arrived = 0
-            load = LoopLoad(passed - MEASURE_EVERY, computed / passed, arrivals)
-            self._limit = next_limit(self._limit, load, most=self._most)
+            now = loop.time()
+            passed, computed = now - began, time.thread_time() - computed
+            busy = computed / passed
+            load = LoopLoad(
+                passed - MEASURE_EVERY,
+                busy,
+                load.busy_for_a_while + (busy - load.busy_for_a_while) / A_WHILE,
+                load.arrivals + (self._arrived / passed - load.arrivals) / RECENT,
+                load.decisions + (self._decided / passed - load.decisions) / LATELY,
+            )
+            self._arrived = self._decided = 0
+            limit = next_limit(self._limit, load, most=self._most, crowd=self._crowd)
+            if load.decisions > self._crowd.decisions and now - self._begun_at > LONGEST_REST:
+                limit = max(limit, min(self._running + 1, self._most))
+            self._set(limit)
             self._admit()
-        self._limit = min(FIRST, self._most)
+        self._set(min(FIRST, self._most))
+
+    def _set(self, limit: int) -> None:
+        if limit != self._limit:
+            self._limit = limit
+            if self.when_changed is not None:
+                self.when_changed()
 
 
-def next_limit(limit: int, load: LoopLoad, *, most: int) -> int:
+def next_limit(limit: int, load: LoopLoad, *, most: int, crowd: Crowd) -> int:
     """Half as many when the loop has too much to do, one more when it has time."""
-    crowded = load.arrivals > CROWD and load.busy > BUSY
-    if load.late > LATE or crowded:
+    if load.decisions > crowd.decisions and load.busy_for_a_while > BUSY_FOR_A_WHILE:
+        return limit // 2
+    if load.late > LATE or (load.arrivals > crowd.arrivals and load.busy > BUSY):
         return max(FEWEST, limit // 2)
-    return min(most, limit + 1) if load.late < EASY else limit
+    return min(most, limit + 1) if load.late < EASY else max(FEWEST, limit)

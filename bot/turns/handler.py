@@ -24,7 +24,7 @@ from bot.platform import Platform, PostFailed
 from bot.questions import Questions
 from bot.records import approvals, clarifications, deliveries, threads, waiting
 from bot.records.claims import Claim, Overtaken, current_claim
-from bot.records.database import Database, Transaction
+from bot.records.database import Database, Transaction, is_away
 from bot.records.deliveries import Delivery
 from bot.records.posts import NewPost
 from bot.records.threads import ThreadRow
@@ -58,7 +58,15 @@ from bot.turns.decision import (
     next_action,
 )
 from bot.turns.engine import Engine
-from bot.turns.failures import GAVE_UP, STATE_LOST, after_failure, loss_in_words, reference_of, regret
+from bot.turns.failures import (
+    GAVE_UP,
+    MOST_OUTAGE_TRIES,
+    STATE_LOST,
+    after_failure,
+    loss_in_words,
+    reference_of,
+    regret,
+)
 from bot.turns.messages import HUMAN, Introductions, NewTurn, Supersedes, announcement, meaning
 from bot.turns.open_requests import OpenRequests
 from graph.models import ModelProblem
@@ -79,6 +87,7 @@ class LiveText:
         self.status = live.status
         self.task = live.task
         self.end = live.end
+        self.leave = live.leave
 
     def text(self, message_id: str, delta: str) -> None:
         """More text of the answer that is being written."""
@@ -98,6 +107,7 @@ MOST_AT_REST = 64
 """Threads of which is remembered where their graph came to rest."""
 _NOTHING_SAID: tuple[Spoken | None, Claim | None] = None, None
 _NOT_REMEMBERED: tuple[ThreadStatus | None, Claim | None] = None, None
+_NO_OUTAGE: tuple[str, int, Claim | None] = "", 0, None
 NOT_READ = ThreadStatus(delivery=None, verb=None, at_rest=True, interrupts=(), turn=None, spoken=())
 
 
@@ -125,6 +135,8 @@ class Handling:
     """Why the message could not be taken as an answer."""
     waits: bool | None = None
     """Whether the thread waits for people, where that was found out in the end."""
+    outages: int = 0
+    """Tries of it in this process, right before this one, that ended since the records went away."""
     done: list[type[TurnStep]] = field(default_factory=list)
 
 
@@ -149,6 +161,9 @@ class TurnHandler:
     """Thread → where its graph stands since its last delivery was concluded, the latest last; and the claim. Reading
     that back takes 0.5 to 1 ms, of the way from a click to its call. Taken out when the next delivery begins, whatever
     becomes of it: only what is on disk may be remembered, and a failed transaction may have lost checkpoints."""
+    _outages: dict[str, tuple[str, int, Claim | None]] = field(default_factory=dict, init=False)
+    """Thread → the delivery in which the records went away last, how many tries of it in a row have ended so, and the
+    claim."""
     _made_at: float = field(init=False)
     """When the process began to handle deliveries, in seconds since the epoch."""
 
@@ -158,7 +173,8 @@ class TurnHandler:
     async def handle(self, delivery: Delivery) -> None:
         """See a delivery through: to its effects, or to the next try, or parked.
 
-        Raises only if not even that can be recorded.
+        Raises only if not even that can be recorded, or the records went away meanwhile, which is no try: what kills
+        the process is counted by whoever takes it up.
         """
         with log_context(thread_id=delivery.thread_id, delivery=delivery.key):
             if delivery.kind == "resume":
@@ -176,21 +192,23 @@ class TurnHandler:
             broken_off, said_under = self._broken_off.pop(delivery.thread_id, _NOTHING_SAID)
             rested, rested_under = self._at_rest.pop(delivery.thread_id, _NOT_REMEMBERED)
             broken_off = broken_off if said_under is claim else None
-            rested = rested if rested_under is claim else None
-            handling = Handling(delivery, delivery, thread, heard, live, broken_off, rested)
+            rested = rested if _is_as_it_was(claim, rested_under) else None
+            failed, outages, failed_under = self._outages.pop(delivery.thread_id, _NO_OUTAGE)
+            outages = outages if failed == delivery.key and failed_under is claim else 0
+            handling = Handling(delivery, delivery, thread, heard, live, broken_off, rested, outages=outages)
             try:
                 while not isinstance(action := next_action(await self._facts(handling)), TurnEnding):
                     await self._step(handling, action)
                     handling.done.append(type(action))
                 await self._end(handling, action)
             except asyncio.CancelledError:
-                if claim is not None and claim.lost:
-                    handling.live = LiveText(Silent())
+                if claim is not None and claim.is_left:
+                    self._leave(handling)
                 elif live.newest is not None:
                     self._broken_off[delivery.thread_id] = live.newest, claim
                 raise
             except Overtaken:
-                handling.live = LiveText(Silent())  # whoever has taken over tells people what becomes of it
+                self._leave(handling)
                 raise
             except PostFailed as failure:
                 log.warning("platform_not_reached", cause=str(failure), reference=reference_of(delivery))
@@ -199,10 +217,18 @@ class TurnHandler:
                 log.warning("turn_failed", cause=str(problem), reference=reference_of(delivery))
                 await self._end(handling, after_failure(delivery, problem, live.newest))
             except Exception as cause:
+                if is_away(cause) and outages < MOST_OUTAGE_TRIES:
+                    self._outages[delivery.thread_id] = delivery.key, outages + 1, claim
+                    raise  # the engine tries again, once the records are back
                 log.exception("delivery_failed", tries=delivery.tries + 1, reference=reference_of(delivery))
                 await self._end(handling, after_failure(delivery, cause, None))
             finally:
                 await self._end_live(handling)
+
+    def _leave(self, handling: Handling) -> None:
+        """Another process tells people what becomes of it."""
+        handling.live.leave()
+        handling.live = LiveText(Silent())
 
     async def _end_live(self, handling: Handling) -> None:
         waits = handling.waits or False
@@ -307,7 +333,7 @@ class TurnHandler:
         if human is None:  # nobody has introduced them
             async with self.database.reading() as tx:
                 human = (await threads.accounts_of(tx, delivery.body["person"]))[0]
-        return self.turn_limit.refusal(delivery.key, human, delivery.thread_id)
+        return await self.turn_limit.refusal(delivery.key, human, delivery.thread_id)
 
     # ------------------------------------------------------------------------------------------- steps
 
@@ -354,7 +380,8 @@ class TurnHandler:
         status = handling.status
         match step:
             case TakeUp():
-                await deliveries.count_try(tx, key)
+                if not handling.outages:
+                    await deliveries.count_try(tx, key)
                 if handling.kept == "perhaps" or status.has_begun(key):
                     await self._say(tx, thread_id, status)
             case Say():
@@ -476,6 +503,11 @@ class TurnHandler:
                 due_at = self.clock() + pause_between(outages, retry_after)
                 await deliveries.put_off(tx, delivery, due_at, cause)
                 tx.afterwards(self.engine.timer_was_set)
+
+
+def _is_as_it_was(claim: Claim | None, earlier: Claim | None) -> bool:
+    """Whether nobody else can have run the thread since the earlier claim."""
+    return claim is earlier or (claim is not None and earlier is not None and claim.follows(earlier))
 
 
 def _is_taken_over() -> bool:

@@ -9,7 +9,8 @@ commit, and found each second by a sweep, which also retries what belongs to wor
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import Context
 from dataclasses import dataclass, field
@@ -20,18 +21,23 @@ import structlog
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import DeleteJobCondition
+from procrastinate.manager import JobManager
 from procrastinate.worker import Worker
 
 from bot.domain import Clock
 from bot.outbox import Outbox
 from bot.records import deliveries, places
-from bot.records.claims import Claim, Overtaken, context_under, place_of
+from bot.records.claims import Claim, Overtaken, context_under, current_claim, place_of
+from bot.records.database import is_outage
 from bot.records.deliveries import Delivery
 from bot.records.locks import UNLOCKED
+from bot.records.notifications import Notifications
 from bot.records.places import Work
-from bot.records.postgresql import CONNECT_SECONDS, PostgresDatabase
+from bot.records.postgres_connections import connection_parameters, connection_pool
+from bot.records.postgresql import PostgresDatabase, connection_settings
+from bot.repeated_failures import RepeatedFailure, cause_of
 from bot.turns import engine
-from bot.turns.engine import DeliveryHandler, ThreadWorkers
+from bot.turns.engine import AdaptiveLimit, Crowd, DeliveryHandler, ThreadWorkers
 
 log = structlog.get_logger(__name__)
 HEARTBEAT_SECONDS = 1.0
@@ -41,23 +47,27 @@ FORGOTTEN_SECONDS = 60.0
 """Seconds without one after which nothing is known of it any more."""
 SWEEP_SECONDS = 1.0
 """Seconds between two looks at all there is to do: what is due by then, and what nobody was told of."""
+LONGEST_SWEEP_SECONDS = 6.0
 AWAY_SECONDS = 3.0
-"""Seconds without a sweep after which the database is taken to be away."""
+"""Seconds without any answer of the database after which it is taken to be away. While there is much to do a sweep may
+take longer."""
 POLL_SECONDS = 0.5
 """Seconds between two looks for jobs of which nobody was told."""
-LISTEN_SECONDS = 10.0
-"""Seconds of silence after which it is found out whether the connection still leads anywhere."""
+CROWD = Crowd(arrivals=30.0, decisions=20.0)
+"""Sooner than on SQLite, since to accept takes several times as long; and a decision waits for a dozen statements, each
+time also for what turns compute, here and in other processes of the same machine."""
 POSTS_SECONDS = 1.0
 """Seconds that posts on their way have to arrive when the process ends."""
 OVERTAKEN_SECONDS = 0.1
 """Seconds in which a run that was overtaken may find that out by itself, and roll back what it was writing."""
-LONGEST_NAME = 7_000
-"""Bytes; NOTIFY takes 8,000. Longer ones are found by the sweep."""
 _TOLD = "countersign_places"
 _JOBS = f"procrastinate_queue_v1#{places.QUEUE}"
-_OF_JOBS = "-c synchronous_commit=off -c statement_timeout=10s"
+JOBS_CONNECTIONS = 4
+JOBS_SECONDS = 5.0
+"""Seconds that Procrastinate waits for a connection."""
+_OF_JOBS = "synchronous_commit=off", "statement_timeout=10s"
 """What is lost of jobs and heartbeats in a crash of the server is made up for by the sweep."""
-_TELL = "SELECT pg_notify('countersign_places', place) FROM unnest(%(names)s::text[]) AS place"
+_REGISTER = "SELECT worker_id, set_config('synchronous_commit', 'on', true) FROM procrastinate_register_worker_v1()"
 
 
 @dataclass(eq=False, slots=True)
@@ -105,8 +115,18 @@ class PlacesHere:
 
     async def check(self) -> None:
         """Raises `Overtaken` when another process looks after the place of this task now."""
-        async with self._database.reading() as tx:
-            await tx.check_claim()
+        if current_claim() is not None:
+            async with self._database.reading() as tx:
+                await tx.check_claim()
+
+    def stay(self, give_up: Callable[[], None]) -> Callable[[], None]:
+        """Keeps the place of this task here although nothing is left to do there, until what is returned is called.
+
+        Args:
+            give_up: called when the place has gone to another process, or this one ends.
+        """
+        claim = current_claim()
+        return (lambda: None) if claim is None else claim.stay(give_up)
 
     def lane_ended(self, lane: str) -> None:
         """Nothing in the lane is being sent any more."""
@@ -119,7 +139,9 @@ class DistributedEngine(ThreadWorkers):
     """Handles the threads of the places that Procrastinate gives to this process.
 
     Args:
-        address: of the same database, for Procrastinate's connections and for the one that listens.
+        notifications: by which processes tell each other that there is more to do in a place. They have to be started
+            before the engine.
+        address: of the same database, for Procrastinate's connections.
         concurrency: threads at a time, and places in which threads are handled.
     """
 
@@ -130,48 +152,55 @@ class DistributedEngine(ThreadWorkers):
         here: PlacesHere,
         clock: Clock,
         *,
+        notifications: Notifications,
         address: str,
         concurrency: int,
     ) -> None:
-        super().__init__(concurrency=concurrency)
+        super().__init__(concurrency=concurrency, crowd=CROWD)
+        self._notifications = notifications
         self._database = database
         self._outbox = outbox
         self._here = here
         self._clock = clock
-        self._address = address
-        self._concurrency = concurrency
         self._given: dict[str, Delivery] = {}
         """Thread → what its handler was given last."""
-        self._connector = PsycopgConnector(
-            conninfo=address,
-            kwargs={"options": _OF_JOBS, "connect_timeout": CONNECT_SECONDS},
-            min_size=1,
-            max_size=4,
-            timeout=5.0,
+        self._connections = connection_pool(
+            # Each of its statements is a transaction of its own.
+            {**connection_parameters(address, connection_settings(*_OF_JOBS)), "autocommit": True},
+            name="jobs",
+            most_connections=JOBS_CONNECTIONS,
+            timeout=JOBS_SECONDS,
         )
+        self._connector = PsycopgConnector()
         self._app = App(connector=self._connector)
+        self._app.job_manager = PlaceJobs(self._connector)
         self._app.task(name=places.TASK, queue=places.QUEUE)(self._run_place)
         self._worker: PlaceWorker | None = None
+        self._outage_in_places = RepeatedFailure("place_not_read")
         self._tasks: list[asyncio.Task[None]] = []
         self._working: asyncio.Task[None] | None = None
-        self._to_tell: set[str] = set()
-        self._tell = asyncio.Event()
-        self._swept_at: float | None = None
+        self._unknown_jobs: set[int] = set()
+        """Jobs that this process's worker had at the last look, and did not know of."""
+        self._trusting_until = 0.0
+        """Until then nobody is taken for dead: after an outage the heartbeats of the others have to arrive first."""
         database.wake_places = places.wake
         database.woke_places = self._tell_others
+        notifications.subscribe(_TOLD, self._was_told, self._look_everywhere)
+        notifications.subscribe(_JOBS, self._look_for_jobs, self._look_for_jobs)
 
     # ------------------------------------------------------------------------------------------- the port
 
     async def start(self, handler: DeliveryHandler) -> None:
         """Take part in handling what there is."""
-        await self._connector.open_async()
+        await self._connections.open()  # it connects when the database is there
+        await self._connector.open_async(self._connections)
         self._handler = handler
-        loops = {"sweep": self._sweep, "listener": self._listen, "teller": self._tell_told}
-        self._tasks = [asyncio.create_task(loop(), name=f"places {name}") for name, loop in loops.items()]
+        self._tasks = [asyncio.create_task(self._sweep(), name="places sweep")]
         self._working = asyncio.create_task(self._keep_working(), name="places worker")
 
     def wake(self, thread_id: str) -> None:
         """There is something to handle in this thread; who handles it elsewhere is told by the transaction."""
+        self._limit_of_threads.arrived()
         run = self._here.open_run(thread_id)
         if run is None or self._stopping:
             return
@@ -194,15 +223,17 @@ class DistributedEngine(ThreadWorkers):
     def is_ready(self) -> bool:
         """Whether it takes part in handling what there is: not before the start, nor while it stops or PostgreSQL is
         away."""
-        now = asyncio.get_running_loop().time()
-        return super().is_ready and self._swept_at is not None and now - self._swept_at < AWAY_SECONDS
+        return super().is_ready and self._is_answered
 
     async def stop(self, seconds: float) -> None:
         """Take nothing new, give what runs `seconds` to finish, then break it off. What is left is handed over."""
         self._stopping = True
         if self._worker is not None:
             self._worker.stop()  # type: ignore[no-untyped-call]
-        broken_off = await self._stop_workers(seconds)
+        for each in self._here.runs.values():
+            each.claim.handed_over = True
+        # Without the database nothing can be finished.
+        broken_off = await self._stop_workers(seconds if self._is_answered else 0.0)
         for thread_id in broken_off:
             if (run := self._here.runs.get(place_of(thread_id))) is not None:
                 run.broken_off = True
@@ -218,8 +249,8 @@ class DistributedEngine(ThreadWorkers):
                     run.broken_off = True
                     run.changed.set()
             _, late = await asyncio.wait(overs, timeout=POSTS_SECONDS)
-            for each in late:
-                each.cancel()
+            for waiting in late:
+                waiting.cancel()
         tasks = [*self._tasks, *([self._working] if self._working else [])]
         if self._working is not None:
             await asyncio.wait([self._working], timeout=POSTS_SECONDS)
@@ -227,7 +258,7 @@ class DistributedEngine(ThreadWorkers):
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=POSTS_SECONDS)
-        await self._connector.close_async()
+        await self._connections.close(timeout=POSTS_SECONDS)
 
     # ------------------------------------------------------------------------------------------- a place
 
@@ -241,7 +272,7 @@ class DistributedEngine(ThreadWorkers):
             return
         run, work = claimed
         self._here.runs[place] = run
-        run.claim.when_lost = run.changed.set
+        run.claim.when_changed, run.claim.check = run.changed.set, self._here.check
         try:
             self._take_up(run, work, left_over=run.claim.taken_over)
             await self._see_to(run)
@@ -280,29 +311,45 @@ class DistributedEngine(ThreadWorkers):
             self._work_on(thread_id, run.context.copy())
 
     async def _see_to(self, run: PlaceRun) -> None:
-        """Until nothing is left to do there, or it is somebody else's."""
+        """Until nothing is left to do there, or another process has claimed it."""
         while not run.claim.lost:
             run.changed.clear()
             try:
                 if run.look_again:
                     run.look_again = False
                     run.ready.clear()
-                    async with self._database.reading() as tx:
-                        work = await places.work_in(tx, run.claim.place, self._clock())
-                    self._take_up(run, work)
-                if self._is_busy(run):
+                    self._take_up(run, await self._look(run))
+                if self._is_busy(run) or (run.claim.stays_for and not self._stopping):
                     self._give_back_the_slot(run)
                     await run.changed.wait()
                 elif await self._release(run):
                     return
+                self._outage_in_places.worked()
             except Overtaken:
                 run.claim.lose()
-            except Exception:
+            except Exception as error:
                 if self._stopping:
                     return  # the next one to claim it finds it held
-                log.exception("place_not_read", place=run.claim.place)
+                if is_outage(error):
+                    self._outage_in_places.failed(error, with_traceback=True, place=run.claim.place)
+                else:
+                    log.exception("place_not_read", place=run.claim.place)
                 run.look_again = True
                 await asyncio.sleep(engine.PAUSE)
+
+    async def _look(self, run: PlaceRun) -> Work:
+        """What there is to do there. Where it could not be released, nobody knows whether it was: it is held again."""
+        place = run.claim.place
+        if not run.closed:
+            async with self._database.reading() as tx:
+                return await places.work_in(tx, place, self._clock())
+        async with self._database.writing_apart(place) as tx:
+            if tx.as_locked(place).epoch != run.claim.epoch:
+                raise Overtaken(place)
+            await places.hold(tx, run.claim)
+            work = await places.work_in(tx, place, self._clock())
+        run.closed = False
+        return work
 
     def _is_busy(self, run: PlaceRun) -> bool:
         return self._has_workers(run) or self._outbox.is_sending(run.claim.place)
@@ -319,15 +366,17 @@ class DistributedEngine(ThreadWorkers):
     async def _release(self, run: PlaceRun) -> bool:
         """Lets others have the place, unless there is more to do in it. Who makes work there locks it, too."""
         run.closed, place = True, run.claim.place
-        async with self._database.writing(place) as tx:
-            if (await places.epochs(tx, [place])).get(place) != run.claim.epoch:
+        async with self._database.writing_apart(place) as tx:
+            if tx.as_locked(place).epoch != run.claim.epoch:
                 raise Overtaken(place)
             work = await places.work_in(tx, place, self._clock())
             if work and not self._stopping:
                 run.closed = False
                 self._take_up(run, work)
                 return False
-            await tx.driver.execute("SET LOCAL synchronous_commit TO off")  # what is lost of this is found out
+            if not work and not run.broken_off:
+                await places.leave(tx, place)
+                return True
             if not run.broken_off:
                 await places.release(tx, run.claim)
             if work:
@@ -348,6 +397,8 @@ class DistributedEngine(ThreadWorkers):
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
         await self._outbox.break_off(place)
+        for give_up in list(run.claim.stays_for.values()):
+            give_up()
 
     async def _next(self, thread_id: str) -> tuple[Delivery | None, bool]:
         run = self._here.runs.get(place_of(thread_id))
@@ -373,56 +424,37 @@ class DistributedEngine(ThreadWorkers):
 
     def _tell_others(self, names: Sequence[str]) -> None:
         """Whoever looks after these places is told that there is more to do. Here it is known."""
-        self._to_tell.update(name for name in names if self._here.open_run(name) is None)
-        self._tell.set()
+        self._notifications.tell(_TOLD, *(name for name in names if self._here.open_run(name) is None))
 
-    async def _tell_told(self) -> None:
-        while True:
-            await self._tell.wait()
-            self._tell.clear()
-            names = [name for name in self._to_tell if len(name.encode()) <= LONGEST_NAME]
-            self._to_tell.clear()
-            try:
-                if names:
-                    await self._connector.execute_query_async(_TELL, names=names)
-            except Exception as error:  # noqa: BLE001  # the database fails in many ways, and may be back any time
-                log.warning("replicas_not_told", cause=type(error).__name__)  # the sweep finds it
-
-    async def _listen(self) -> None:
-        while True:
-            try:
-                connecting = psycopg.AsyncConnection.connect(
-                    self._address, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="countersign"
-                )
-                async with await connecting as connection:
-                    for channel in (_TOLD, _JOBS):
-                        await connection.execute(psycopg.sql.SQL("LISTEN {}").format(psycopg.sql.Identifier(channel)))
-                    for run in self._here.runs.values():
-                        run.look()  # what was told meanwhile
-                    while True:
-                        async for told in connection.notifies(timeout=LISTEN_SECONDS):
-                            self._was_told(told)
-                        async with asyncio.timeout(CONNECT_SECONDS):
-                            await connection.execute("SELECT 1")
-            except Exception as error:  # noqa: BLE001  # as above
-                log.warning("replicas_not_heard", cause=type(error).__name__)
-            await asyncio.sleep(engine.PAUSE)
-
-    def _was_told(self, told: psycopg.Notify) -> None:
-        if told.channel == _JOBS:
-            if self._worker is not None:
-                self._worker.look()
-        elif (run := self._here.runs.get(told.payload)) is not None:
+    def _was_told(self, place: str) -> None:
+        if (run := self._here.runs.get(place)) is not None:
             run.look()
 
+    def _look_everywhere(self) -> None:
+        for run in self._here.runs.values():
+            run.look()
+
+    def _look_for_jobs(self, _job: str = "") -> None:
+        if self._worker is not None:
+            self._worker.look()
+
+    @property
+    def _is_answered(self) -> bool:
+        return time.monotonic() - self._database.answered_at < AWAY_SECONDS
+
     async def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        failure = RepeatedFailure("places_not_swept", over="places_swept_again")
         while True:
             try:
-                async with asyncio.timeout(CONNECT_SECONDS):
+                async with asyncio.timeout(LONGEST_SWEEP_SECONDS):
                     await self._sweep_once()
-                self._swept_at = asyncio.get_running_loop().time()
-            except Exception as error:  # noqa: BLE001  # as above
-                log.warning("places_not_swept", cause=type(error).__name__)
+            except Exception as error:  # noqa: BLE001  # the database fails in many ways, and may be back any time
+                failure.failed(error)
+                if not (isinstance(error, TimeoutError) and self._is_answered):
+                    self._trusting_until = loop.time() + DEAD_SECONDS
+            else:
+                failure.worked()
             await asyncio.sleep(SWEEP_SECONDS)
 
     async def _sweep_once(self) -> None:
@@ -442,6 +474,8 @@ class DistributedEngine(ThreadWorkers):
         if jobless:
             async with self._database.writing_apart(UNLOCKED) as tx:
                 tx.wakes(*jobless)
+        if asyncio.get_running_loop().time() < self._trusting_until:
+            return
         stalled = await self._app.job_manager.get_stalled_jobs(queue=places.QUEUE, seconds_since_heartbeat=DEAD_SECONDS)
         for job in stalled:
             if job.id is not None and job.lock is not None and job.lock not in self._here.runs:
@@ -449,6 +483,23 @@ class DistributedEngine(ThreadWorkers):
                     if await places.take_away_job(tx, job.id, job.worker_id):
                         tx.wakes(job.lock)
                         log.info("place_taken_over", place=job.lock)
+        await self._let_go_of_unknown_jobs()
+
+    async def _let_go_of_unknown_jobs(self) -> None:
+        """A job is given out, or ended, and the connection breaks before both sides know it. Its worker lives, so that
+        nobody takes it for dead, and as long as it seems to have the job nobody gets another one for the place."""
+        worker = self._worker
+        if worker is None or worker.worker_id is None:
+            return
+        async with self._database.reading() as tx:
+            given = await places.jobs_given_to(tx, worker.worker_id)
+        unknown = given.keys() - worker.job_ids
+        for job in unknown & self._unknown_jobs:  # at the first look it may be on its way
+            async with self._database.writing_apart(UNLOCKED) as tx:
+                if await places.take_away_job(tx, job, worker.worker_id):
+                    tx.wakes(given[job])
+                    log.info("job_let_go", place=given[job])
+        self._unknown_jobs = unknown
 
     def _take_up_here(self, run: PlaceRun, work: Work) -> None:
         if self._here.open_run(run.claim.place) is not run:
@@ -463,16 +514,17 @@ class DistributedEngine(ThreadWorkers):
 
     async def _keep_working(self) -> None:
         """A worker ends when something of it fails; another one begins."""
+        failure = RepeatedFailure("worker_ended")
         while not self._stopping:
             self._worker = PlaceWorker(
                 self._app,
+                self._limit_of_threads,
                 queues=[places.QUEUE],
                 name="places",
-                concurrency=self._concurrency,
                 fetch_job_polling_interval=POLL_SECONDS,
                 abort_job_polling_interval=FORGOTTEN_SECONDS,  # nobody aborts any
                 shutdown_graceful_timeout=FORGOTTEN_SECONDS,
-                listen_notify=False,  # `_listen` does
+                listen_notify=False,  # `Notifications` do
                 delete_jobs=DeleteJobCondition.ALWAYS,
                 install_signal_handlers=False,
                 update_heartbeat_interval=HEARTBEAT_SECONDS,
@@ -481,7 +533,9 @@ class DistributedEngine(ThreadWorkers):
             try:
                 await self._worker.run()  # type: ignore[no-untyped-call]
             except Exception as error:  # noqa: BLE001  # as above
-                log.warning("worker_ended", cause=type(error).__name__)
+                failure.failed(error)
+            else:
+                failure.worked()
             if not self._stopping:
                 await asyncio.sleep(engine.PAUSE)
 
@@ -490,14 +544,27 @@ class _NothingToDo(Exception):  # noqa: N818  # rolls back a claim
     pass
 
 
-class Slots(asyncio.Semaphore):
-    """For how many jobs there is room. A job may give its slot back before it ends."""
+class Slots:
+    """For how many jobs there is room: for as many as threads may be worked on at once now. A place that is claimed and
+    has to wait could be looked after by another process meanwhile. A job may give its slot back before it ends."""
 
-    _owed = 0
+    def __init__(self, limit: AdaptiveLimit) -> None:
+        self._limit = limit
+        self._used = self._owed = 0
+        self._changed = asyncio.Event()
+        limit.when_changed = self._changed.set
+
+    async def acquire(self) -> None:
+        """Wait for room for one more job."""
+        while self._used >= self._limit.size:
+            self._changed.clear()
+            await self._changed.wait()
+        self._used += 1
 
     def give_back(self) -> None:
         """The job needs its slot no more."""
-        super().release()
+        self._used -= 1
+        self._changed.set()
 
     def take_back(self) -> None:
         """The job that has given it back ends now, so its worker releases it once more."""
@@ -508,24 +575,45 @@ class Slots(asyncio.Semaphore):
         if self._owed:
             self._owed -= 1
         else:
-            super().release()
+            self.give_back()
+
+
+class PlaceJobs(JobManager):
+    """Procrastinate's, with one thing that waits for the disk."""
+
+    async def register_worker(self) -> int:
+        """Returns a number that no other worker ever has. PostgreSQL would give it out again after a crash that took
+        the first worker back: two would beat for each other, and take each other's jobs for forgotten ones."""
+        row = await self.connector.execute_query_one_async(_REGISTER)
+        number: int = row["worker_id"]
+        return number
 
 
 class PlaceWorker(Worker):
     """Procrastinate's worker, which goes on when the database is away for a moment, and looks for the next job of a
     place when one has ended."""
 
-    slots: Slots
     _alive_at = 0.0
     """When its last heartbeat began that arrived."""
 
-    @property  # what it sets itself in the beginning
+    def __init__(self, app: App, limit: AdaptiveLimit, **options: Any) -> None:
+        super().__init__(app, **options)
+        self.slots = Slots(limit)
+        self._no_heartbeat = RepeatedFailure("heartbeat_failed")
+        self._no_jobs = RepeatedFailure("jobs_not_fetched")
+
+    @property  # type: ignore[override]  # what it sets itself in the beginning; of a semaphore it uses what `Slots` have
     def _job_semaphore(self) -> Slots:
         return self.slots
 
     @_job_semaphore.setter
     def _job_semaphore(self, _: asyncio.Semaphore) -> None:
-        self.slots = Slots(self.concurrency)
+        pass
+
+    @property
+    def job_ids(self) -> set[int]:
+        """The jobs that it works on."""
+        return {context.job.id for context in self._running_jobs.values() if context.job.id is not None}
 
     def look(self) -> None:
         """There may be a job."""
@@ -537,33 +625,36 @@ class PlaceWorker(Worker):
             began = loop.time()
             try:
                 if self.worker_id is not None:
-                    await self.app.job_manager.update_heartbeat(self.worker_id)
+                    async with asyncio.timeout(DEAD_SECONDS):
+                        await self.app.job_manager.update_heartbeat(self.worker_id)
                     self._alive_at = began
+                    self._no_heartbeat.worked()
                     self.look()
             except Exception as error:  # noqa: BLE001  # as above
-                log.warning("heartbeat_failed", cause=_cause_of(error))
+                self._no_heartbeat.failed(error)
             await asyncio.sleep(self.update_heartbeat_interval)
 
     async def _fetch_and_process_jobs(self) -> None:
         if asyncio.get_running_loop().time() - self._alive_at > DEAD_SECONDS - HEARTBEAT_SECONDS:
             return  # others take it for dead, or are about to
         try:
-            await super()._fetch_and_process_jobs()  # type: ignore[no-untyped-call]
-        except Exception as error:  # noqa: BLE001  # as above
-            log.warning("jobs_not_fetched", cause=_cause_of(error))
-            if isinstance(error.__cause__, psycopg.errors.ForeignKeyViolation):
+            try:
+                await super()._fetch_and_process_jobs()  # type: ignore[no-untyped-call]
+            except ConnectorException as error:
+                if not isinstance(error.__cause__, psycopg.errors.ForeignKeyViolation):
+                    raise
                 # Others took it for dead, and have forgotten it.
                 self.worker_id = await self.app.job_manager.register_worker()
+        except Exception as error:  # noqa: BLE001  # as above
+            self._no_jobs.failed(error)
+        else:
+            self._no_jobs.worked()
 
     async def _process_job(self, context: Any) -> None:
         try:
             await super()._process_job(context)
         except ConnectorException as error:
             # It was taken away from this worker, or the database is away: whoever sweeps finds what is left.
-            log.debug("job_not_finished", cause=_cause_of(error))
+            log.debug("job_not_finished", cause=cause_of(error))
         finally:
             self.look()
-
-
-def _cause_of(error: BaseException) -> str:
-    return type(error.__cause__ or error).__name__

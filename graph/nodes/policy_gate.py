@@ -11,7 +11,7 @@ from graph.interrupts import ApprovalAsked
 from graph.json_values import trouble_with
 from graph.judging import judged, keep
 from graph.nodes import BranchNode
-from graph.ports import Judged, Ports, Spoken
+from graph.ports import InTurn, Judged, Ports, Spoken
 from graph.state import RunContext, ToolCallState
 from policies.approvers import digest_of, edit_needs_no_new_asking
 from policies.model import Allow, Ask, Deny, home_of
@@ -27,6 +27,10 @@ def policy_gate(ports: Ports) -> BranchNode:
     """The node. What must be asked is recorded and shown here, at once, before the next node stops for it."""
 
     async def policy_gate(state: ToolCallState, runtime: Runtime[RunContext]) -> Command[str]:
+        with runtime.context.asking.judging(state["call"]["id"], state.get("before", 0)) as in_turn:
+            return await gated(state, runtime, in_turn)
+
+    async def gated(state: ToolCallState, runtime: Runtime[RunContext], in_turn: InTurn) -> Command[str]:
         call, turn = state["call"], state["turn"]
         if runtime.context.settling:
             return await not_made(ports, state, "superseded", superseded(runtime.context.settling))
@@ -55,7 +59,7 @@ def policy_gate(ports: Ports) -> BranchNode:
                     return Command(goto="use_tools")
                 asked = _asked(state, judgement, ask)
                 spoken = tuple(Spoken(**said) for said in state.get("spoken", []))
-                asked = await ports.approvals.ask(turn["thread_id"], asked, spoken)
+                asked = await ports.approvals.ask(turn["thread_id"], asked, spoken, in_turn)
                 update = {"asked": asked.model_dump(mode="json"), "approved": None, "rounds": asked.round}
                 return Command(goto="human_confirmation", update=update)
 

@@ -144,7 +144,8 @@ def _record(state: ToolCallState, judgement: Judged) -> CallRecord:
     call, turn, asked = state["call"], state["turn"], state.get("asked")
     tool, verdict = judgement.call.tool, judgement.verdict
     given = Ask.model_validate(asked["ask"]) if asked else None
-    digest = digest_of(tool, call["args"])
+    digest, home = digest_of(tool, call["args"]), home_of(turn["requester"])
+    without = judgement.unless_standing
     return CallRecord(
         thread_id=turn["thread_id"],
         call_id=call["id"],
@@ -153,10 +154,10 @@ def _record(state: ToolCallState, judgement: Judged) -> CallRecord:
         arguments=call["args"],
         digest=digest,
         approval_round=asked["round"] if asked else None,
-        permitted=approval_suffices(given, verdict, home_of(turn["requester"]))
-        and not _is_worse_than_shown(asked, given, judgement, digest)
+        permitted=approval_suffices(given, verdict, home) and not _is_worse_than_shown(asked, given, judgement, digest)
         if given and asked
         else isinstance(verdict, Allow),
+        standing=without is not None and not (given and approval_suffices(given, without, home)),
         judged=judgement,
     )
 

@@ -15,6 +15,7 @@ from bot.accounts.flow import Connected, GoTo, Problem, ShowCode
 from bot.accounts.tokens import Safe, TokenStore
 from bot.crypto import NewId, Sealer
 from bot.domain import CodeEntry, ConversationReference, Message, Notice, Person, SignInView
+from bot.limits import Beginnings
 from bot.outbox import Outbox
 from bot.records import connections, deliveries, sign_ins, threads
 from bot.records.database import Database
@@ -83,6 +84,7 @@ class Stage:
         self.services_outside, self.proofs, self.engine = FakeServices(), FakeProofs(), NotedEngine()
         self.key = KEY
         self.links_an_hour = 0
+        self.beginnings: Beginnings | None = None
         self.entries = count(1)
         self.changes: list[tuple[str, str]] = []
         """Whose account of what is said to be another one, or none."""
@@ -104,6 +106,7 @@ class Stage:
             address=lambda: BASE,
             changed=self._note_change,
             links_an_hour=self.links_an_hour,
+            beginnings=self.beginnings,
         )
         self.services = self.parts.services
 

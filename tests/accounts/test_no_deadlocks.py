@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,20 +19,17 @@ import sqlalchemy as sa
 from bot.accounts.flow import GoTo, ShowCode
 from bot.audit.log import AuditLog
 from bot.card_masks import PLAIN
-from bot.crypto import NewId
 from bot.domain import CodeEntry, Decision, Feedback, Handover
 from bot.ledger import AttemptLedger
-from bot.outbox import Outbox
 from bot.records import connections, deliveries, posts, threads, waiting
 from bot.records.postgresql import PostgresDatabase
 from graph.ports import Begun, CallRecord, SignInNeeded, Succeeded
 from policies.approvers import DURATIONS
-from tests.accounts.services import FakeServices
 from tests.accounts.stage import ANA, BEN, ELSEWHERE, EVE, HERE, Stage
 from tests.audit.test_log import call, unmade
-from tests.bot.conftest import RecordingPlatform, SetClock
+from tests.bot.conftest import RecordingPlatform
 from tests.bot.rows import asked
-from tests.support.replicas import take_locks_out, two_databases, until_done_or_blocked
+from tests.support.replicas import take_locks_out, until_done_or_blocked
 from tests.support.transactions import Execute, statement_of, wrap_statements
 
 pytestmark = pytest.mark.postgres
@@ -221,28 +217,9 @@ class HeldAtWrite:
 
 
 @pytest.fixture
-async def replicas(
-    clock: SetClock,
-    new_id: NewId,
-    platforms: Mapping[str, RecordingPlatform],
-    platform: RecordingPlatform,
-    tmp_path: Path,
-) -> AsyncIterator[list[Replica]]:
+async def replicas(two_stages: tuple[Stage, Stage], platform: RecordingPlatform) -> list[Replica]:
     platform.names.update({f"chat:w1:{name}": name for name in ("x", "y", "z")})
-    async with two_databases() as databases:
-        outside, stages = FakeServices(), []
-        for database in databases:
-            outbox = Outbox(database, clock, platforms, pause=lambda *_: 0.0)
-            made = Stage(database, outbox, clock, new_id, platform, tmp_path / "none.db")
-            made.services_outside = outside
-            made.restart()
-            stages.append(made)
-        await stages[0].set_up()
-        for each in stages:
-            await each.outbox.stop(0.0)
-        yield [Replica(each) for each in stages]
-        for each in stages:
-            await each.tear_down()
+    return [Replica(each) for each in two_stages]
 
 
 async def test_two_replicas_never_wait_for_each_other_for_ever(

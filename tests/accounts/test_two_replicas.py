@@ -1,30 +1,32 @@
 """Two replicas with one person's accounts: what both do at once comes out as if one had been first.
 
-Each test fails when nobody locks anything (`locks`).
+Each test fails when nobody locks anything (`locks`), or each counts by itself (`counts`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from cryptography.fernet import Fernet
 
-from bot.accounts.flow import Connected, GoTo, ShowCode
+from bot.accounts.flow import TOO_OFTEN, UNKNOWN_STATE, Connected, GoTo, Problem, ShowCode
 from bot.accounts.ports import TokenSet
-from bot.crypto import NewId
-from bot.domain import Settled
-from bot.outbox import Outbox
+from bot.accounts.tokens import ClientStore
+from bot.crypto import Sealer
+from bot.domain import Refused, Settled
 from bot.records import authorizations
-from bot.records.postgresql import PostgresDatabase
+from bot.records.beginnings import SharedBeginnings
+from bot.records.locks import CLIENT_REGISTRATIONS, refresh_name
+from bot.records.postgresql import MOST_ALONE, MOST_ALONE_AT_ONE, PostgresDatabase
 from tests.accounts.services import FakeServices
-from tests.accounts.stage import ANA, BEN, ELSEWHERE, Stage
-from tests.bot.conftest import RecordingPlatform, SetClock
-from tests.support.replicas import Held, take_locks_out, two_databases, until_done_or_blocked
+from tests.accounts.stage import ANA, BEN, ELSEWHERE, KEY, Stage
+from tests.support.replicas import Held, take_locks_out, until_done_or_blocked, with_and_without
 
 pytestmark = pytest.mark.postgres
 
@@ -56,36 +58,20 @@ class Replicas:
 
 
 @pytest.fixture(
-    params=["locked", pytest.param("unlocked", marks=pytest.mark.xfail(strict=True, reason="nobody locks anything"))]
+    params=[None, pytest.param((), marks=pytest.mark.xfail(strict=True, reason="nobody locks anything"))],
+    ids=["locked", "unlocked"],
 )
 def locks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "unlocked":
-        take_locks_out(monkeypatch)
+    if request.param is not None:
+        take_locks_out(monkeypatch, *request.param)
 
 
 @pytest.fixture
-async def replicas(
-    clock: SetClock,
-    new_id: NewId,
-    platforms: Mapping[str, RecordingPlatform],
-    platform: RecordingPlatform,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> AsyncIterator[Replicas]:
-    async with two_databases() as databases:
-        outside, stages = FakeServices(), []
-        for database in databases:
-            outbox = Outbox(database, clock, platforms, pause=lambda *_: 0.0)
-            made = Stage(database, outbox, clock, new_id, platform, tmp_path / "none.db")
-            made.services_outside = outside
-            made.restart()
-            stages.append(made)
-        await stages[0].set_up()
-        for each in stages:
-            await each.outbox.stop(0.0)  # nothing is shown, so that only what is tried writes
-        yield Replicas(stages[0], stages[1], databases[1], outside, monkeypatch)
-        for each in stages:
-            await each.tear_down()
+async def replicas(two_stages: tuple[Stage, Stage], monkeypatch: pytest.MonkeyPatch) -> Replicas:
+    one, other = two_stages
+    assert isinstance(other.database, PostgresDatabase)
+    assert isinstance(one.services_outside, FakeServices)
+    return Replicas(one, other, other.database, one.services_outside, monkeypatch)
 
 
 async def code_shown(stage: Stage) -> ShowCode:
@@ -96,6 +82,7 @@ async def code_shown(stage: Stage) -> ShowCode:
     return shown
 
 
+@with_and_without("person:")
 async def test_no_sign_in_stays_open_that_was_asked_for_while_the_account_was_connected(
     replicas: Replicas, locks: None
 ) -> None:
@@ -108,6 +95,7 @@ async def test_no_sign_in_stays_open_that_was_asked_for_while_the_account_was_co
     assert await replicas.one.resumes(ELSEWHERE) == [f"resume:{asked}"]
 
 
+@with_and_without("person:")
 async def test_two_wrong_codes_at_once_are_two(replicas: Replicas, locks: None) -> None:
     await code_shown(replicas.one)
     await replicas.held_before("authorizations").while_first(
@@ -118,6 +106,7 @@ async def test_two_wrong_codes_at_once_are_two(replicas: Replicas, locks: None) 
     assert way.code_tries == 2
 
 
+@with_and_without("person:")
 async def test_a_code_that_somebody_else_tells_is_of_no_use_any_more_to_anybody(
     replicas: Replicas, locks: None
 ) -> None:
@@ -129,6 +118,7 @@ async def test_a_code_that_somebody_else_tells_is_of_no_use_any_more_to_anybody(
     assert await replicas.one.access_token() is None
 
 
+@with_and_without("refresh:")
 async def test_tokens_are_refreshed_once_though_two_need_them(replicas: Replicas, locks: None) -> None:
     """Services that rotate refresh tokens take the second use of one for theft."""
     await replicas.one.connect()
@@ -139,6 +129,7 @@ async def test_tokens_are_refreshed_once_though_two_need_them(replicas: Replicas
     assert fresh[0] == fresh[1]
 
 
+@with_and_without("return:")
 async def test_a_code_of_a_service_is_redeemed_once_though_the_browser_returns_to_both(
     replicas: Replicas, locks: None
 ) -> None:
@@ -152,3 +143,138 @@ async def test_a_code_of_a_service_is_redeemed_once_though_the_browser_returns_t
     pages = await replicas.while_a_service_is_asked(*returns)
     assert len(replicas.outside.exchanged) == 1
     assert [isinstance(page, ShowCode | Connected) for page in pages] == [True, False]
+
+
+@with_and_without("revoke:")
+async def test_a_service_is_told_once_of_an_end_though_another_process_starts_meanwhile(
+    replicas: Replicas, locks: None
+) -> None:
+    await replicas.one.connect()
+    (account,) = await replicas.one.services.connections.of_person(ANA)
+
+    async def start() -> None:
+        starting = replicas.other.services.connections
+        await starting.start()
+        await asyncio.gather(*starting._telling.values())
+
+    ended = replicas.one.services.connections.disconnect(account.connection_id, ANA)
+    told, _ = await replicas.while_a_service_is_asked(ended, start())
+    assert replicas.outside.revoked == ["secret-access-ana-1"]
+    assert isinstance(told, Settled)
+    assert "has been told" in told.text
+
+
+@with_and_without(CLIENT_REGISTRATIONS)
+async def test_a_new_registration_is_not_replaced_by_an_old_one_with_a_new_seal(
+    replicas: Replicas, locks: None
+) -> None:
+    """A process that starts seals anew what there is, while another one registers us anew at a service."""
+    new, of = Fernet.generate_key(), ("drive", "https://i", "https://r")
+    clients = [
+        ClientStore(each.database, each.clock, Sealer(new + b"," + KEY)) for each in (replicas.one, replicas.other)
+    ]
+    await ClientStore(replicas.one.database, replicas.one.clock, Sealer(KEY)).keep(*of, {"client_id": "old"})
+    replicas.one.key = new + b"," + KEY
+    replicas.one.restart()
+    starting = replicas.one.services.connections
+    await replicas.held_before("oauth_clients", kind=sa.Insert).while_first(
+        starting._reseal(), clients[1].keep(*of, {"client_id": "new"}), replicas.watching
+    )
+    assert await clients[0].get(*of) == {"client_id": "new"}
+
+
+async def test_of_an_end_that_a_dead_process_has_not_told_another_one_tells(replicas: Replicas) -> None:
+    await replicas.one.connect()
+    (account,) = await replicas.one.services.connections.of_person(ANA)
+    replicas.outside.held = asyncio.Event()
+    ending = asyncio.create_task(replicas.one.services.connections.disconnect(account.connection_id, ANA))
+    await until_done_or_blocked(ending, replicas.watching, lambda: replicas.outside.asked > 1)
+    await replicas.one.services.connections.close()  # as if it had died
+    ending.cancel()
+    replicas.outside.held.set()
+    other = replicas.other.services.connections
+    await other.tell_left()
+    await asyncio.gather(*other._telling.values())
+    assert replicas.outside.revoked == ["secret-access-ana-1"]
+    await other.tell_left()
+    assert not other._telling
+
+
+# ----------------------------------------------------------------------------------------- who waits for whom
+
+
+@asynccontextmanager
+async def asked_and_silent(stage: Stage, count: int, service: str) -> AsyncIterator[None]:
+    """So many people's accounts at a service wait for its answer."""
+    answered, tasks = asyncio.Event(), []
+
+    async def ask(person: str, begun: asyncio.Event) -> None:
+        async with stage.database.alone(refresh_name(person, service), service):
+            begun.set()
+            await answered.wait()
+
+    for number in range(count):
+        begun = asyncio.Event()
+        tasks.append(asyncio.create_task(ask(f"chat:w1:p{number}", begun)))
+        if number < MOST_ALONE_AT_ONE:
+            await begun.wait()
+    try:
+        yield
+    finally:
+        answered.set()
+        await asyncio.gather(*tasks)
+
+
+async def test_a_service_that_does_not_answer_holds_up_no_other_ones_accounts(replicas: Replicas) -> None:
+    """Rule 2: who waits for it waits with those who asked it, too."""
+    await replicas.one.connect()
+    old = TokenSet(await replicas.one.access_token() or "")
+    async with asked_and_silent(replicas.one, 2 * MOST_ALONE, "files"), asyncio.timeout(5.0):
+        assert await replicas.one.tokens.refused(ANA.person_id, "drive", old) != old
+
+
+async def test_who_comes_back_without_having_been_sent_away_keeps_nobody_waiting(replicas: Replicas) -> None:
+    """Rule 13: anybody can send that, as often as they like."""
+    async with AsyncExitStack() as stack, asyncio.timeout(5.0):
+        for number in range(MOST_ALONE // MOST_ALONE_AT_ONE):
+            await stack.enter_async_context(asked_and_silent(replicas.one, MOST_ALONE_AT_ONE, f"files{number}"))
+        for cookie in (None, "somebody's"):
+            back = replicas.one.parts.flow.back({"state": "nobody's", "code": "x"}, cookie=cookie, connection="drive")
+            assert await back == UNKNOWN_STATE
+
+
+# ----------------------------------------------------------------------------------------- what is counted
+
+
+@pytest.fixture(
+    params=["shared", pytest.param("not shared", marks=pytest.mark.xfail(strict=True, reason="each counts by itself"))]
+)
+def counts(request: pytest.FixtureRequest, replicas: Replicas) -> None:
+    for each in (replicas.one, replicas.other):
+        assert isinstance(each.database, PostgresDatabase)
+        each.beginnings = SharedBeginnings(each.database) if request.param == "shared" else None
+        each.links_an_hour = 3
+        each.restart()
+
+
+async def test_links_are_counted_by_both(replicas: Replicas, counts: None) -> None:
+    sign_in_id = await replicas.one.ask()
+    for each in (replicas.one, replicas.other, replicas.one):
+        link = await each.link(sign_in_id)
+        assert isinstance(await each.browser().opens(link), GoTo)
+    refused = await replicas.other.services.sign_in_links.link(sign_in_id, ANA.person_id)
+    assert isinstance(refused, Refused)
+    assert await replicas.other.asked_and_linked(BEN, "2"), "somebody else"
+
+
+async def test_what_a_link_begins_is_counted_by_both(replicas: Replicas, counts: None) -> None:
+    """Each time costs requests to a service."""
+    _, link = await replicas.one.asked_and_linked()
+    browser, there = replicas.one.browser(), replicas.other.browser()
+    for each in (browser, there) * 5:
+        there.cookie = browser.cookie
+        assert isinstance(await each.opens(link), GoTo)
+    problem = await browser.opens(link)
+    assert isinstance(problem, Problem)
+    assert problem == TOO_OFTEN
+    assert len(replicas.outside.begun) == 10

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import sqlite3
@@ -16,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from bot.audit.entries import Link
-from bot.commands import Surroundings, run
-from policies.model import Mode, Tool
+from bot.data_folder import folder_lock
+from bot.records.startup import NEWEST_REVISION
+from policies.model import Tool
 from tests.audit.calls import NOON, READING, chain, ended, tool
+from tests.support.commands import run_command
 from tests.support.empty_database import empty_database
 
 POLICY = """
@@ -58,19 +59,21 @@ def command(records: Path, policy: Path) -> Command:
     """Runs a command; its exit code, what it wrote, and its errors."""
 
     def run_it(*arguments: str, tools: Sequence[Tool] = ()) -> tuple[int, str, str]:
-        out, err = io.StringIO(), io.StringIO()
-        around = Surroundings(
-            database=lambda: f"sqlite:///{records}",
-            policy_file=lambda: policy,
-            mode=lambda: Mode.DEFAULT,
-            further_tables=list,
-            key_is_set=lambda: False,
-            find_tool=lambda name: next((each for each in tools if each.full_name == name), None),
-            clock=lambda: NOON + 1_000,
+        return run_command(
+            *arguments, database=f"sqlite:///{records}", policy_file=policy, tools=tools, now=NOON + 1_000
         )
-        return run(arguments, around, out, err), out.getvalue(), err.getvalue()
 
     return run_it
+
+
+def test_records_are_upgraded_as_a_start_would_unless_a_process_works_with_them(
+    command: Command, records: Path
+) -> None:
+    assert command("migrate", "up") == (0, f"{records}: ready (schema {NEWEST_REVISION}).\n", "")
+    with folder_lock(records.parent):
+        code, out, errors = command("migrate", "up")
+    assert (code, out) == (2, "")
+    assert "Another Countersign works with" in errors
 
 
 def keep(records: Path, links: Sequence[Link]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,11 +11,10 @@ import pytest
 import sqlalchemy as sa
 
 from bot.audit.entries import Link
-from bot.commands import Surroundings, run
 from bot.records.audit import UnreadableLogError, postgres_audit
-from policies.model import Mode
 from tests.audit.calls import NOON, READING, chain, ended
 from tests.support import postgres_cluster
+from tests.support.commands import run_command
 
 pytestmark = pytest.mark.postgres
 Command = Callable[..., tuple[int, str, str]]
@@ -32,17 +30,7 @@ def commands_on(address: str) -> Command:
     """Runs a command; its exit code, what it wrote, and its errors."""
 
     def run_it(*arguments: str) -> tuple[int, str, str]:
-        out, err = io.StringIO(), io.StringIO()
-        around = Surroundings(
-            database=lambda: address,
-            policy_file=lambda: Path("policy.yaml"),
-            mode=lambda: Mode.DEFAULT,
-            further_tables=list,
-            key_is_set=lambda: False,
-            find_tool=lambda _: None,
-            clock=lambda: NOON + 1_000,
-        )
-        return run(arguments, around, out, err), out.getvalue(), err.getvalue()
+        return run_command(*arguments, database=address, now=NOON + 1_000)
 
     return run_it
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import BEGIN, END, write
+from bench.cores import can_cap, no_more_than
 from bench.figures import Figure, Limit, Ratio, Section, p99_ms, table
 from bench.marks import RAN_AT, ran_at
 from bench.model_server import answer
@@ -29,6 +30,29 @@ def test_a_figure_of_which_more_is_better_is_shown_so() -> None:
         "|---|--:|--:|--:|--:|--:|--:|",
         "| turns | 130 /s | 100 /s | 1.30 × | ≥ 1.4 × | ≥ 120 /s | **no** |",
     ]
+
+
+def test_an_amount_that_must_hold_fails_the_bench_where_it_is_missed_by_more_than_a_tenth() -> None:
+    assert not Figure("", 5.5, "ms", None, Limit(5, must_hold=True)).fails
+    assert Figure("", 5.6, "ms", None, Limit(5, must_hold=True)).fails
+    assert not Figure("", 100.0, "ms", None, Limit(5)).fails
+
+
+@pytest.mark.skipif(not can_cap(), reason="no control groups can be made here")
+async def test_a_process_gets_no_more_than_its_share_of_a_core() -> None:
+    counting = (
+        "import time\nend = time.monotonic() + 0.4\nwhile time.monotonic() < end: pass\nprint(time.process_time())"
+    )
+    started = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", f"input()\n{counting}", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    with no_more_than(0.2, started.pid):
+        output, _ = await started.communicate(b"\n")
+    assert float(output) < 0.3
+    living = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=asyncio.subprocess.PIPE)
+    with no_more_than(0.2, living.pid):
+        pass  # it goes on, without a limit
+    await living.communicate(b"\n")
 
 
 def test_columns_in_which_nothing_stands_are_left_out() -> None:
@@ -108,10 +132,18 @@ async def test_each_measure_of_the_bench_runs() -> None:
     lines = [line for line in output.decode().splitlines() if line.startswith("| ")]
     heads = [line.split("|")[2:4] for line in lines if line.startswith("| measure ")]
     beside_the_agent, beside_others = [" product ", " bare agent "], [" product ", " baseline "]
-    assert heads == [*[beside_the_agent] * 2, *[beside_others] * 2, [" product ", " limit "], [" by itself ", ""]]
+    assert heads == [
+        beside_the_agent,
+        [" product ", " SQLite "],
+        beside_the_agent,
+        *[beside_others] * 2,
+        [" product ", " limit "],
+        [" by itself ", ""],
+    ]
     assert [line.split("|")[1].strip().split(",")[0] for line in lines[2:5]] == [
         "acknowledged",
         "mention → answer",
         "… with one tool call over stdio",
     ]
-    assert len(lines) == 111
+    assert len(lines) == 133
+    assert [line for line in lines if "→ another has begun it" in line]

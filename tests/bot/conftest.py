@@ -134,7 +134,7 @@ class RecordingPlatform:
             raise self.failures.pop(0)
 
 
-async def until(condition: Callable[[], Any], *, within: float = 10.0) -> Any:
+async def until(condition: Callable[[], Any], *, within: float = 30.0) -> Any:
     """Wait until something holds, and return it."""
     async with asyncio.timeout(within):
         while not (found := condition()):

@@ -22,7 +22,7 @@ from bot.crypto import NewId, Sealer
 from bot.domain import Clock
 from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
-from bot.limits import NO_LIMIT, TurnLimit
+from bot.limits import NO_LIMIT, Beginnings, BeginningsHere, TurnLimit
 from bot.outbox import Outbox
 from bot.platform import Platform
 from bot.queries import Queries
@@ -103,6 +103,9 @@ class NotedEngine:
     def wake(self, thread_id: str) -> None:
         self.woken.append(thread_id)
 
+    def resume(self, thread_id: str) -> None:
+        self.wake(thread_id)
+
     def timer_was_set(self) -> None:
         self.timers_set += 1
 
@@ -149,12 +152,23 @@ def make_parts(
     address: Callable[[], str] = lambda: "http://127.0.0.1",
     changed: Changed = nobody,
     links_an_hour: int = NO_LIMIT,
+    beginnings: Beginnings | None = None,
 ) -> Parts:
     """The services on real records; `platforms` are asked about people."""
     platforms, engine, outside = platforms or {}, engine or NotedEngine(), outside or AccountServices()
     sealer = sealer or Sealer(KEY)
     common = database, engine, outbox, clock
-    links = SignInLinks(database, outside.services, sealer, clock, new_id, address=address, links_an_hour=links_an_hour)
+    beginnings = beginnings or BeginningsHere(clock)
+    links = SignInLinks(
+        database,
+        outside.services,
+        sealer,
+        clock,
+        new_id,
+        address=address,
+        beginnings=beginnings,
+        links_an_hour=links_an_hour,
+    )
     directory = PeopleDirectory(platforms, database, clock)
     requests = ApprovalRequests(
         database, outbox, platforms, clock, new_id, learn_names=directory.learn_names, timer_set=engine.timer_was_set
@@ -170,6 +184,7 @@ def make_parts(
         address=address,
         platforms=platforms,
         changed=changed,
+        beginnings=beginnings,
     )
     ledger = AttemptLedger(database, outbox, clock, new_id, audit)
     open_requests = OpenRequests(requests, questions, sign_ins, ledger, outbox)
@@ -214,5 +229,5 @@ def make_turn_handler(
         platforms or {},
         engine,
         clock,
-        turn_limit or TurnLimit(clock, per_person=NO_LIMIT, per_thread=NO_LIMIT),
+        turn_limit or TurnLimit(BeginningsHere(clock), per_person=NO_LIMIT, per_thread=NO_LIMIT),
     )

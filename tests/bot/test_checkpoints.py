@@ -373,7 +373,7 @@ async def test_threads_that_are_on_disk_do_not_fill_the_memory(tmp_path: Path) -
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize(("characters", "left"), [(10, ["t"]), (2 * module.LONG, [])])
+@pytest.mark.parametrize(("characters", "left"), [(10, ["t"]), (2 * module.LONG_STATE, [])])
 async def test_a_short_conversation_at_rest_is_not_read_back(tmp_path: Path, characters: int, left: list[str]) -> None:
     said = {"said": [HumanMessage("x" * characters, id="1")]}
     async with sqlite_checkpoints(tmp_path / "c.db") as saver:
@@ -390,7 +390,7 @@ async def test_a_short_conversation_at_rest_is_not_read_back(tmp_path: Path, cha
 @pytest.mark.sqlite
 async def test_a_long_conversation_is_read_without_holding_the_loop(tmp_path: Path) -> None:
     path = tmp_path / "c.db"
-    said = [HumanMessage("x" * 1_000, id=str(n)) for n in range(2 * module.LONG // 1_000)]
+    said = [HumanMessage("x" * 1_000, id=str(n)) for n in range(2 * module.LONG_STATE // 1_000)]
     async with sqlite_checkpoints(path) as saver:
         await run(saver, {"said": said})
     async with sqlite_checkpoints(path) as saver:
@@ -403,17 +403,17 @@ async def test_what_is_long_is_not_even_fetched_in_the_loop(tmp_path: Path) -> N
     """Rule 13: a hundred megabytes of calls, which one turn may have made, took the event loop 0.13 s to fetch."""
     path = tmp_path / "c.db"
     async with sqlite_checkpoints(path) as saver:
-        await run(saver, {"said": [HumanMessage("x" * 2 * module.LONG, id="1")]}, "checkpoint")
+        await run(saver, {"said": [HumanMessage("x" * 2 * module.LONG_STATE, id="1")]}, "checkpoint")
         await run(saver, {"said": []}, "writes")
         kept = await saver.aget_tuple(config("writes"))
         assert kept is not None
-        await saver.aput_writes(kept.config, [("said", ["x" * 2 * module.LONG])], "task")
+        await saver.aput_writes(kept.config, [("said", ["x" * 2 * module.LONG_STATE])], "task")
     for thread in ("checkpoint", "writes"):
         async with sqlite_checkpoints(path) as saver:
             fetching = Fetching(saver._reader)
             saver._reader = fetching  # type: ignore[assignment]
             assert await saver.aget_tuple(config(thread)) is not None
-            assert fetching.longest < module.LONG
+            assert fetching.longest < module.LONG_STATE
 
 
 @pytest.mark.sqlite
@@ -421,9 +421,9 @@ async def test_who_prepares_does_not_wait_for_long_reads(tmp_path: Path) -> None
     """Rule 2: whoever writes waits meanwhile, also those who acknowledge."""
     path, may_read = tmp_path / "c.db", threading.Event()
     async with sqlite_checkpoints(path) as saver:
-        await run(saver, {"said": [HumanMessage("x" * 2 * module.LONG, id="1")]}, "read")
+        await run(saver, {"said": [HumanMessage("x" * 2 * module.LONG_STATE, id="1")]}, "read")
     async with sqlite_checkpoints(path) as saver:
-        await run(saver, {"said": [HumanMessage("x" * 2 * module.LONG, id="1")]}, "written")
+        await run(saver, {"said": [HumanMessage("x" * 2 * module.LONG_STATE, id="1")]}, "written")
         await saver.prepare("written")  # from now on it is known to be long
         held = saver._long_reads.submit(may_read.wait)
         try:

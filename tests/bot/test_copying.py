@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
@@ -30,15 +29,15 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command, Send, interrupt
 
 from adapters.slack.web_api.installing import installation_tables
-from bot.commands import Surroundings, run
+from bot.commands import run
 from bot.data_folder import folder_lock
 from bot.records.checkpoints import sqlite_checkpoints
 from bot.records.postgres_checkpoints import postgres_checkpoints
 from bot.records.startup import upgrade_postgres
 from bot.records.tables import metadata
-from policies.model import Mode
 from tests.audit.calls import NOON, chain, ended
 from tests.support import postgres_cluster
+from tests.support.commands import run_command
 from tests.support.empty_database import empty_database
 
 ROOT = Path(__file__).parents[2]
@@ -163,18 +162,13 @@ def prepared() -> str:
 
 def copy(file: Path, target: str, *, key_is_set: bool = False) -> tuple[int, str, str]:
     """Run the command; its exit code, what it wrote, and its errors."""
-    out, err = io.StringIO(), io.StringIO()
-    around = Surroundings(
-        database=lambda: target,
-        policy_file=lambda: Path("policy.yaml"),
-        mode=lambda: Mode.DEFAULT,
+    return run_command(
+        *("migrate", "copy", "--from", f"sqlite:///{file}", "--to", target),
+        database=target,
         further_tables=installation_tables,
-        key_is_set=lambda: key_is_set,
-        find_tool=lambda _: None,
-        clock=lambda: NOON,
+        key_is_set=key_is_set,
+        now=NOON,
     )
-    code = run(["migrate", "copy", "--from", f"sqlite:///{file}", "--to", target], around, out, err)
-    return code, out.getvalue(), err.getvalue()
 
 
 def kept_in_file(file: Path, table: sa.Table) -> list[tuple[Any, ...]]:

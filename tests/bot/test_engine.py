@@ -46,9 +46,16 @@ async def engine(
     await made.stop(1.0)
 
 
-async def keep(database: Database, key: str, *, due_at: float = 0.0, kind: deliveries.DeliveryKind = "message") -> None:
+async def keep(
+    database: Database,
+    key: str,
+    *,
+    due_at: float = 0.0,
+    kind: deliveries.DeliveryKind = "message",
+    thread_id: str = THREAD,
+) -> None:
     async with database.writing(UNLOCKED) as tx:
-        await deliveries.add(tx, Delivery(key, THREAD, kind, {"person": "chat:ana"}, False, 0.0, due_at))
+        await deliveries.add(tx, Delivery(key, thread_id, kind, {"person": "chat:ana"}, False, 0.0, due_at))
 
 
 async def done(database: Database, delivery: Delivery) -> None:
@@ -231,3 +238,23 @@ async def test_a_handler_that_cannot_be_made_is_told_to_whoever_started_the_engi
     async with engine.running(make, shutdown_seconds=1.0) as starting:
         with pytest.raises(OSError, match="no library"):
             await starting
+
+
+async def test_what_waits_for_others_when_it_stops_is_not_begun(database: Database) -> None:
+    """Rule 4: what begins in the last seconds of a process would be broken off, perhaps in the middle of a call."""
+    engine, handled, may_end = EmbeddedEngine(database, SetClock(), concurrency=1), [], asyncio.Event()
+
+    async def handle(delivery: Delivery) -> None:
+        handled.append(delivery.key)
+        await may_end.wait()
+        await done(database, delivery)
+
+    for number in range(3):
+        await keep(database, f"m{number}", thread_id=f"{THREAD}{number}")
+    await engine.start(handle)
+    await until(lambda: handled)
+    stopping = asyncio.create_task(engine.stop(20.0))
+    await until(lambda: engine.busy == 1)
+    may_end.set()
+    await stopping
+    assert len(handled) == 1

@@ -150,6 +150,7 @@ async def test_what_was_settled_while_others_had_their_turn_is_not_offered_any_m
         assert list(await waiting.pending_approvals(tx, "chat:")) == []
 
 
+@pytest.mark.sqlite  # about the start of the embedded engine, which PostgreSQL does not have
 @pytest.mark.usefixtures("every_row_takes_long")
 async def test_what_was_left_passes_for_begun_until_all_of_it_was_looked_at(stage: Stage, clock: SetClock) -> None:
     """Rule 1: what the process may have died in can be neither edited nor withdrawn. What comes then is handled."""

@@ -10,11 +10,15 @@ from tests.bot.rows import asked
 from tests.support.overviews import everywhere
 
 
+async def nobody_comes_first() -> None:
+    pass
+
+
 async def who_may_decide(routing: Routing) -> str:
     request = asked(requesters=(ANA.person_id,), approvers=(BEN.person_id,))
     async with routing.database.writing(UNLOCKED) as tx:
         await threads.ensure(tx, HERE.key, HERE, "hello", routing.clock())
-    await routing.parts.requests.ask(HERE.key, request, [])
+    await routing.parts.requests.ask(HERE.key, request, [], nobody_comes_first)
     [shown] = (await routing.services.queries.overview(ANA, HERE.key, everywhere)).waiting
     assert isinstance(shown.post.content, ApprovalView)
     return shown.post.content.may_decide

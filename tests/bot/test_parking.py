@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -16,8 +17,13 @@ from bot.outbox import Outbox
 from bot.records import tables
 from bot.records.database import Database
 from bot.sessions import ThreadForMessage
+from bot.turns import engine
+from bot.turns.decision import MOST_DEATHS
 from bot.turns.engine import EmbeddedEngine
 from bot.turns.failures import MOST_DELIVERY_TRIES, PAUSES, reference_of
+from graph.ports import Live
+from graph.running import RunVerb, ThreadStatus
+from graph.state import Turn
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
 from tests.bot.stubs import FragileAgent, make_parts, make_turn_handler
 
@@ -62,11 +68,11 @@ async def inbox(
     agent: FragileAgent,
 ) -> AsyncIterator[Inbox]:
     outbox = Outbox(database, clock, platforms)
-    engine = EmbeddedEngine(database, clock, concurrency=4)
+    embedded = EmbeddedEngine(database, clock, concurrency=4)
     parts = make_parts(database, outbox, clock, new_id)
-    await engine.start(make_turn_handler(database, outbox, clock, parts, agent, engine).handle)
-    yield Inbox(database, clock, engine)
-    await engine.stop(5.0)
+    await embedded.start(make_turn_handler(database, outbox, clock, parts, agent, embedded).handle)
+    yield Inbox(database, clock, embedded)
+    await embedded.stop(5.0)
     await outbox.stop(1.0)
 
 
@@ -198,6 +204,62 @@ async def test_what_could_not_be_settled_is_settled_before_the_next_message_and_
     inbox.later(PAUSES[0])
     await until(lambda: len(said(platform)) == 2)
     assert agent.gone_on == 1
+
+
+OUTAGES = 2 * MOST_DEATHS
+"""Tries that are ended by an outage: more than would park a delivery if they counted."""
+
+
+@dataclass
+class CutOffAgent(FragileAgent):
+    """Again and again the records cannot be used in the middle of a run."""
+
+    why: str = ""
+    """What PostgreSQL is told, so that it says so."""
+    database: Database | None = None
+    left: int = OUTAGES
+
+    async def _cut_off(self) -> None:
+        if self.left:
+            self.left, self.broken_off = self.left - 1, True
+            assert self.database is not None
+            async with self.database.writing(THREAD) as tx:
+                await tx.run(sa.text(self.why))
+
+    async def begin(self, turn: Turn, text: str, live: Live, *, background: str = "") -> ThreadStatus:
+        await self._cut_off()
+        return await super().begin(turn, text, live, background=background)
+
+    async def go_on(self, thread_id: str, delivery: str, verb: RunVerb, live: Live) -> ThreadStatus:
+        await self._cut_off()
+        return await super().go_on(thread_id, delivery, verb, live)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    "agent",
+    [
+        pytest.param(CutOffAgent(why="SELECT pg_terminate_backend(pg_backend_pid())"), id="cut off"),
+        pytest.param(CutOffAgent(why="DO 'BEGIN RAISE lock_not_available; END'"), id="locked by somebody else"),
+        pytest.param(CutOffAgent(why="DO 'BEGIN RAISE read_only_sql_transaction; END'"), id="takes no writes"),
+        pytest.param(CutOffAgent(why="DO 'BEGIN RAISE disk_full; END'"), id="full"),
+    ],
+)
+async def test_that_the_records_went_away_is_no_try(
+    inbox: Inbox,
+    database: Database,
+    agent: CutOffAgent,
+    platform: RecordingPlatform,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine, "PAUSE", 0.0)
+    agent.database = database
+    await inbox.write("hello")
+    async with asyncio.timeout(30):
+        while (row := await inbox.row("hello")).status == "waiting" and not row.tries:
+            await asyncio.sleep(0.01)
+    assert (row.status, row.tries, agent.left) == ("done", 0, 0)
+    assert notices(platform) == []
 
 
 async def test_other_threads_notice_nothing(

@@ -79,7 +79,7 @@ async def test_nothing_more_is_shown_there_but_cards_elsewhere_say_what_became_o
     await stage.services.inbox.left(HERE)
     await until(lambda: ("update", "far", 2) in platform.done)
     assert ("update", "own", 2) not in platform.done
-    view = platform.shown["2"].content
+    view = next(post for post in platform.shown.values() if post.post_id == "far").content
     assert isinstance(view, ApprovalView)
     assert view.status == "superseded"
 

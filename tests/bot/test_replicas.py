@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy as sa
+from procrastinate.exceptions import ConnectorException
 
-from bot.domain import Message, Notice, Person, Settled
+from bot.domain import Clock, Message, Notice, Person, Settled
 from bot.inbox import Inbox
 from bot.outbox import Outbox, notice
 from bot.platform import PostFailed
@@ -20,6 +22,7 @@ from bot.records.claims import Overtaken
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
 from bot.records.locks import UNLOCKED
+from bot.records.notifications import Notifications
 from bot.records.postgresql import PostgresDatabase, postgres_database
 from bot.turns import replicas
 from bot.turns.replicas import DistributedEngine, PlacesHere
@@ -42,6 +45,7 @@ class Replica:
     engine: DistributedEngine
     inbox: Inbox
     platform: RecordingPlatform
+    notifications: Notifications
     handled: list[str] = field(default_factory=list)
     broken_off: list[str] = field(default_factory=list)
     hold: asyncio.Event | None = None
@@ -67,14 +71,18 @@ class Replica:
         await self.inbox.accept(Message(key, place(at), ANA, "hello", 0.0, addressed=True))
 
 
-async def open_replica(address: str, clock: SetClock, *, concurrency: int = 8) -> Replica:
+async def open_replica(address: str, clock: Clock, *, concurrency: int = 8) -> Replica:
     database = postgres_database(address, most_connections=8)
     await database.open()
     here, platform = PlacesHere(database), RecordingPlatform()
     outbox = Outbox(database, clock, {platform.name: platform}, pause=lambda *_: 0.0, lanes_here=here)
-    engine = DistributedEngine(database, outbox, here, clock, address=address, concurrency=concurrency)
+    notifications = Notifications(address)
+    engine = DistributedEngine(
+        database, outbox, here, clock, notifications=notifications, address=address, concurrency=concurrency
+    )
     parts = make_parts(database, outbox, clock, lambda: "id", engine=engine)
-    made = Replica(database, outbox, here, engine, parts.services.inbox, platform)
+    made = Replica(database, outbox, here, engine, parts.services.inbox, platform, notifications)
+    await notifications.start()
     await engine.start(made.handle)
     await until(lambda: engine.is_ready)
     return made
@@ -83,6 +91,7 @@ async def open_replica(address: str, clock: SetClock, *, concurrency: int = 8) -
 async def close(replica: Replica) -> None:
     await replica.engine.stop(0.2)
     await replica.outbox.stop(0.2)
+    await replica.notifications.stop()
     await replica.database.close()
 
 
@@ -129,7 +138,7 @@ def without_sweep(*replicas_: Replica) -> None:
 
 def deaf(replica: Replica) -> None:
     """It hears and sees nothing of others any more, as if it had been stopped, but goes on with what it does."""
-    for task in replica.engine._tasks:
+    for task in (*replica.engine._tasks, *replica.notifications._tasks):
         task.cancel()
 
 
@@ -190,14 +199,13 @@ async def test_what_another_accepts_is_handled_in_the_run_that_is_under_way(a: R
     await a.accept("m1")
     await until(lambda: a.handled + b.handled)
     owner, other = (a, b) if a.handled else (b, a)
-    claim = owner.here.runs[THREAD].claim
     await other.accept("m2")
-    assert owner.here.runs[THREAD].claim is claim
     let_go(a, b)
-    await until(lambda: len(owner.handled) == 2)
+    await until(lambda: len(a.handled + b.handled) == 2)
     assert owner.handled == ["m1", "m2"]
-    assert not other.handled
     await at_rest(a, b)
+    async with a.database.reading() as tx:
+        assert await places.epochs(tx, [THREAD]) == {THREAD: 1}  # each run raises it
 
 
 async def test_what_is_shown_in_another_place_is_sent_there(a: Replica, b: Replica) -> None:
@@ -227,6 +235,24 @@ async def test_nobody_waits_for_posts_that_cannot_be_sent(address: str, clock: S
     await at_rest(only)
     await only.accept("m4", "chat:T4")
     await until(lambda: "m4" in only.handled)
+    await at_rest(only)
+    await close(only)
+
+
+async def test_what_is_shown_elsewhere_does_not_wait_for_all_turns_that_wait(address: str, clock: SetClock) -> None:
+    """Rule 2: who is asked to decide is not behind everybody who wants something."""
+    only = await open_replica(address, clock, concurrency=1)
+    await held(only)
+    await only.accept("m1")
+    await until(lambda: only.handled)
+    for number in range(2, 6):
+        await only.accept(f"m{number}", f"chat:T{number}")
+    async with only.database.writing(THREAD) as tx:
+        await only.outbox.say(tx, notice("card", THREAD, Notice("Please decide."), place=place("chat:C9")))
+    let_go(only)
+    await until(lambda: len(only.platform.done) == 6)
+    shown = [post for _, post, _ in only.platform.done]
+    assert shown.index("card") < shown.index("to m2")
     await at_rest(only)
     await close(only)
 
@@ -266,6 +292,52 @@ async def test_a_timer_wakes_its_thread_once(a: Replica, b: Replica, clock: SetC
     await until(lambda: len(a.handled + b.handled) == 2)
     await at_rest(a, b)
     assert (a.handled + b.handled).count("expire") == 1
+
+
+# ------------------------------------------------------------------------------------------ what is due
+
+
+@pytest.mark.parametrize("drawn", range(20))
+async def test_what_is_due_in_a_place_is_what_its_threads_have_to_handle_next(address: str, drawn: int) -> None:
+    """Rule 1: a run ends when nothing is due, and goes on while something is."""
+    database = postgres_database(address, most_connections=2)
+    chance, names = random.Random(drawn), [THREAD, f"{THREAD}#2", "chat:T2", "chat:T3"]
+    async with database.writing_apart(UNLOCKED) as tx:
+        for number in range(24):
+            at, kind = chance.choice(names), chance.choice(["message", "resume", "stop", "timer"])
+            due_at = chance.choice([BEGINNING - 1, BEGINNING + 1])
+            await deliveries.add(tx, Delivery(f"d{number}", at, kind, {}, chance.random() < 0.3, 0.0, due_at))
+            if chance.random() < 0.4:
+                await deliveries.done(tx, f"d{number}")
+    async with database.reading() as tx:
+        heads = {name: await deliveries.head(tx, name, BEGINNING) for name in names}
+        everything = await places.all_work(tx, BEGINNING)
+        found = {name: await places.work_in(tx, name, BEGINNING) for name in (THREAD, "chat:T2", "chat:T3")}
+    due = {name for name, head in heads.items() if head is not None}
+    assert everything.threads.keys() == due
+    assert {name for each in found.values() for name in each.threads} == due
+    for each in found.values():
+        for name, stops in each.threads.items():
+            head = heads[name]
+            assert head is not None
+            assert everything.threads[name] == stops
+            assert stops or head.kind != "stop"
+    await database.close()
+
+
+async def test_a_place_in_which_very_much_waits_is_read_at_once(address: str) -> None:
+    """Rule 13: how many messages wait in a thread is up to people, and the place is locked meanwhile."""
+    many = (
+        "INSERT INTO deliveries (key, thread_id, kind, body, urgent, accepted_at, due_at, tries, status) "
+        "SELECT 'd' || number, %s, 'message', '{}', false, 0, 0, 0, 'waiting' FROM generate_series(1, 15000) AS number"
+    )
+    with psycopg.connect(address) as connection:
+        connection.execute(many, [THREAD])
+    database = postgres_database(address, most_connections=1)
+    async with asyncio.timeout(5), database.reading() as tx:
+        assert (await places.work_in(tx, THREAD, BEGINNING)).threads == {THREAD: False}
+        assert (await places.all_work(tx, BEGINNING)).threads == {THREAD: False}
+    await database.close()
 
 
 # ------------------------------------------------------------------------------------------ people change their minds
@@ -409,20 +481,19 @@ async def test_what_arrives_after_another_took_over_is_not_noted(a: Replica, b: 
 async def test_a_replica_that_stands_still_is_overtaken(
     a: Replica, b: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 1. Its heartbeats are withheld; it goes on later, and changes nothing."""
+    """Rule 1. Its heartbeats are withheld, and it is given nothing new; it goes on later, and changes nothing."""
     await held(a, b)
     await a.accept("m1")
     await until(lambda: a.handled + b.handled)
     stalled, other = (a, b) if a.handled else (b, a)
     deaf(stalled)
 
-    async def withheld(_worker: int) -> None:
+    async def withheld(*_: object, **__: object) -> None:
         return
 
     monkeypatch.setattr(stalled.engine._app.job_manager, "update_heartbeat", withheld)
-    began = asyncio.get_running_loop().time()
-    await until(lambda: other.handled)
-    assert asyncio.get_running_loop().time() - began < 5
+    monkeypatch.setattr(stalled.engine._app.job_manager, "fetch_job", withheld)
+    await until(lambda: other.handled)  # how soon is measured by `make bench`
     assert other.here.runs[THREAD].claim.taken_over
     let_go(stalled)
     await until(lambda: stalled.overtaken or stalled.broken_off)
@@ -431,7 +502,7 @@ async def test_a_replica_that_stands_still_is_overtaken(
     assert other.platform.done == [("send", "to m1", 1)]
     assert not stalled.platform.done
     assert not await waiting(a.database)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while await jobs(a.database):  # the last one ends after its run
             await asyncio.sleep(0.01)
 
@@ -446,9 +517,11 @@ async def test_who_ends_hands_over_what_it_has(a: Replica, b: Replica) -> None:
     ending, other = (a, b) if a.handled else (b, a)
     let_go(other)
     without_sweep(other)
+    claim = ending.here.runs[THREAD].claim
     await ending.engine.stop(0.1)
+    assert claim.handed_over
     assert not ending.engine.is_ready
-    await until(lambda: other.platform.done, within=2.0)
+    await until(lambda: other.platform.done, within=20.0)
     assert (ending.broken_off, other.handled) == (["m1"], ["m1"])
     await at_rest(b)
 
@@ -502,3 +575,98 @@ async def test_it_says_that_it_takes_no_work_while_the_database_is_away(
         away.setattr(places, "all_work", fails)
         await until(lambda: not a.engine.is_ready)
     await until(lambda: a.engine.is_ready)
+
+
+@pytest.mark.parametrize("lost", ["fetch_job", "finish_job"])
+async def test_a_place_is_not_stuck_when_a_worker_and_the_database_know_differently_what_it_has(
+    a: Replica, lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 1: the connection breaks just when a job was given to it, or when it tells that one has ended."""
+    manager = a.engine._app.job_manager
+    asked, does = 0, getattr(manager, lost)
+
+    async def broken_once(**arguments: Any) -> Any:
+        nonlocal asked
+        if lost == "fetch_job":
+            answer = await does(**arguments)
+            asked += answer is not None
+            if answer is None or asked > 1:
+                return answer
+        else:
+            asked += 1
+            if asked > 1:
+                return await does(**arguments)
+        raise ConnectorException
+
+    monkeypatch.setattr(manager, lost, broken_once)
+    await a.accept("m1")
+    await until(lambda: asked)
+    await a.accept("m2")
+    await until(lambda: a.handled == ["m1", "m2"], within=20.0)
+    await at_rest(a)
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "not kept"])
+async def test_what_comes_when_nobody_knows_whether_a_place_was_released_is_shown_at_once(
+    a: Replica, b: Replica, *, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 1: the connection breaks at the commit that releases a place. What comes then is handled there, and what is
+    said meanwhile shown; and whoever takes over from it knows that something may have been left in the middle."""
+    await b.engine.stop(0.1)
+    commit, leave, leaving = a.database._commit, places.leave, False
+
+    async def leave_and_lose(tx: Any, where: str) -> None:
+        nonlocal leaving
+        leaving = not leaving and not a.hold
+        await leave(tx, where)
+
+    async def commit_or_lose(driver: Any) -> None:
+        nonlocal leaving
+        if not leaving:
+            await commit(driver)
+            return
+        leaving = False
+        if kept:
+            await commit(driver)
+        await held(a)
+        driver.pgconn.finish()
+        raise sa.exc.OperationalError("COMMIT", {}, OSError("no answer"))
+
+    monkeypatch.setattr(places, "leave", leave_and_lose)
+    monkeypatch.setattr(a.database, "_commit", commit_or_lose)
+    await a.accept("m1")
+    await until(lambda: a.hold)
+    await a.accept("m2")
+    await until(lambda: "m2" in a.handled)
+    async with a.database.writing(THREAD) as tx:
+        assert tx.as_locked(THREAD).held
+        await a.outbox.say(tx, notice("card", THREAD, Notice("Please decide.")))
+    await until(lambda: ("send", "card", 1) in a.platform.done)
+    let_go(a)
+    await at_rest(a)
+    async with a.database.writing(THREAD) as tx:
+        assert not tx.as_locked(THREAD).held
+    assert a.handled == ["m1", "m2"]
+
+
+async def test_others_are_told_of_more_to_do_in_a_place_only_where_somebody_may_look_after_it(address: str) -> None:
+    """Whoever claims it later finds what was kept before: both lock the place."""
+    database = postgres_database(address, most_connections=2)
+    told: list[str] = []
+    database.wake_places, database.woke_places = places.wake, told.extend
+
+    async def wake(*locks: str) -> list[str]:
+        told.clear()
+        async with database.writing_apart(*locks or (UNLOCKED,)) as tx:
+            tx.wakes(THREAD)
+        return list(told)
+
+    assert await wake(THREAD) == []
+    assert await wake() == [THREAD], "it is not known there"
+    claim = await database.claim(THREAD)
+    assert await wake(THREAD) == [THREAD]
+    async with database.writing(THREAD) as tx:
+        await places.leave(tx, THREAD)
+    assert await wake(THREAD) == []
+    assert (await database.claim(THREAD)).follows(claim)
+    await database.close()

@@ -17,6 +17,7 @@ from bot.records.startup import upgrade_sqlite
 from tests.support.query_plans import Executed, plan, recording, scans, sorts
 from tests.support.record_calls import RecordCall, record_calls
 
+pytestmark = pytest.mark.sqlite
 FIRST_ROW_ONLY = {"audit.newest": "the one with the highest number"}
 SORTED = {
     "approvals.pending_in": "what waits in one thread",

@@ -3,9 +3,11 @@ view is told in the end."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
+from unittest.mock import AsyncMock
 
 import pytest
 import sqlalchemy as sa
@@ -13,6 +15,7 @@ import sqlalchemy as sa
 from bot.domain import Arrival, ConversationReference, Introduction, Message, Person, Quote, Unwelcome
 from bot.platform import PostFailed
 from bot.records import deliveries, tables
+from bot.records.claims import Claim, Overtaken, under
 from bot.records.deliveries import Delivery
 from bot.turns.decision import MOST_DEATHS
 from bot.turns.engine import DeliveryHandler
@@ -42,9 +45,13 @@ class Watched(Silent):
 
     def __init__(self) -> None:
         self.ends: list[bool] = []
+        self.left = 0
 
     def end(self, *, waiting: bool) -> None:
         self.ends.append(waiting)
+
+    def leave(self) -> None:
+        self.left += 1
 
 
 @dataclass
@@ -118,6 +125,33 @@ async def next_of(stage: Stage, thread_id: str) -> Delivery:
         found = await deliveries.head(tx, thread_id, stage.clock())
     assert found is not None
     return found
+
+
+# --------------------------------------------------------------------------------------- left to another process
+
+
+async def test_who_was_overtaken_leaves_what_is_shown_to_whoever_took_over(
+    stage: Stage, handle: DeliveryHandler, agent: NotedAgent, chat: RefusingPlatform
+) -> None:
+    await says(stage, ANA, "hello")
+    agent.begin = AsyncMock(side_effect=Overtaken)  # type: ignore[method-assign]
+    with pytest.raises(Overtaken):
+        await handle(await next_of(stage, NEW))
+    assert (chat.seen.left, chat.seen.ends) == (1, [])
+
+
+@pytest.mark.parametrize(("why", "left"), [("lost", 1), ("handed_over", 1), ("", 0)])
+async def test_what_is_broken_off_is_left_to_whoever_goes_on_with_it(
+    stage: Stage, handle: DeliveryHandler, agent: NotedAgent, chat: RefusingPlatform, why: str, left: int
+) -> None:
+    claim = Claim(NEW, 1)
+    if why:
+        setattr(claim, why, True)
+    await says(stage, ANA, "hello")
+    agent.begin = AsyncMock(side_effect=asyncio.CancelledError)  # type: ignore[method-assign]
+    with under(claim), pytest.raises(asyncio.CancelledError):
+        await handle(await next_of(stage, NEW))
+    assert (chat.seen.left, len(chat.seen.ends)) == (left, 1 - left)
 
 
 # --------------------------------------------------------------------------------------------------- strangers

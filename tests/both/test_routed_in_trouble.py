@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import sqlite3
-from contextlib import closing
 
 from tests.both.conftest import Both
 from tests.fakes.teams.server import TENANT
@@ -12,6 +10,7 @@ from tests.slack.product.talk import buttons as slack_buttons
 from tests.slack.product.talk import words as slack_words
 from tests.support.hurried import HURRIED
 from tests.support.product import ProductProcess, product_here
+from tests.support.product_records import is_recorded
 from tests.support.visitor import visiting
 from tests.teams.product.talk import Json
 from tests.teams.product.talk import buttons as teams_buttons
@@ -46,7 +45,7 @@ async def test_a_second_card_in_a_thread_of_its_own_is_removed_when_it_is_clicke
         both.teams.faults.clear()
         slack.person.transport, teams.person.transport = both.transports(await process.start())
         await both.teams.until(lambda: len(teams.waiting()) == 2, within=40)
-        await both.teams.until(lambda: _is_recorded(both, teams.waiting()[-1]["id"]), within=20)
+        await both.teams.until(lambda: is_recorded(both.home, teams.waiting()[-1]["id"]), within=20)
         assert orphan["conversation"] != teams.waiting()[-1]["conversation"]
         await teams.clicks(orphan, "approve")
         await both.teams.until(lambda: orphan["id"] not in {m["id"] for m in teams.of_the_bot()}, within=30)
@@ -127,9 +126,3 @@ def _in_slack(both: Both) -> list[Json]:
 
 def _open_in_slack(both: Both) -> list[Json]:
     return [m for m in _in_slack(both) if "approve" in slack_buttons(m)]
-
-
-def _is_recorded(both: Both, message_id: str) -> bool:
-    file = both.home.folder / "data" / "countersign.db"
-    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as records:
-        return any(message_id in str(row) for row in records.execute("SELECT reference FROM posts"))

@@ -8,7 +8,8 @@ import pytest
 
 from tests.both.conftest import Both
 from tests.fakes.teams.server import TENANT
-from tests.support.planted import COLD, LEAKS, TOKEN, assert_nowhere, files_of, plant
+from tests.support.planted import COLD, LEAKS, TOKEN, assert_nowhere, plant
+from tests.support.product_records import all_that_is_kept
 
 ROUTED = """
 version: 1
@@ -35,7 +36,7 @@ def assert_sent_nowhere(both: Both) -> None:
         assert_nowhere(f"Slack's {called.method}", json.dumps(called.arguments, ensure_ascii=False))
     for asked in both.teams.calls:
         assert_nowhere(f"Teams' {asked.verb}", json.dumps(asked.body, ensure_ascii=False))
-    for name, text in files_of(both.home.folder):
+    for name, text in all_that_is_kept(both.home):
         assert_nowhere(name, text)
 
 

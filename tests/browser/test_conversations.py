@@ -71,7 +71,8 @@ async def test_a_rejection_with_a_reason_is_followed_by_a_corrected_proposal(win
     await window.log.get_by_role("button", name="Reject", exact=True).click()
     await window.dialog.get_by_label("Reason").fill("should be 10am")
     await window.dialog.get_by_role("button", name="Reject", exact=True).click()
-    await expect(window.log).to_contain_text("T10:00")
+    await expect(window.log).to_contain_text("T11:00")  # when the second would end
+    await expect(waiting(window)).to_have_count(1)  # the first card has no buttons any more
     await approve(window)
     await expect(window.log).to_contain_text(re.compile("done.*standup", re.IGNORECASE))
 

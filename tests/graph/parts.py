@@ -218,8 +218,9 @@ class Bench:
 
     async def ask(self, *given: Any) -> Any:
         if isinstance(given[1], ApprovalAsked):
-            self.asked.append(given[1])
             assert all(isinstance(said, Spoken) for said in given[2])
+            await given[3]()
+            self.asked.append(given[1])
             return given[1]
         assert isinstance(given[4], SignInNeeded | AccountNeeded)
         self.needed.append(given[4])

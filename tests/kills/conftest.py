@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.openai_server import FakeOpenAI, fake_openai
 from tests.kills.brain import brain, wire_problems
-from tests.kills.mortal import MortalProduct, effects_server, mortal_product
+from tests.kills.mortal import MortalProduct, home_with_effects, mortal_product
 from tests.support.product import ProductFolder
 
 
@@ -24,9 +24,7 @@ async def model() -> AsyncIterator[FakeOpenAI]:
 @pytest.fixture
 async def home(tmp_path: Path, model: FakeOpenAI) -> AsyncIterator[ProductFolder]:
     """What the product has on disk, with the tool server that outlives it."""
-    home = ProductFolder(tmp_path)
-    home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "no-secret-at-all", "LLM_MODEL": "scripted"}
-    async with effects_server(home, seed="7"):
+    async with home_with_effects(tmp_path, model) as home:
         yield home
 
 

@@ -45,7 +45,7 @@ def install(countdown: Path) -> None:
     """
 
     def pass_point() -> None:
-        with _alone(countdown):
+        with alone(countdown):
             try:
                 left = int(countdown.read_text())
             except FileNotFoundError:
@@ -53,7 +53,7 @@ def install(countdown: Path) -> None:
             if left == 0:
                 countdown.unlink()
                 os._exit(DIED)
-            _write(countdown, left - 1)
+            write_whole(countdown, str(left - 1))
 
     for owner, name in WRITES:
         setattr(owner, name, _watched(getattr(owner, name), pass_point))
@@ -61,22 +61,22 @@ def install(countdown: Path) -> None:
 
 def set_countdown(countdown: Path, points: int) -> None:
     """Let so many points pass before the one to die at, whatever the product writes at this moment."""
-    with _alone(countdown):
-        _write(countdown, points)
+    with alone(countdown):
+        write_whole(countdown, str(points))
 
 
-def _write(countdown: Path, points: int) -> None:
-    """Whoever reads meanwhile sees a whole number."""
-    new = countdown.with_name(f"{countdown.name}.{os.getpid()}")
-    new.write_text(str(points))
-    new.replace(countdown)
+def write_whole(file: Path, content: str) -> None:
+    """Whoever reads meanwhile sees all that was in it before, or all that is in it now."""
+    new = file.with_name(f"{file.name}.{os.getpid()}")
+    new.write_text(content)
+    new.replace(file)
 
 
 @contextmanager
-def _alone(countdown: Path) -> Iterator[None]:
+def alone(file: Path) -> Iterator[None]:
     """Keeps the product, whose threads all write, and the test from writing over each other."""
-    with countdown.with_name(f"{countdown.name}.lock").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with file.with_name(f"{file.name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import sqlalchemy as sa
 
+from bot.records import tables
 from tests.kills.people import Sent
+from tests.support.installations import connected
 from tests.support.product import ProductFolder
-from tests.support.visitor import Json, visiting
+from tests.support.visitor import LONGEST_EVENT, Json, visiting
 
 Row = dict[str, Any]
+AT_REST_WITHIN = 30.0
+"""Seconds in which all that waits is handled once people have heard all there is to hear, on a machine that runs many
+tests."""
 
 
 @dataclass(frozen=True)
@@ -30,24 +35,39 @@ class Facts:
     effects: Counter[str]
 
     def acts(self) -> list[Row]:
-        """The attempts at acts."""
-        return [a for a in self.attempts if a["tool"] == "act"]
+        """The attempts at acts, by call and number."""
+        return sorted((a for a in self.attempts if a["tool"] == "act"), key=lambda a: (a["call_id"], a["number"]))
+
+    def waiting(self) -> list[Row]:
+        """The deliveries that are not handled yet, timers aside."""
+        return [d for d in self.deliveries if d["status"] == "waiting" and d["kind"] != "timer"]
 
     def attempt_at(self, call_id: str) -> Row | None:
         """The newest attempt at a call."""
         return max((a for a in self.attempts if a["call_id"] == call_id), key=lambda a: a["number"], default=None)
 
 
-def read_facts(home: ProductFolder) -> Facts:
-    """Read them from the files; the product may run or not."""
-    file = home.folder / "data" / "countersign.db"
-    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
-        database.row_factory = sqlite3.Row
-        tables = {
-            name: [dict(row) for row in database.execute(f"SELECT * FROM {name}")]
+def read_facts(home: ProductFolder, address: str | None = None) -> Facts:
+    """Read them; the product may run or not. `address`: of its records, if not where a product in tests has them."""
+    with connected(address or home.database) as connection:
+        found = {
+            name: [dict(row) for row in connection.execute(sa.select(tables.metadata.tables[name])).mappings()]
             for name in ("deliveries", "approvals", "attempts")
         }
-    return Facts(**tables, effects=Counter(lines_of(home.folder / "acts")))
+    return Facts(**found, effects=Counter(lines_of(home.folder / "acts")))
+
+
+async def facts_at_rest(home: ProductFolder, address: str | None = None) -> Facts:
+    """Read them once nothing waits any more, or after `AT_REST_WITHIN`, while the product runs. An answer is heard
+    before all has been handled: of two decisions one may already go on with both, and that there is nothing left for
+    the other one is found out afterwards."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + AT_REST_WITHIN
+    while True:
+        facts = await asyncio.to_thread(read_facts, home, address)
+        if not facts.waiting() or loop.time() > end:
+            return facts
+        await asyncio.sleep(0.02)
 
 
 def lines_of(path: Path) -> list[str]:
@@ -57,7 +77,7 @@ def lines_of(path: Path) -> list[str]:
 
 def key_of(row: Row) -> str:
     """The key that a call or an approval is about."""
-    key = json.loads(row["arguments"])["key"]
+    key = row["arguments"]["key"]
     assert isinstance(key, str)
     return key
 
@@ -65,8 +85,8 @@ def key_of(row: Row) -> str:
 def check_inbox(facts: Facts, sent: Iterable[Sent]) -> None:
     """Every accepted message is there once, and nothing waits (timers aside) or was given up."""
     assert [d for d in facts.deliveries if d["status"] == "parked"] == []
-    assert [d for d in facts.deliveries if d["status"] == "waiting" and d["kind"] != "timer"] == []
-    kept = Counter(json.loads(d["body"])["text"] for d in facts.deliveries if d["kind"] == "message")
+    assert facts.waiting() == []
+    kept = Counter(d["body"]["text"] for d in facts.deliveries if d["kind"] == "message")
     assert kept == Counter(s.text for s in sent)
 
 
@@ -116,10 +136,16 @@ def check_shown(entries: Sequence[Json], sent: Iterable[Sent]) -> None:
 async def opened_anew(url: str, thread_id: str) -> list[Json]:
     """The entries of a conversation as the first event of a newly opened page has them."""
     async with visiting(url) as visitor:
-        timeout = aiohttp.ClientTimeout(total=60)
-        async with visitor.http.get(f"{url}/api/events", params={"thread": thread_id}, timeout=timeout) as response:
-            async for line in response.content:
-                if line.startswith(b"data: ") and b'"entries"' in line:
-                    entries: list[Json] = json.loads(line[6:])["entries"]
-                    return entries
+        return await opened_at(visitor.http, url, thread_id)
+
+
+async def opened_at(http: aiohttp.ClientSession, url: str, thread_id: str) -> list[Json]:
+    """The same, in a browser that is known there."""
+    timeout = aiohttp.ClientTimeout(total=60)
+    query = {"thread": thread_id}
+    async with http.get(f"{url}/api/events", params=query, timeout=timeout, read_bufsize=LONGEST_EVENT) as response:
+        async for line in response.content:
+            if line.startswith(b"data: ") and b'"entries"' in line:
+                entries: list[Json] = json.loads(line[6:])["entries"]
+                return entries
     raise AssertionError("the stream ended before the conversation came")

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
-import random
 import signal
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
 
+from bot.turns.replicas import DEAD_SECONDS
+from tests.fakes.openai_server import FakeOpenAI
+from tests.support import postgres_cluster
 from tests.support.forks import STARTS_WITHIN, Fork, forked, forked_with_output
+from tests.support.ports import free_port
 from tests.support.product import ProductFolder
 
 PROGRAMS = Path(__file__).parent
+TAKEOVER = DEAD_SECONDS + 2.0 if postgres_cluster.is_used() else 0.0
+"""Seconds, at most, until what a dead process was busy with goes on in another."""
 
 
 class MortalProduct:
@@ -31,7 +34,8 @@ class MortalProduct:
 
     async def fork(self, *program: str, **variables: str) -> None:
         """Begin to start the product, by this command line of Python when one is given."""
-        given = {**os.environ, **self._home.environment(), "PORT": str(self._port), "LOG_FORMAT": "json", **variables}
+        of_the_product = self._home.environment(PORT=str(self._port), LOG_FORMAT="json")
+        given = {**os.environ, **of_the_product, **variables}
         with (self._home.folder / "product.log").open("ab") as log:
             command = program or ("app.py",)
             self._process = await forked(*command, environment=given, output=log.fileno(), errors=log.fileno())
@@ -53,6 +57,21 @@ class MortalProduct:
         if not await self.listening():
             raise AssertionError(f"the product did not start:\n{self.log()[-3000:]}")
 
+    @property
+    def pid(self) -> int | None:
+        """The process that was started last."""
+        return self._process.pid if self._process is not None else None
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code once it has ended."""
+        return self._process.code if self._process is not None else None
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        assert self._process is not None
+        self._process.send(number)
+
     async def kill(self) -> None:
         """kill -9; returns when it is gone."""
         if self._process is not None:
@@ -65,8 +84,7 @@ class MortalProduct:
 
     def ask_to_end(self) -> None:
         """SIGTERM; returns at once."""
-        assert self._process is not None
-        self._process.send(signal.SIGTERM)
+        self.send(signal.SIGTERM)
 
     async def wait(self) -> int:
         """The exit code, once it has ended."""
@@ -77,21 +95,6 @@ class MortalProduct:
         """What all products logged."""
         path = self._home.folder / "product.log"
         return path.read_text() if path.exists() else ""
-
-
-def free_port() -> int:
-    """A port that nothing listens on, outside of the range from which the system takes ports for connections."""
-    numbers = random.SystemRandom()
-    while True:
-        port = numbers.randrange(20_000, 32_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    raise
-            else:
-                return port
 
 
 @asynccontextmanager
@@ -117,3 +120,12 @@ async def effects_server(home: ProductFolder, seed: str) -> AsyncIterator[str]:
         yield url
     finally:
         await server.kill()
+
+
+@asynccontextmanager
+async def home_with_effects(folder: Path, model: FakeOpenAI) -> AsyncIterator[ProductFolder]:
+    """What a product that asks this model has on disk, with the tool server."""
+    home = ProductFolder(folder)
+    home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "no-secret-at-all", "LLM_MODEL": "scripted"}
+    async with effects_server(home, seed="7"):
+        yield home

@@ -17,7 +17,8 @@ from tests.kills.people import PATIENCE, Ana, insisting, settling_outcomes
 from tests.support.product import ProductFolder
 from tests.support.visitor import visiting
 
-pytestmark = [pytest.mark.kills, pytest.mark.timeout(400)]
+# The same with PostgreSQL, where another process takes over: tests/replicas.
+pytestmark = [pytest.mark.kills, pytest.mark.timeout(400), pytest.mark.sqlite]
 
 FEW_DEATHS, MANY_DEATHS = 12, 36
 """Crash points that are tried, one drawn from each of as many equal stretches of the conversation."""

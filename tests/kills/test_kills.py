@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 
 import pytest
 
 from tests.kills.facts import check_calls, check_endings, check_inbox, check_shown, opened_anew, read_facts
-from tests.kills.mortal import MortalProduct
-from tests.kills.people import PATIENCE, Ana, Sent, settling_outcomes
+from tests.kills.habits import live
+from tests.kills.mortal import TAKEOVER, MortalProduct
+from tests.kills.people import PATIENCE, Ana
 from tests.support.product import ProductFolder
 from tests.support.visitor import Visitor, visiting
 
@@ -20,12 +21,11 @@ pytestmark = [pytest.mark.kills, pytest.mark.timeout(400)]
 
 FEW_KILLS, MANY_KILLS = 12, 60
 THREADS = 8
-LEAST_TURNS = 4
 MOST_SHOWN = 18
 """Posts and changes of posts that the product gets to show before it is killed, at most."""
 LONGEST_MOMENT = 0.15
 """Seconds that it lives on after that, at most."""
-LONGEST_LIFE = 5.0
+LONGEST_LIFE = 5.0 + TAKEOVER
 """Seconds that it lives, at most, when nothing happens."""
 
 
@@ -43,7 +43,7 @@ async def test_nothing_is_lost_and_nothing_runs_twice_however_often_the_product_
         browsers = [await stack.enter_async_context(visiting(product.url, "ana")) for _ in range(2)]
         people = [await _ana(stack, browsers, number, seed) for number in range(THREADS)]
         async with asyncio.TaskGroup() as group:
-            living = [group.create_task(_live(ana, dying_is_over)) for ana in people]
+            living = [group.create_task(live(ana, dying_is_over)) for ana in people]
             await _die_again_and_again(product, people, kills, random.Random(seed))
             dying_is_over.set()
         said = [text for ana in people for text in ana.thread.said]
@@ -97,117 +97,3 @@ async def _get_on(people: Sequence[Ana], shown: int) -> None:
         async with asyncio.timeout(LONGEST_LIFE):
             while sum(ana.revisions for ana in people) < goal:
                 await asyncio.sleep(0.005)
-
-
-# ------------------------------------------------------------------------------------------------ a person's life
-
-
-async def _live(ana: Ana, dying_is_over: asyncio.Event) -> list[str]:
-    """Take turn after turn while the product is being killed, and then ask whether anybody is there. Returns the
-    outcomes that she had to settle."""
-    turn = 0
-    number = ana.thread.thread_id[-6:]
-    async with settling_outcomes(ana, ["skip", "it_was_done"]) as settled:
-        while turn < LEAST_TURNS or not dying_is_over.is_set():
-            await ana.rng.choice(HABITS)(ana, f"{number}-{turn}")
-            turn += 1
-        await ana.say(f"hey {number}-last")
-        await ana.hears(f"hello {number}-last")
-    return settled
-
-
-async def _decides(ana: Ana, key: str) -> None:
-    """Every card is approved and rejected at once, from two browsers; the first one wins."""
-    await ana.say(f"do {key}", times=ana.rng.choice([1, 2, 3]))
-    for card in await ana.cards(key):
-        verbs = ana.rng.sample(["approve", "reject"], 2)
-        clicks = [ana.click(b, [card], v) for b, v in zip([ana.thread.visitor, ana.other], verbs, strict=True)]
-        kinds = [next(iter(results.values()))["kind"] for results in await asyncio.gather(*clicks)]
-        assert sorted(kinds) == ["already_settled", "settled"], kinds
-    await ana.hears(f"done {key}")
-
-
-async def _clicks_twice(ana: Ana, key: str) -> None:
-    """One click on Approve all arrives three times."""
-    await ana.say(f"do {key}")
-    cards, click = await ana.cards(key), ana.new_id()
-    browsers = [ana.thread.visitor, ana.other, ana.thread.visitor]
-    answers = await asyncio.gather(*(ana.click(b, cards, "approve", click) for b in browsers))
-    assert {result["kind"] for results in answers for result in results.values()} == {"settled"}
-    await ana.hears(f"done {key}")
-
-
-async def _approves_impatiently(ana: Ana, key: str) -> None:
-    """Two different clicks on the same Approve."""
-    await ana.say(f"do {key}", times=2)
-    first, second = await ana.cards(key)
-    await asyncio.gather(*(ana.click(b, [first], "approve") for b in (ana.thread.visitor, ana.other)))
-    await ana.click(ana.other, [second], ana.rng.choice(["approve", "reject"]))
-    await ana.hears(f"done {key}")
-
-
-async def _changes_her_mind(ana: Ana, key: str) -> None:
-    """Something new while one act is approved and one still waits."""
-    await ana.say(f"do {key}")
-    first, _ = await ana.cards(key)
-    if ana.rng.random() < 0.5:
-        await ana.click(ana.thread.visitor, [first], "approve")
-    await ana.say(f"hey {key}-instead", times=2)
-    await ana.hears(f"hello {key}-instead")
-
-
-async def _crosses_herself(ana: Ana, key: str) -> None:
-    """Something new is on its way while she approves: what the click settled first runs first."""
-    message = await ana.say(f"do {key}")
-    first, second = await ana.cards(key)
-    both = [first, second] if ana.rng.random() < 0.5 else [first]
-    await asyncio.gather(
-        ana.say(f"hey {key}-instead"), ana.click(ana.other, both, "approve"), ana.click(ana.other, [second], "reject")
-    )
-    await ana.hears(f"hello {message.key}-instead")
-
-
-async def _is_in_a_hurry(ana: Ana, key: str) -> None:
-    """Two messages at once; the second gives up what the first one asked for."""
-    await ana.say(f"do {key}a")
-    await ana.say(f"do {key}b")
-    await ana.click(ana.other, await ana.cards(f"{key}b"), "approve")
-    await ana.hears(f"done {key}b")
-
-
-async def _stops_what_waits(ana: Ana, key: str) -> None:
-    message = await ana.say(f"do {key}")
-    await ana.some_card(key)
-    await _stop(ana, message)
-
-
-async def _stops_what_runs(ana: Ana, key: str) -> None:
-    """Stop right after Approve, while the acts run or are about to."""
-    message = await ana.say(f"do {key}")
-    await ana.click(ana.thread.visitor, await ana.cards(key), "approve")
-    await _stop(ana, message)
-
-
-async def _stop(ana: Ana, message: Sent) -> None:
-    message.stopped = await ana.stop()
-    if not message.stopped:
-        await ana.hears(f"done {message.key}")
-
-
-async def _chats(ana: Ana, key: str) -> None:
-    await ana.say(f"hey {key}", times=2)
-    await ana.hears(f"hello {key}")
-
-
-HABITS: tuple[Callable[[Ana, str], Awaitable[None]], ...] = (
-    _decides,
-    _decides,
-    _clicks_twice,
-    _approves_impatiently,
-    _changes_her_mind,
-    _crosses_herself,
-    _is_in_a_hurry,
-    _stops_what_waits,
-    _stops_what_runs,
-    _chats,
-)

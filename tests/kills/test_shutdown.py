@@ -12,7 +12,7 @@ import pytest
 
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, fake_openai
 from tests.kills.brain import brain
-from tests.kills.facts import check_calls, check_inbox, read_facts
+from tests.kills.facts import check_calls, check_inbox, facts_at_rest, read_facts
 from tests.kills.mortal import MortalProduct
 from tests.kills.people import PATIENCE, Ana, next_outcome
 from tests.support.hurried import HURRIED
@@ -109,8 +109,8 @@ async def test_a_call_in_flight_at_the_deadline_is_reported_as_unknown_afterward
         await ana.choose(outcome["id"], "it_was_done")
         await ana.hears("done hang-3")
         await ana.thread.card(first, "approved", result="as Ana confirmed")
+        facts = await facts_at_rest(home)
         assert await product.terminate() == 0
-    facts = read_facts(home)
     check_inbox(facts, ana.sent)
     check_calls(facts, ana.sent)
     assert facts.effects == {"hang-3/0": 1}

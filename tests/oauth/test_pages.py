@@ -13,8 +13,11 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from adapters.oauth.pages import HtmlPage, connected, offer, problem, security_headers, show_code, sign_in_routes
+from adapters.shared.outages import AWAY as SENTENCE
+from adapters.shared.outages import OutageAnswers
 from bot.accounts.flow import Connected, GoTo, Offer, Problem, ShowCode
 from tests.fakes.oauth import Browser
+from tests.support.outage import GONE
 
 OFFER = Offer("Notes", "Ana", "Slack", ("read", "write"), "Slack")
 CONNECTED = Connected("Notes", "ana@notes", "Ana", "Slack")
@@ -55,7 +58,7 @@ class ScriptedFlow:
 
 @asynccontextmanager
 async def serving(flow: ScriptedFlow, *, visitor: str | None = None, secure: bool = False) -> AsyncIterator[str]:
-    application = web.Application()
+    application = web.Application(middlewares=[OutageAnswers().middleware])
     application.add_routes(sign_in_routes(flow, lambda _: visitor, secure=secure))
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
@@ -283,3 +286,16 @@ def test_nobodys_name_can_turn_a_page_around() -> None:
 
 def test_many_scopes_are_counted() -> None:
     assert "and 71 more" in pages_of("word")[0].html
+
+
+@pytest.mark.parametrize("path", ["/oauth/start?s=tok", "/oauth/callback?state=x&code=very-secret"])
+async def test_while_the_records_are_away_the_page_says_so_and_the_log_no_secret(path: str) -> None:
+    async with serving(ScriptedFlow(fails=GONE)) as base, Browser() as browser:
+        with capture_logs() as logged:
+            shown = [await browser.open(base + path) for _ in range(2)]
+    assert [each.status for each in shown] == [503, 503]
+    assert SENTENCE in shown[0].words
+    assert "style-src 'sha256-" in shown[0].headers["Content-Security-Policy"]  # one of the pages of a sign-in
+    assert [line["event"] for line in logged if line["log_level"] in {"warning", "error"}] == ["requests_refused"]
+    assert "very-secret" not in str(logged)
+    assert not any(line.get("exc_info") for line in logged)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 
 from tests.bot.conftest import until
 from tests.product.accounts import AccountStage, stage
 from tests.support.notes import asked_for_link, asked_to_sign_in, browser_of, link_of, signs_in
+from tests.support.ports import free_port
 from tests.support.product import product_here, product_process
 from tests.support.visitor import Thread
 
@@ -116,9 +115,3 @@ async def test_a_restart_between_the_link_and_the_callback_loses_nothing(stage: 
         await write(ana, "bread")
         assert (await asked_for_link(ana.visitor, sign_in)).status == 403
     assert stage.notes.written == [("ana-at-notes", "milk"), ("ana-at-notes", "bread")]
-
-
-def free_port() -> int:
-    """A port that nobody has at the moment, for the product that has to come back at the same address."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])

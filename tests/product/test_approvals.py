@@ -32,6 +32,14 @@ async def test_what_the_model_says_with_its_calls_stands_before_their_cards(at_w
     assert kinds == ["said", "approval", "approval"]
 
 
+async def test_the_cards_of_calls_that_are_made_at_once_stand_in_the_order_of_the_calls(at_work: Thread) -> None:
+    whats = ["lamp", "chair", "desk", "shelf", "door", "vase", "stool", "clock"]
+    await at_work.send(f"use {'; '.join(f'make what={what}' for what in whats)}")
+    cards = await at_work.waiting(len(whats))
+    assert [value(card, "what") for card in cards] == whats
+    assert sorted(cards, key=lambda card: card["asked_at"]) == cards  # as lists and overviews have them
+
+
 async def test_what_was_said_before_a_card_stands_before_it_step_after_step(thread: Thread) -> None:
     await thread.send("create a meeting called Standup tomorrow at 9am")
     (card,) = await thread.waiting()

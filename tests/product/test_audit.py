@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from bot.commands import Surroundings, run
-from policies.model import Mode
+from tests.support.commands import run_command
 from tests.support.product import ProductFolder, product_here
+from tests.support.product_records import change_records
 from tests.support.tools import Workshop, entry
 from tests.support.visitor import Thread, visiting
 
@@ -26,17 +25,8 @@ rules:
 
 def audit(home: ProductFolder, *arguments: str) -> tuple[int, str]:
     """What `python app.py …` says of the product's records, while it runs."""
-    out = io.StringIO()
-    around = Surroundings(
-        database=lambda: f"sqlite:///{home.folder}/data/countersign.db",
-        policy_file=lambda: home.folder / "policy.yaml",
-        mode=lambda: Mode.DEFAULT,
-        further_tables=list,
-        key_is_set=lambda: False,
-        find_tool=lambda _: None,
-        clock=lambda: 0.0,
-    )
-    return run(arguments, around, out, out), out.getvalue()
+    code, out, err = run_command(*arguments, database=home.database, policy_file=home.folder / "policy.yaml")
+    return code, out + err
 
 
 def log_of(home: ProductFolder) -> list[dict[str, Any]]:
@@ -128,13 +118,9 @@ async def test_an_unknown_outcome_and_what_a_person_said_of_it_are_two_entries(
 async def test_an_entry_that_is_taken_out_and_one_whose_end_was_never_written_are_missed(
     at_work: Thread, home: ProductFolder
 ) -> None:
-    import sqlite3
-    from contextlib import closing
-
     await at_work.send("use look what=lamp; look what=vase")
     await at_work.says("vase looks fine")
-    with closing(sqlite3.connect(home.folder / "data" / "countersign.db")) as connection, connection:
-        connection.execute("DELETE FROM audit WHERE seq = 2")  # the newest: the chain alone does not show it
+    change_records(home, "DELETE FROM audit WHERE seq = 2")  # the newest: the chain alone does not show it
     code, said = audit(home, "audit", "verify")
     assert code == 1
     assert "the ledger knows how it ended" in said

@@ -5,31 +5,29 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from bot.accounts.ports import Account, TokenSet
 from bot.accounts.tokens import GrantedAccount, Safe
-from bot.crypto import Sealer, kept_key
+from bot.crypto import Sealer
 from bot.records import authorizations
 from bot.records.authorizations import AuthorizationRow
 from bot.records.locks import UNLOCKED
-from bot.records.startup import open_records
 from tests.fakes.openai_server import FakeOpenAI
-from tests.support.planted import files_of
 from tests.support.product import ProductFolder, product_here
+from tests.support.product_records import all_that_is_kept, opened_records
 from tests.support.visitor import Thread, visiting
 
 CODE = "K7QM-3DZP"
 ANA, ELSEWHERE = "web:ana", "slack:T1:U1"
 
 
-async def a_browser_shows(folder: Path, person_id: str, code: str) -> None:
+async def a_browser_shows(home: ProductFolder, person_id: str, code: str) -> None:
     """As after a consent without proof of chat identity: the code is on somebody's screen."""
-    safe = Safe(Sealer(kept_key(folder / "data")))
+    safe = Safe(Sealer(home.key()))
     now = time.time()
-    async with open_records(folder / "data" / "countersign.db") as records, records.database.writing(UNLOCKED) as tx:
+    async with opened_records(home) as records, records.database.writing(UNLOCKED) as tx:
         await authorizations.add(
             tx,
             AuthorizationRow(
@@ -56,9 +54,9 @@ def owner(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def thread(workshop_home: ProductFolder, tmp_path: Path, owner: str) -> AsyncIterator[Thread]:
+async def thread(workshop_home: ProductFolder, owner: str) -> AsyncIterator[Thread]:
     """A conversation of Ana's, while a browser shows a code."""
-    await a_browser_shows(tmp_path, owner, CODE)
+    await a_browser_shows(workshop_home, owner, CODE)
     workshop_home.variables["LOG_LEVEL"] = "debug"
     async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
         yield thread
@@ -66,7 +64,12 @@ async def thread(workshop_home: ProductFolder, tmp_path: Path, owner: str) -> As
 
 @pytest.mark.parametrize("words", [" {code} ", "it says {code}, what now?"])
 async def test_a_code_is_taken_answered_in_private_and_left_nowhere(
-    thread: Thread, owner: str, words: str, model: FakeOpenAI, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    thread: Thread,
+    owner: str,
+    words: str,
+    model: FakeOpenAI,
+    workshop_home: ProductFolder,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     told = "your account at drive is connected" if owner == ANA else "not for you to tell me"
     async with visiting(thread.visitor.url, "ben") as ben, ben.thread(thread.thread_id) as bens:
@@ -81,7 +84,7 @@ async def test_a_code_is_taken_answered_in_private_and_left_nowhere(
         seen = [json.dumps(list(each.entries.values())) for each in (thread, bens)]
         connections = await thread.visitor.get("/api/connections")
     said = [*seen, str(await thread.visitor.get("/api/threads")), json.dumps(model.requests), *capfd.readouterr()]
-    for where in [*said, *(text for _, text in files_of(tmp_path))]:
+    for where in [*said, *(text for _, text in all_that_is_kept(workshop_home))]:
         assert CODE not in where.upper()
         assert "access-token-of-a-test" not in where
     assert len(connections.body["connections"]) == (owner == ANA)

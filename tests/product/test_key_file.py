@@ -9,6 +9,7 @@ from bot.crypto import KEY_FILE
 from tests.support.product import ProductFolder, product_here
 
 
+@pytest.mark.sqlite  # with PostgreSQL the key has to be given
 async def test_a_damaged_key_file_stops_the_start_with_a_sentence(home: ProductFolder) -> None:
     data = home.folder / "data"
     data.mkdir(exist_ok=True)

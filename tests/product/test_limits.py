@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-
 from tests.support.product import ProductFolder, product_here
+from tests.support.product_records import change_records
 from tests.support.tools import Workshop
 from tests.support.visitor import visiting
 
@@ -51,8 +49,7 @@ async def test_two_accounts_of_one_human_have_one_limit(workshop_home: ProductFo
             async with person.thread() as thread:
                 await thread.send("hello")
                 await thread.says("you said: hello")
-        with closing(sqlite3.connect(workshop_home.folder / "data/countersign.db")) as records, records:
-            records.execute("UPDATE people SET email = 'ana@company.example'")
+        change_records(workshop_home, "UPDATE people SET email = 'ana@company.example'")
         async with ben.thread() as thread:
             await thread.send("and again")
             await thread.says("you said: and again")

@@ -12,8 +12,9 @@ from mcp.types import ElicitRequestURLParams, ToolAnnotations
 
 from tests.fakes.openai_server import FakeOpenAI
 from tests.support.notes import ALLOWED, asked_to_sign_in
-from tests.support.planted import COLD, files_of
+from tests.support.planted import COLD
 from tests.support.product import ProductFolder, product_here
+from tests.support.product_records import all_that_is_kept
 from tests.support.tools import Workshop, entry
 from tests.support.visitor import Thread, visiting
 
@@ -145,7 +146,7 @@ async def test_a_link_of_the_kind_that_the_operator_described_is_for_the_request
         assert len(counted) == 2
         shown = json.dumps([list(each.entries.values()) for each in (anas, seen)])
     logged = capfd.readouterr()
-    for text in [shown, str(model.requests), logged.out + logged.err, *(t for _, t in files_of(workshop_home.folder))]:
+    for text in [shown, str(model.requests), logged.out + logged.err, *(t for _, t in all_that_is_kept(workshop_home))]:
         assert SECRET not in text
 
 

@@ -18,6 +18,7 @@ from structlog.testing import capture_logs
 from app import ConfigurationError
 from tests.support.planted import COLD
 from tests.support.product import ProductFolder, product_here
+from tests.support.product_records import forget_checkpoints
 from tests.support.tools import Workshop
 from tests.support.visitor import Thread, visiting
 
@@ -43,8 +44,7 @@ async def test_an_approval_whose_conversation_is_lost_is_void_and_its_requester_
         await thread.send("use make what=lamp; make what=chair")
         first, second = await thread.waiting(2)
         thread_id = thread.thread_id
-    for file in files(workshop_home, CHECKPOINTS):
-        file.unlink()
+    forget_checkpoints(workshop_home)
     with capture_logs() as logs:
         async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
             await thread.approve(first["id"])
@@ -97,8 +97,7 @@ async def test_what_a_call_did_that_waited_in_the_middle_is_unknown_when_its_con
         await thread.approve(card["id"])
         question = await thread.question()
         thread_id = thread.thread_id
-    for file in files(workshop_home, CHECKPOINTS):
-        file.unlink()
+    forget_checkpoints(workshop_home)
     async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
         await goes_on(thread, question)
         await thread.card(card["id"], "approved", result="outcome unknown")
@@ -116,8 +115,7 @@ async def test_no_card_waits_for_a_sign_in_of_a_conversation_that_is_lost(worksh
         await thread.approve(card["id"])
         await thread.card(card["id"], "approved", result="waiting for a sign-in")
         thread_id = thread.thread_id
-    for file in files(workshop_home, CHECKPOINTS):
-        file.unlink()
+    forget_checkpoints(workshop_home)
     async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
         await thread.send("use look what=chair")
         await thread.says("chair looks fine")
@@ -131,8 +129,7 @@ async def test_a_message_in_a_thread_that_is_lost_begins_anew(workshop_home: Pro
         await thread.send("use make what=lamp")
         (card,) = await thread.waiting()
         thread_id = thread.thread_id
-    for file in files(workshop_home, CHECKPOINTS):
-        file.unlink()
+    forget_checkpoints(workshop_home)
     async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
         await thread.send("use look what=chair")
         await thread.says("chair looks fine")
@@ -140,6 +137,7 @@ async def test_a_message_in_a_thread_that_is_lost_begins_anew(workshop_home: Pro
     assert shop.done == []
 
 
+@pytest.mark.sqlite  # PostgreSQL keeps both in one database, which is restored as a whole
 async def test_what_waits_is_asked_again_where_the_records_are_older_than_the_checkpoints(
     workshop_home: ProductFolder, shop: Workshop
 ) -> None:
@@ -165,6 +163,7 @@ async def test_what_waits_is_asked_again_where_the_records_are_older_than_the_ch
     assert shop.done == []
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("name", [RECORDS, CHECKPOINTS])
 async def test_a_damaged_file_stops_the_start_with_what_to_do(home: ProductFolder, name: str) -> None:
     data = home.folder / "data"
@@ -178,6 +177,7 @@ async def test_a_damaged_file_stops_the_start_with_what_to_do(home: ProductFolde
         pass
 
 
+@pytest.mark.sqlite  # several processes use one PostgreSQL
 @pytest.mark.parametrize("linked", ["", "data", f"data/{RECORDS}"])
 async def test_a_second_process_does_not_start_on_the_same_records(home: ProductFolder, linked: str) -> None:
     """Rule 2: one process at a time takes what waits there. `linked`: what of the second one leads to the first's."""

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.support.planted import COLD
 from tests.support.product import ProductFolder, product_here
+from tests.support.product_records import all_that_is_kept
 from tests.support.tools import Workshop, entry
 from tests.support.visitor import Thread, visiting
 
@@ -129,7 +130,7 @@ async def test_a_link_is_for_one_person_and_the_call_goes_on_after_the_sign_in(
     assert SECRET not in str(model.requests)
     assert SECRET not in str(list(ben_at_work.entries.values()))
     assert SECRET not in str(list(at_work.entries.values()))
-    assert all(SECRET.encode() not in p.read_bytes() for p in (workshop_home.folder / "data").iterdir())
+    assert all(SECRET not in text for _, text in all_that_is_kept(workshop_home))
 
 
 async def test_a_call_that_asks_in_the_middle_waits_for_an_answer_by_its_card(

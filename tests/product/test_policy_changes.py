@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any
 
 import pytest
@@ -12,10 +13,12 @@ from mcp.types import ToolAnnotations
 
 import app
 from bot.approvals.requests import ApprovalRequests
+from bot.ledger import AttemptLedger
+from graph.ports import CallRecord
 from tests.fakes.openai_server import FakeOpenAI
 from tests.support.product import ProductFolder, product_here
 from tests.support.tools import Workshop, entry
-from tests.support.visitor import visiting
+from tests.support.visitor import Json, Thread, Visitor, visiting
 
 FOUR_EYES = """
 version: 1
@@ -195,6 +198,73 @@ async def test_what_is_always_allowed_is_asked_about_once_it_may_do_more_than_th
         (again,) = await thread.waiting()
         assert again["risk"] == risk
     assert shop.done == ["send lamp"] * 2
+
+
+@pytest.fixture
+def just_judged(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
+    """The second attempt of a product waits before it begins: when it does, and until when."""
+    begin, calls, judged, may_begin = AttemptLedger.begin, count(1), asyncio.Event(), asyncio.Event()
+
+    async def begin_when_told(ledger: AttemptLedger, record: CallRecord) -> Any:
+        if next(calls) == 2:
+            judged.set()
+            await may_begin.wait()
+        return await begin(ledger, record)
+
+    monkeypatch.setattr(AttemptLedger, "begin", begin_when_told)
+    return judged, may_begin
+
+
+async def always_allowed(thread: Thread, card: Json) -> None:
+    """Approve, and allow it for a while."""
+    always = {"id": card["id"], "approvals": [card["id"]], "verb": "approve", "always_for": "8 h"}
+    assert (await thread.visitor.post("/api/approvals/decisions", always)).status == 200
+
+
+async def revoked(visitor: Visitor) -> None:
+    """Revoke what is allowed for a while."""
+    (given,) = (await visitor.get("/api/grants")).body["grants"]
+    told = await visitor.delete(f"/api/grants/{given['id']}")
+    assert told.body["text"] == "Revoked: you will be asked again."
+
+
+async def test_a_call_that_was_just_judged_is_asked_about_once_what_allows_it_is_revoked(
+    workshop_home: ProductFolder, shop: Workshop, just_judged: tuple[asyncio.Event, asyncio.Event]
+) -> None:
+    """Rule 3: that people will be asked again holds from when it is said, also for a call that is about to begin."""
+    judged, may_begin = just_judged
+    workshop_home.policy(REQUESTER_DECIDES)
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        await always_allowed(thread, card)
+        await thread.says("made lamp")
+        await thread.send("use make what=lamp")
+        await judged.wait()
+        await revoked(ana)
+        may_begin.set()
+        (again,) = await thread.waiting()
+        assert again["id"] != card["id"]
+    assert shop.done == ["make lamp 1"]
+
+
+async def test_a_call_that_was_approved_itself_needs_no_standing_approval(
+    workshop_home: ProductFolder, shop: Workshop, just_judged: tuple[asyncio.Event, asyncio.Event]
+) -> None:
+    judged, may_begin = just_judged
+    workshop_home.policy(REQUESTER_DECIDES)
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make what=shade;make what=lamp")
+        shade, lamp = await thread.waiting(2)
+        await thread.approve(shade["id"])
+        await thread.card(shade["id"], "approved", result="made shade")
+        await always_allowed(thread, lamp)
+        await judged.wait()
+        await revoked(ana)
+        may_begin.set()
+        await thread.says("made lamp")
+        assert len(thread.approvals()) == 2
+    assert shop.done == ["make shade 1", "make lamp 1"]
 
 
 @pytest.mark.parametrize("mode", ["default", "safeWrite"])

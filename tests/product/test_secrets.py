@@ -7,8 +7,10 @@ import json
 import pytest
 
 from tests.fakes.openai_server import FakeOpenAI
-from tests.support.planted import COLD, LEAKS, TOKEN, assert_nowhere, files_of, plant
+from tests.support import postgres_cluster
+from tests.support.planted import COLD, LEAKS, TOKEN, assert_nowhere, plant
 from tests.support.product import ProductFolder, product_here, product_process
+from tests.support.product_records import all_that_is_kept, rows_in_records
 from tests.support.tools import Workshop
 from tests.support.visitor import Thread, visiting
 
@@ -35,9 +37,11 @@ async def test_a_seeded_secret_is_in_no_record_no_card_and_no_request_to_the_mod
     async with product_here(leaky) as url, visiting(url) as ana, ana.thread(within=COLD) as thread:
         await all_leaks(thread)
         shown = json.dumps([*thread.entries.values(), thread.live_texts, thread.statuses], ensure_ascii=False)
-        while_it_runs = list(files_of(leaky.folder))
-    files = [*while_it_runs, *files_of(leaky.folder)]
-    assert {"countersign.db", "countersign.db-wal", "countersign.checkpoints.db"} <= {name for name, _ in files}
+        while_it_runs = list(all_that_is_kept(leaky))
+    files = [*while_it_runs, *all_that_is_kept(leaky)]
+    shared = {"deliveries", "posts", "attempts", "checkpoint_writes"}
+    own = {"countersign.db", "countersign.db-wal", "countersign.checkpoints.db"}
+    assert (shared if postgres_cluster.is_used() else own) <= {name for name, _ in files}
     assert sum("[secret: github token]" in text for _, text in files) >= 3
     for name, text in files:
         assert_nowhere(name, text)
@@ -125,8 +129,4 @@ async def test_a_seeded_secret_is_not_in_the_logs_of_the_process(leaky: ProductF
 
 def entries(home: ProductFolder) -> list[str]:
     """The entries of the audit log."""
-    import sqlite3
-    from contextlib import closing
-
-    with closing(sqlite3.connect(home.folder / "data" / "countersign.db")) as connection:
-        return [entry for (entry,) in connection.execute("SELECT entry FROM audit")]
+    return [entry for (entry,) in rows_in_records(home, "SELECT entry FROM audit")]

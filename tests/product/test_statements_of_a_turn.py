@@ -44,6 +44,7 @@ async def settled(executed: list[Any]) -> int:
     return before
 
 
+@pytest.mark.sqlite  # with PostgreSQL others are executed meanwhile, which look for work
 async def test_a_turn_a_card_and_a_click_execute_no_more_than_they_did(at_work: Thread, executed: list[Any]) -> None:
     await at_work.send("hello")
     await at_work.says("you said: hello")

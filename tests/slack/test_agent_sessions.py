@@ -11,6 +11,7 @@ import pytest
 from adapters.shared.caches import MEMORY
 from adapters.slack.ids import SlackLocation, place_of
 from adapters.slack.outbound.status import StatusPace
+from bot.records.claims import Claim, under
 from tests.slack.stage import Stage, human_says, staged
 
 METHOD = "agents.sessions.setStatus"
@@ -144,6 +145,38 @@ async def test_a_session_that_a_dead_process_left_at_work_is_put_right_once(stag
         await stage.slack.until(lambda: states(stage))
     await stage.drafts.close()
     assert states(stage) == ["suspended"]
+
+
+@pytest.mark.parametrize(
+    ("epochs", "expected"),
+    [([1], []), ([2], ["active"]), ([2, 3], ["active"]), ([2, 4], ["active", "active"]), ([1, 2], [])],
+    ids=["first", "another had it", "nobody in between", "another in between", "never another"],
+)
+async def test_where_processes_take_turns_what_another_may_have_set_is_put_right(
+    epochs: list[int], expected: list[str]
+) -> None:
+    async with staged(status_pace=StatusPace(0.0, 0.0, before=60.0)) as stage:
+        await new_thread(stage)
+        for count, epoch in enumerate(epochs, 1):
+            with under(Claim("slack:T1:C1", epoch)):
+                live = stage.live()
+                live.status("Thinking…")
+                live.end(waiting=False)
+            await stage.slack.until(lambda n=count: states(stage) == expected[:n] and not stage.drafts.status._lines)
+        assert states(stage) == expected
+
+
+async def test_who_leaves_a_thread_to_another_process_shows_nothing_more_of_it() -> None:
+    """Else it would be shown as at work for ever, or as at rest while the other one works."""
+    async with staged(status_pace=StatusPace(0.0, 0.0, refresh=0.01, before=0.0)) as stage:
+        await new_thread(stage)
+        live = stage.live()
+        live.status("Thinking…")
+        await stage.slack.until(lambda: len(states(stage)) > 1)
+        live.leave()
+        told = len(states(stage))
+        await stage.drafts.close()
+        assert len(states(stage)) == told
 
 
 async def test_a_state_that_slack_does_not_take_now_is_set_later(stage: Stage) -> None:

@@ -18,6 +18,8 @@ from cryptography.fernet import Fernet
 from slack_sdk.oauth.installation_store import Installation
 
 from adapters.shared.calls import CallFailed
+from adapters.shared.outages import AWAY as SENTENCE
+from adapters.shared.outages import OutageAnswers
 from adapters.slack.config import SCOPES, SlackConfig
 from adapters.slack.web_api import installing
 from adapters.slack.web_api.installing import INSTALL, REDIRECT, Installations, InstallPages
@@ -25,6 +27,7 @@ from adapters.slack.web_api.workspaces import Workspaces
 from bot.crypto import Sealer
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.support.installations import address_for, connected, rows_of
+from tests.support.outage import AWAY, GONE
 
 PUBLIC_URL = "https://bot.example"
 KEY = Fernet.generate_key()
@@ -94,7 +97,7 @@ async def stage(
     )
     pages = InstallPages(config, records)
     await records.open()
-    app = web.Application()
+    app = web.Application(middlewares=[OutageAnswers().middleware])
     app.add_routes(pages.routes())
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
@@ -269,14 +272,34 @@ async def test_slack_failing_installs_nothing(product: InstallStage) -> None:
     await nothing_was_installed(product, await product.install(), 502)
 
 
-async def test_records_that_fail_are_said_to(product: InstallStage) -> None:
+@pytest.mark.parametrize("fault", [RuntimeError("ours"), *AWAY.values()], ids=["defect", *AWAY])
+async def test_records_that_fail_are_said_to(
+    product: InstallStage, fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_given: object) -> None:
+        raise fault
+
     asked, cookie = await product.begin()
-    with connected(product.address) as connection:
-        connection.execute(sa.text("DROP TABLE slack_installations"))
+    monkeypatch.setattr(product.records, "async_save", fails)
+    code = product.slack.issue_code("T2")
     with structlog.testing.capture_logs() as logged:
-        page = await product.get(f"{REDIRECT}?code={product.slack.issue_code('T2')}&state={asked['state']}", cookie)
-    assert page.status == 500
-    assert [entry["reason"] for entry in logged] == ["storage_error"]
+        page = await product.get(f"{REDIRECT}?code={code}&state={asked['state']}", cookie)
+    defect = isinstance(fault, RuntimeError)
+    assert page.status == (500 if defect else 503)
+    assert f'<a href="{INSTALL}">Try again</a>' in page.text
+    assert [entry["event"] for entry in logged] == ["slack_install_failed" if defect else "requests_refused"]
+    assert code not in str(logged)
+
+
+async def test_while_the_records_are_away_no_install_is_begun(
+    product: InstallStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def gone(*_given: object, **_named: object) -> str:
+        raise GONE
+
+    monkeypatch.setattr(product.records.states, "async_issue", gone)
+    page = await product.get(INSTALL)
+    assert (page.status, SENTENCE in page.text) == (503, True)
 
 
 async def test_a_look_without_a_visit_uses_nothing_up(product: InstallStage) -> None:
@@ -651,3 +674,23 @@ async def test_a_state_that_comes_back_twice_at_the_same_time_lets_one_in(slack:
             state = await one.records.states.async_issue()
             consumed = [each.records.states.async_consume(state) for each in (one, two) * 3]
             assert sum(await asyncio.gather(*consumed)) == 1
+
+
+@pytest.mark.postgres
+async def test_what_another_process_has_installed_or_forgotten_is_known_within_a_minute(
+    slack: FakeSlack, tmp_path: Path
+) -> None:
+    async with two_processes(slack, tmp_path / "records.db") as (one, two):
+        assert await two.records.token("T2", "") is None
+        await one.install()
+        first = await two.records.token("T2", "")
+        assert first
+        slack.clock.move(1)
+        await one.install()
+        slack.clock.move(60)
+        second = await two.records.token("T2", "")
+        assert second == await one.records.token("T2", "")
+        assert second != first
+        await one.records.forget("T2", "", slack.clock.now() + 1)
+        slack.clock.move(60)
+        assert await two.records.token("T2", "") is None

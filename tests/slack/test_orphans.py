@@ -11,6 +11,7 @@ import pytest
 from adapters.slack.ids import SlackLocation, place_of
 from adapters.slack.outbound.recovery import Answer
 from bot.domain import ConversationReference
+from bot.records.claims import Claim, Overtaken, under
 from tests.slack.stage import QUICK, Stage, human_says, shown_text, staged
 from tests.support.cpu import at_most_cpu
 
@@ -96,6 +97,101 @@ async def test_in_a_thread_that_is_younger_than_the_process_nobody_looks(stage: 
     await stage.outbound.send(stage.said("d.0", "one"))
     live.end(waiting=False)
     assert stage.slack.calls_of("conversations.replies") == []
+
+
+async def sweeps() -> None:
+    """Wait until what was left is taken away."""
+    await asyncio.gather(*(task for task in asyncio.all_tasks() if task.get_name() == "slack orphans"))
+
+
+def long_after(stage: Stage) -> None:
+    """The process began before all that is written from now on."""
+    stage.now -= 3600.0
+    stage.again()
+    stage.thread_ts = human_says(stage.slack, "C1", "<@UBOT> hi")
+
+
+async def test_where_processes_take_turns_whoever_takes_over_finds_what_was_left(stage: Stage) -> None:
+    long_after(stage)
+    left = await dies_writing(stage, "I have found\n", "Something else\n")
+    with under(Claim("slack:T1:C1", 2, taken_over=True)):
+        reference = await stage.outbound.send(stage.said("d.0", "I have found it"))
+        stage.live().end(waiting=False)
+    assert reference["parts"] == left[:1]
+    await sweeps()
+    assert [(m["ts"], m["streaming"]) for m in stage.answers()] == [(left[0], False)]
+
+
+async def test_where_processes_take_turns_nobody_looks_for_what_was_not_left(stage: Stage) -> None:
+    """What is written there is another process's, which lives."""
+    long_after(stage)
+    await dies_writing(stage, "I have found\n")
+    with under(Claim("slack:T1:C1", 2)):
+        stage.live().end(waiting=False)
+        await stage.outbound.send(stage.said("d.0", "I have found it"))
+    await sweeps()
+    assert stage.slack.calls_of("conversations.replies") == []
+    assert len(stage.answers()) == 2
+
+
+async def test_the_place_is_kept_until_what_was_left_is_taken_away(stage: Stage) -> None:
+    """Else another process might begin to write there, and that would be taken away."""
+    long_after(stage)
+    await dies_writing(stage, "I have found\n")
+    claim = Claim("slack:T1:C1", 2, taken_over=True)
+    with under(claim):
+        stage.live().end(waiting=False)
+    assert claim.stays_for
+    await sweeps()
+    assert not stage.answers()
+    assert not claim.stays_for
+
+
+async def test_who_was_overtaken_in_turn_takes_nothing_away(stage: Stage) -> None:
+    """Whoever has taken over may have made posts of it."""
+    long_after(stage)
+    left = await dies_writing(stage, "I have found\n")
+
+    async def overtaken() -> None:
+        raise Overtaken
+
+    with under(Claim("slack:T1:C1", 2, taken_over=True, check=overtaken)):
+        stage.live().end(waiting=False)
+    await sweeps()
+    assert [m["ts"] for m in stage.answers()] == left
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_who_leaves_an_answer_to_another_process_writes_nothing_more(stage: Stage, *, streams: bool) -> None:
+    if not streams:
+        stage.slack.fail("chat.startStream", error="unknown_method", times=math.inf)
+    live = stage.live()
+    live.text("d.0", "I have found\n")
+    await stage.slack.until(stage.answers)
+    live.leave()
+    told = len(stage.slack.calls)
+    live.text("d.0", "it\n")
+    await stage.drafts.close()
+    assert len(stage.slack.calls) == told
+
+
+async def test_who_was_overtaken_while_it_writes_writes_nothing_more(stage: Stage) -> None:
+    """Rule 1: whoever has taken over may have made the post of this message."""
+    stage.slack.fail("chat.startStream", error="unknown_method", times=math.inf)
+    is_overtaken = False
+
+    async def check() -> None:
+        if is_overtaken:
+            raise Overtaken
+
+    with under(Claim("slack:T1:C1", 1, check=check)):
+        live = stage.live()
+        live.text("d.0", "I have found\n")
+    await stage.slack.until(stage.answers)
+    is_overtaken = True
+    live.text("d.0", "what was wrong\n")
+    await stage.slack.until(lambda: not stage.drafts.in_use())
+    assert "what was wrong" not in shown_text(stage.answers()[-1])
 
 
 async def test_where_nobody_can_look_the_answer_is_posted_all_the_same(stage: Stage) -> None:

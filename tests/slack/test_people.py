@@ -158,7 +158,7 @@ async def test_a_change_counts_at_once(slack: FakeSlack) -> None:
     async with people_of(slack) as people:
         await people.admitted("T1", "U1")
         slack.add_user("U1", name="Ana", deleted=True)
-        people.changed("T1", {"id": "U1", "deleted": True})
+        await people.changed("T1", {"id": "U1", "deleted": True})
         assert await people.admitted("T1", "U1") == Unwelcome(GONE)
 
 

@@ -15,8 +15,8 @@ from yarl import URL
 from tests.fakes.oauth import Browser, ProtectedServer, Shown, protected_server
 from tests.fakes.oauth.mcp_server import caller
 from tests.support.planted import TOKEN as PLANTED
-from tests.support.planted import files_of
 from tests.support.product import ProductFolder
+from tests.support.product_records import all_that_is_kept
 from tests.support.visitor import Answer, Json, Thread, Visitor
 
 SERVER = "notes"
@@ -123,7 +123,7 @@ async def signs_in(notes: Notes, thread: Thread, account: str) -> Shown:
 def assert_kept_secret(notes: Notes, home: ProductFolder, told: Iterable[tuple[str, str]]) -> None:
     """No token, code, verifier, state or link is in the records or in what was told. `told`: text by where it is."""
     secrets = notes.all_secrets()
-    for where, text in [*files_of(home.folder), *told]:
+    for where, text in [*all_that_is_kept(home), *told]:
         for secret in secrets:
             assert secret not in text, f"a secret is in {where}: …{text[max(0, text.find(secret) - 300) :][:200]}"
 

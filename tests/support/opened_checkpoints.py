@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import psycopg
 
 from bot.records.checkpoints import Checkpoints, sqlite_checkpoints
+from bot.records.claims import Claim, under
+from bot.records.database import NotOnDisk
 from tests.support import postgres_cluster
 
 if TYPE_CHECKING:
@@ -21,7 +23,8 @@ AnyCheckpoints: TypeAlias = "Checkpoints | PostgresCheckpoints"
 
 @asynccontextmanager
 async def opened_checkpoints(folder: Path) -> AsyncIterator[AnyCheckpoints]:
-    """The checkpoints of this folder; opened again, they are as they were left. One folder at a time."""
+    """The checkpoints of this folder; opened again, they are as they were left. One folder at a time. In PostgreSQL,
+    they are used under a claim to the place `t`, as by a run."""
     file = folder / "checkpoints.db"
     if not postgres_cluster.is_used():
         async with sqlite_checkpoints(file) as in_file:
@@ -33,7 +36,18 @@ async def opened_checkpoints(folder: Path) -> AsyncIterator[AnyCheckpoints]:
         folder.mkdir(exist_ok=True)
         file.write_text(postgres_cluster.emptied_database())
     async with postgres_checkpoints(file.read_text(), most_connections=5) as in_database:
-        yield in_database
+        with under(await _claimed(file.read_text(), "t")):
+            yield in_database
+            await put_to_disk(in_database, "t")
+
+
+async def _claimed(address: str, place: str) -> Claim:
+    from bot.records.postgresql import postgres_database
+
+    database = postgres_database(address, most_connections=1)
+    claim = await database.claim(place)
+    await database.close()
+    return claim
 
 
 async def put_to_disk(checkpoints: AnyCheckpoints, thread_id: str) -> None:
@@ -41,6 +55,17 @@ async def put_to_disk(checkpoints: AnyCheckpoints, thread_id: str) -> None:
     if isinstance(checkpoints, Checkpoints):
         await checkpoints.prepare(thread_id)
         checkpoints.sync(thread_id)
+        return
+    from bot.records.postgresql import postgres_database
+
+    database = postgres_database(postgres_cluster.own_database(), checkpoints, most_connections=1)
+    try:
+        async with database.writing(thread_id):
+            pass
+    except NotOnDisk as told:
+        raise told.__cause__ or told from None
+    finally:
+        await database.close()
 
 
 def rows_of_checkpoints(folder: Path) -> tuple[int, int]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
 
@@ -65,12 +63,6 @@ def plant(home: ProductFolder, shop: Workshop) -> None:
         shop.server.tool(title=f"Tells {TOKEN}", description=f"Signs in with {TOKEN} at {ADDRESS}.")(tool)
     home.tool_servers({"workshop": entry(shop, headers={"X-Api-Key": HANDED})})
     home.variables |= {"REDACT_PATTERNS": json.dumps({"badge": "B-[0-9]{6}"}), "LOG_LEVEL": "debug"}
-
-
-def files_of(folder: Path) -> Iterator[tuple[str, str]]:
-    """All bytes of its databases, journals and freed pages too, as text, with the name of the file."""
-    for file in sorted((folder / "data").glob("*.db*")):
-        yield file.name, file.read_bytes().decode("utf-8", "replace")
 
 
 def assert_nowhere(where: str, text: str) -> None:

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import sqlalchemy as sa
@@ -21,7 +22,17 @@ FOLDER = "COUNTERSIGN_TEST_CLUSTER"
 """Variable that names the cluster's folder, and says that tests are to use it."""
 _SETTINGS = {"max_connections": "400", "fsync": "off", "full_page_writes": "off", "shared_buffers": "128MB"}
 """Of a cluster that need not survive anything."""
-_OF_CHECKPOINTS = "checkpoints", "checkpoint_blobs", "checkpoint_writes"
+_OF_VERSIONS = "alembic_version", "checkpoint_migrations"
+"""Tables that say what has been migrated."""
+_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> ALL (%s) ORDER BY tablename"
+_THROW_OUT = """
+SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+_BEGIN_NUMBERING_ANEW = """
+SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false) FROM pg_sequences
+WHERE last_value IS NOT NULL
+"""
 
 
 def start() -> Callable[[], None]:
@@ -52,22 +63,32 @@ def is_used() -> bool:
     return FOLDER in os.environ
 
 
-def emptied_database() -> str:
-    """Returns the address of this process's database, with the present schema and nothing in it."""
-    address = _database()
-    jobs = ["procrastinate_jobs", "procrastinate_workers"]
-    names = ", ".join([*(table.name for table in metadata.sorted_tables), *jobs, *_OF_CHECKPOINTS])
+def own_database() -> str:
+    """Returns the address of this process's database, as it is."""
+    return _database(0)
+
+
+def emptied_database(number: int = 0) -> str:
+    """Returns the address of a database of this process, with the present schema and nothing in it. Whoever is still
+    connected to it (a process that a test has just killed) is thrown out. `number`: for a test that needs several."""
+    address = _database(number)
     with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"TRUNCATE {names} RESTART IDENTITY CASCADE")
+        connection.execute(_THROW_OUT)
+        tables = tables_of(connection)
+        filled = connection.execute(" UNION ALL ".join(f"(SELECT '{name}' FROM {name} LIMIT 1)" for name in tables))
+        # TRUNCATE of all takes 30 ms, this takes 10. Without triggers, so in any order.
+        emptying = [f"DELETE FROM {name}" for (name,) in filled]
+        connection.execute("; ".join(["BEGIN; SET LOCAL session_replication_role = replica", *emptying, "COMMIT"]))
+        connection.execute(_BEGIN_NUMBERING_ANEW)
     return address
 
 
 def everything() -> str:
     """Returns all that is in this process's database, as text, except how far posts have been shown."""
     found = []
-    with psycopg.connect(_database()) as connection:
+    with psycopg.connect(_database(0)) as connection:
         for table in metadata.sorted_tables:
-            if table.name in {"locks", "post_messages"}:
+            if table.name in {"locks", "post_messages", "replicas"}:
                 continue
             names = [column.name for column in table.c if column.name not in {"sent_revision", "reference", "tries"}]
             wanted = sql.SQL("SELECT {} FROM {} ORDER BY 1").format(
@@ -78,12 +99,17 @@ def everything() -> str:
 
 
 @cache
-def _database() -> str:
-    name = f"tests_{os.getpid()}"
+def _database(number: int) -> str:
+    name = f"tests_{os.getpid()}_{number}"
     with psycopg.connect(address_of("postgres"), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
     upgrade_postgres(address_of(name))
     return address_of(name)
+
+
+def tables_of(connection: psycopg.Connection[Any]) -> list[str]:
+    """The names of all tables that may be emptied."""
+    return [name for (name,) in connection.execute(_TABLES, [list(_OF_VERSIONS)])]
 
 
 def address_of(database: str) -> str:

@@ -17,9 +17,17 @@ from unittest import mock
 from aiohttp import web
 
 from app import ADDRESS, running
+from bot.crypto import kept_key
 from bot.settings import Settings, variable
+from tests.support import postgres_cluster
 from tests.support.empty_database import empty_database
 from tests.support.forks import ROOT, STARTS_WITHIN, Fork, forked, quick_python
+from tests.support.ports import free_port
+
+KEY = "A" * 43 + "="
+"""What secrets are sealed with, with `--postgres`."""
+PASSWORD = "open sesame"
+"""Of the page, with `--postgres`."""
 
 
 @dataclass
@@ -30,22 +38,58 @@ class ProductFolder:
     variables: dict[str, str] = field(default_factory=dict)
     makes_its_records: bool = False
     """Whether they are left to the product to make, instead of being copied for it."""
+    _database: str = field(default="", init=False)
+    """With `--postgres`: its address."""
+    _port: str = field(default="", init=False)
+    """With `--postgres`: where the product listens, after a restart too."""
 
-    def environment(self) -> dict[str, str]:
-        """The variables that the product is started with. Makes what they name, where it is missing."""
+    def environment(self, **more: str) -> dict[str, str]:
+        """The variables that the product is started with, these among them. Makes what they name, where it is
+        missing."""
         if "MCP_CONFIG" not in self.variables:
             self.bundled_tool_servers()
-        records = self.folder / "data" / "countersign.db"
-        if not (self.makes_its_records or records.parent.exists()):
-            empty_database(records)
+        given = {**self.variables, **more}
         return {
             "HOST": "127.0.0.1",
-            "PORT": "0",
-            "DATABASE_URL": f"sqlite:///{records}",
             "MODEL_RETRIES": "0",
             "LIMIT_TURNS_PER_MINUTE": "0",
             "LIMIT_THREAD_TURNS_PER_MINUTE": "0",
-            **self.variables,
+            **(self._with_postgres(given) if postgres_cluster.is_used() else self._with_sqlite()),
+            **given,
+        }
+
+    @property
+    def database(self) -> str:
+        """The address of its records."""
+        if "DATABASE_URL" in self.variables:
+            return self.variables["DATABASE_URL"]
+        if not postgres_cluster.is_used():
+            return f"sqlite:///{self.folder / 'data' / 'countersign.db'}"
+        if not self._database:
+            self._database = postgres_cluster.emptied_database()
+        return self._database
+
+    def key(self) -> bytes:
+        """What its secrets are sealed with."""
+        return KEY.encode() if postgres_cluster.is_used() else kept_key(self.folder / "data")
+
+    def _with_sqlite(self) -> dict[str, str]:
+        records = self.folder / "data" / "countersign.db"
+        if not (self.makes_its_records or records.parent.exists()):
+            empty_database(records)
+        return {"PORT": "0", "DATABASE_URL": self.database}
+
+    def _with_postgres(self, given: Mapping[str, str]) -> dict[str, str]:
+        """With what several processes need to know. `PUBLIC_URL` says where it listens, which has to be known before;
+        and where that is set, the page is for nobody without a password."""
+        self._port = self._port or ("0" if "PUBLIC_URL" in given else str(free_port()))
+        port = given.get("PORT") or self._port
+        return {
+            "PORT": port,
+            "DATABASE_URL": self.database,
+            "PUBLIC_URL": f"http://127.0.0.1:{port}",
+            "ENCRYPTION_KEY": KEY,
+            "WEB_PASSWORD": PASSWORD,
         }
 
     def tool_servers(self, servers: Mapping[str, Any]) -> None:
@@ -83,7 +127,7 @@ async def product_here(home: ProductFolder, kind: type[GivenSettings] = GivenSet
     """The product in this process, on real sockets; its address."""
     variables = home.environment()
     aliases = {variable(name): str(field.validation_alias or name) for name, field in kind.model_fields.items()}
-    given: dict[str, Any] = {aliases[name]: value for name, value in variables.items() if name in aliases}
+    given: dict[str, Any] = {aliases[name]: value for name, value in variables.items() if name in aliases and value}
     others = {name: value for name, value in variables.items() if name not in aliases}
     async with AsyncExitStack() as stack:
         stack.enter_context(mock.patch.dict(os.environ, others))  # libraries look for theirs there
@@ -91,7 +135,7 @@ async def product_here(home: ProductFolder, kind: type[GivenSettings] = GivenSet
         runner = web.AppRunner(application, shutdown_timeout=1.0)
         stack.push_async_callback(runner.cleanup)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", int(variables["PORT"]))
         await site.start()
         stack.push_async_callback(site.stop)
         host, port = runner.addresses[0][:2]
@@ -112,7 +156,7 @@ class ProductProcess:
     async def start(self) -> str:
         """Start it and wait until it listens; its address."""
         beginning = self._log.stat().st_size if self._log.exists() else 0
-        environment = {**os.environ, **self._home.environment(), "LOG_FORMAT": "json"}
+        environment = {**os.environ, **self._home.environment(LOG_FORMAT="json")}
         with self._log.open("ab") as log:
             self._process = await forked(
                 *self._program, environment=environment, output=log.fileno(), errors=log.fileno()

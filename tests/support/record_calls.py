@@ -21,6 +21,8 @@ Given = Mapping[str, Any]
 
 NOT_CALLED = {"select_pending", "insert_new", "upsert"}
 """They execute what others give them."""
+WITHOUT_SQLITE = {"beginnings", "replicas"}
+"""Modules of what only several processes have."""
 _LISTS = {Sequence, Collection, Iterable, list, tuple}
 
 
@@ -39,6 +41,8 @@ class RecordCall(NamedTuple):
 def record_calls(given: Given) -> Iterator[RecordCall]:
     """One call of each function; and one more where an argument that may be missing is."""
     for module_info in pkgutil.iter_modules(bot.records.__path__):
+        if module_info.name in WITHOUT_SQLITE:
+            continue
         module = importlib.import_module(f"bot.records.{module_info.name}")
         for name, function in inspect.getmembers(module, inspect.iscoroutinefunction):
             if function.__module__ != module.__name__ or name in NOT_CALLED or name.startswith("_"):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, TypeVar
 
 import pytest
@@ -16,6 +16,8 @@ from tests.support.transactions import Execute, statement_of, wrap_statements
 
 FirstT = TypeVar("FirstT")
 SecondT = TypeVar("SecondT")
+MOST_CONNECTIONS = 10
+"""Of each replica, at once."""
 _BLOCKED = sa.text(
     "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' LIMIT 1"
 )
@@ -25,7 +27,7 @@ _BLOCKED = sa.text(
 async def two_databases() -> AsyncIterator[tuple[PostgresDatabase, PostgresDatabase]]:
     """The same empty database, as two processes would open it."""
     address = postgres_cluster.emptied_database()
-    first, second = (postgres_database(address, most_connections=10) for _ in range(2))
+    first, second = (postgres_database(address, most_connections=MOST_CONNECTIONS) for _ in range(2))
     await first.open()
     await second.open()
     yield first, second
@@ -33,15 +35,32 @@ async def two_databases() -> AsyncIterator[tuple[PostgresDatabase, PostgresDatab
     await second.close()
 
 
-def take_locks_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody locks anything any more."""
+def take_locks_out(monkeypatch: pytest.MonkeyPatch, *beginnings: str) -> None:
+    """Nobody locks anything any more whose name begins like one of these; nor anything else, where there are none."""
+    lock, alone, needs = PostgresDatabase.lock, PostgresDatabase.alone, PostgresTransaction.needs
 
-    async def nothing(*_: Any) -> None:
-        pass
+    def kept(names: Iterable[str]) -> list[str]:
+        return [name for name in names if beginnings and not name.startswith(beginnings)]
 
-    monkeypatch.setattr(PostgresDatabase, "lock", nothing)
-    monkeypatch.setattr(PostgresDatabase, "alone", lambda *_: nullcontext())
-    monkeypatch.setattr(PostgresTransaction, "needs", lambda *_: None)
+    async def locks_others(database: PostgresDatabase, driver: Any, names: Sequence[str]) -> Any:
+        return await lock(database, driver, kept(names)) if kept(names) else {}
+
+    def needs_others(tx: PostgresTransaction, *names: str) -> None:
+        needs(tx, *kept(names))
+
+    def alone_with_others(database: PostgresDatabase, name: str, service: str) -> AbstractAsyncContextManager[None]:
+        return alone(database, name, service) if kept([name]) else nullcontext()
+
+    monkeypatch.setattr(PostgresDatabase, "lock", locks_others)
+    monkeypatch.setattr(PostgresDatabase, "alone", alone_with_others)
+    monkeypatch.setattr(PostgresTransaction, "needs", needs_others)
+
+
+def with_and_without(*beginnings: str) -> pytest.MarkDecorator:
+    """A test of what only these locks prevent, and that fails when they alone are taken out. For the fixture `locks`,
+    which hands them to `take_locks_out`."""
+    without = pytest.param(beginnings, marks=pytest.mark.xfail(strict=True, reason="its lock is taken out"))
+    return pytest.mark.parametrize("locks", [None, without], indirect=True, ids=["locked", "without its lock"])
 
 
 class Held:
@@ -80,6 +99,8 @@ class Held:
         one = asyncio.create_task(first)
         reached = asyncio.create_task(self.reached.wait())
         await asyncio.wait([one, reached], return_when=asyncio.FIRST_COMPLETED)
+        if not self.reached.is_set():
+            second.close()
         assert self.reached.is_set(), one.result()
         two = asyncio.create_task(second)
         await until_done_or_blocked(two, watching)

@@ -22,9 +22,12 @@ def transaction_class() -> type[Transaction]:
     return PostgresTransaction if postgres_cluster.is_used() else SqliteTransaction
 
 
-def wrap_statements(monkeypatch: pytest.MonkeyPatch, wrap: Callable[[Execute], Execute]) -> None:
-    """Puts something around the execution of every statement: what `wrap` makes of it."""
-    made = transaction_class()
+def wrap_statements(
+    monkeypatch: pytest.MonkeyPatch, wrap: Callable[[Execute], Execute], of: type[Transaction] | None = None
+) -> None:
+    """Puts something around the execution of every statement: what `wrap` makes of it. `of`: in which transactions, if
+    not in those of the fixture `database`."""
+    made = of or transaction_class()
     for name in ("run", "one", "all"):
         wrapped = wrap(getattr(made, name))
 

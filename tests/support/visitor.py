@@ -13,9 +13,14 @@ from urllib.parse import quote
 
 import aiohttp
 
+from tests.support.product import PASSWORD
+
 Json = dict[str, Any]
 WITHIN = 20.0
 """Seconds that anything a test waits for may take; a test that needs them all is broken."""
+
+LONGEST_EVENT = 8 * 1024 * 1024
+"""Bytes of an event, which is one line: a whole conversation may be in it."""
 
 
 def new_thread() -> str:
@@ -41,6 +46,8 @@ class Thread:
     """Seconds that anything may take here."""
     entries: dict[str, Json] = field(default_factory=dict)
     live_texts: list[str] = field(default_factory=list)
+    drafts: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Answers that are being written: number of parts and text, by the ids of their messages."""
     statuses: list[str] = field(default_factory=list)
     asked: list[Json] = field(default_factory=list)
     """What others have asked this visitor to decide, in any conversation."""
@@ -93,7 +100,7 @@ class Thread:
         )
 
     async def waiting(self, count: int = 1) -> list[Json]:
-        """Wait until so many approvals wait, and return their cards."""
+        """Wait until so many approvals wait, and return their cards, in the order in which they are shown."""
         return await self.until(
             lambda: len(found := self.approvals("pending")) >= count and found, f"{count} waiting approvals"
         )
@@ -154,14 +161,17 @@ class Thread:
         """Keep `entries` current until cancelled; reconnects as the page does."""
         while True:
             try:
-                await self._follow_once(ready)
+                await self.follow_once(self.visitor.url, ready)
             except aiohttp.ClientError:
                 await asyncio.sleep(0.05)  # the page's EventSource waits a little before it reconnects, too
 
-    async def _follow_once(self, ready: asyncio.Event) -> None:
-        url = f"{self.visitor.url}/api/events"
+    async def follow_once(self, url: str, ready: asyncio.Event) -> None:
+        """The same until this stream, of the product at `url`, ends. Sets `ready` with the first event."""
         timeout = aiohttp.ClientTimeout(total=None, sock_read=60)
-        async with self.visitor.http.get(url, params={"thread": self.thread_id}, timeout=timeout) as response:
+        query = {"thread": self.thread_id}
+        async with self.visitor.http.get(
+            f"{url}/api/events", params=query, timeout=timeout, read_bufsize=LONGEST_EVENT
+        ) as response:
             response.raise_for_status()
             name, data = "", ""
             async for raw in response.content:
@@ -171,16 +181,20 @@ class Thread:
                 elif line.startswith("data: "):
                     data += line[6:]
                 elif not line and name:
-                    await self._take(name, json.loads(data))
+                    await self.take(name, json.loads(data))
                     name, data = "", ""
                     ready.set()
 
-    async def _take(self, name: str, event: Json) -> None:
+    async def take(self, name: str, event: Json) -> None:
+        """An event of the stream."""
         async with self.changed:
             match name:
                 case "thread":
                     self.entries = {e["id"]: e for e in event["entries"]}
+                    self.drafts = {d["message_id"]: (d["n"], d["text"]) for d in event["live"]["drafts"]}
+                    self.statuses.append(event["live"]["status"])
                 case "post" | "message":
+                    self.drafts.pop(event.get("ends_draft"), None)
                     known = self.entries.get(event["id"])
                     if known is None or known.get("revision", 0) <= event.get("revision", 0):
                         self.entries[event["id"]] = event
@@ -188,6 +202,9 @@ class Thread:
                     self.asked = event["asked"]
                 case "text":
                     self.live_texts.append(event["delta"])
+                    n, text = self.drafts.get(event["message_id"], (0, ""))
+                    if event["n"] > n:
+                        self.drafts[event["message_id"]] = event["n"], text + event["delta"]
                 case "status":
                     self.statuses.append(event["text"])
                 case _:
@@ -204,16 +221,15 @@ class Visitor:
         self.me: Json = {}
         self._csrf = ""
 
-    async def open_with(self, password: str) -> None:
-        """Say the password that is asked for before the page."""
-        async with self.http.get(f"{self.url}/api/session") as response:
-            self._csrf = (await response.json())["csrf"]
-        assert (await self.post("/api/session", {"password": password})).status == 200
-
     async def arrive(self, person_id: str) -> None:
-        """Open the page and be somebody."""
+        """Open the page, say the password if it is asked for, and be somebody."""
         async with self.http.get(f"{self.url}/api/session") as response:
-            self._csrf = (await response.json())["csrf"]
+            session = await response.json()
+        self._csrf = session["csrf"]
+        if session["needs_password"]:
+            answer = await self.post("/api/session", {"password": PASSWORD})
+            assert answer.status == 200, answer
+            self._csrf = answer.body["csrf"]
         answer = await self.post("/api/session", {"person": person_id})
         assert answer.status == 200, answer
         self._csrf, self.me = answer.body["csrf"], answer.body["me"]

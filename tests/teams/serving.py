@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+from adapters.shared.outages import OutageAnswers
 from adapters.teams.ids import ConversationKind, TeamsLocation, person_id, place_of, within_tenant
 from adapters.teams.receiver import MESSAGES_PATH, Patience, TeamsReceiver
 from adapters.teams.sender import TeamsSender
@@ -125,7 +126,7 @@ async def serving(*, patience: Patience | None = None, **changes: Any) -> AsyncI
         services = stand_in_services()
         sender = TeamsSender(replace(teams.config(), **changes), services.link)
         receiver = TeamsReceiver(sender, services.services, patience=patience)
-        application = web.Application()
+        application = web.Application(middlewares=[OutageAnswers().middleware])
         application.add_routes(receiver.routes())
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.5)
         await runner.setup()

@@ -195,7 +195,7 @@ async def test_what_is_known_of_a_conversation_can_be_forgotten(teams: FakeTeams
     async with people_of(teams) as people:
         await people.admitted(group(teams), caller(teams))
         teams.world.conversations[teams.group].members.remove(ANA)
-        people.forget(f"{teams.group};messageid=1")
+        await people.changed(f"{teams.group};messageid=1")
         assert await people.admitted(group(teams), caller(teams)) == Unwelcome(STRANGER)
 
 
@@ -204,7 +204,7 @@ async def test_an_answer_that_was_on_its_way_when_it_was_forgotten_is_not_kept(t
     async with people_of(teams) as people:
         asked = asyncio.create_task(people.admitted(group(teams), caller(teams)))
         await held.reached()
-        people.forget(teams.group)
+        await people.changed(teams.group)
         held.release()
         await asked
         await people.admitted(group(teams), caller(teams))

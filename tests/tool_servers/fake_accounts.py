@@ -29,6 +29,9 @@ class FakeTokens:
         access = self.tokens.get((person_id, connection))
         return TokenSet(access) if access else None
 
+    async def kept(self, person_id: str, connection: str) -> TokenSet | None:
+        return await self.current(person_id, connection)
+
     async def refused(self, person_id: str, connection: str, tokens: TokenSet) -> TokenSet | None:
         self.refused_tokens.append(tokens.access_token)
         newer = self.newer.get(tokens.access_token)

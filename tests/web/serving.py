@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from adapters.shared.outages import OutageAnswers
 from adapters.web.config import PageFacts, ToolServerFacts, WebConfig
 from adapters.web.receiver import WebReceiver
 from adapters.web.sender import WebSender
@@ -151,7 +152,7 @@ async def serve(**changes: Any) -> AsyncIterator[Product]:
         sender = WebSender(config)
         services = WebServices(sender)
         receiver = WebReceiver(sender, services.services, lambda: FACTS)
-        application = web.Application()
+        application = web.Application(middlewares=[OutageAnswers().middleware])
         application.add_routes(receiver.routes())
         runner = web.AppRunner(application, shutdown_timeout=2)
         await runner.setup()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import aiohttp
 import pytest
+from aiohttp import web
 
-from adapters.web.access import refuse_beyond_loopback, refuse_other_sites
+from adapters.web.access import SESSION_SECONDS, Sessions, refuse_beyond_loopback, refuse_other_sites
 from adapters.web.bodies import RefusalError
 from adapters.web.config import WebConfig
 from tests.web.serving import Browser, Product, browser_of, serve
@@ -168,3 +169,27 @@ async def test_two_products_on_one_machine_do_not_share_sessions() -> None:
     async with serve() as one, serve() as other, browser_of(one) as browser:
         stranger = Browser(browser.http, other)
         assert (await stranger.get("/api/threads"))[0] == 401
+
+
+def test_behind_tls_replicas_with_ports_of_their_own_read_the_same_cookie() -> None:
+    def name(port: int, public_url: str) -> str:
+        return Sessions(WebConfig("0.0.0.0", port, public_url=public_url, password="p", secret=SECRET)).cookie_name
+
+    assert name(3978, "https://x.example") == name(3979, "https://x.example")
+    assert name(3978, "https://x.example") != name(3978, "https://x.example:8443")
+
+
+def test_a_session_that_is_a_moment_old_counts_by_a_clock_that_is_slow() -> None:
+    """Replicas know PostgreSQL's time to some milliseconds, and after a failover it may be another machine's."""
+    config, now = WebConfig("127.0.0.1", 3978, secret=SECRET), 1_000_000.0
+
+    def at(replica: float) -> Sessions:
+        return Sessions(config, lambda: replica)
+
+    response = web.Response()
+    at(now).write(response, at(now).begin())
+    cookies = {name: morsel.value for name, morsel in response.cookies.items()}
+    assert at(now - 0.01).read(cookies) is not None
+    assert at(now - 60).read(cookies) is not None
+    assert at(now - SESSION_SECONDS).read(cookies) is None, "of another time"
+    assert at(now + SESSION_SECONDS + 1).read(cookies) is None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.web.access import MOST_ADDRESSES, TRIES, WINDOW_SECONDS, PasswordGate
+from adapters.web.access import TRIES, WINDOW_SECONDS, PasswordGate
 from adapters.web.bodies import RefusalError
+from bot.limits import BeginningsHere
 from tests.web.serving import browser_of, serve
 
 
@@ -58,22 +59,23 @@ async def test_signing_out_ends_it() -> None:
         assert (await browser.get("/api/threads"))[0] == 401
 
 
-def test_one_address_that_guesses_does_not_slow_the_others() -> None:
+async def test_one_address_that_guesses_does_not_slow_the_others() -> None:
     now = 0.0
-    gate = PasswordGate("right", lambda: now)
+    gate = PasswordGate("right", BeginningsHere(lambda: now))
     for _ in range(TRIES):
         with pytest.raises(RefusalError):
-            gate.check("wrong", "1.1.1.1")
-    gate.check("right", "2.2.2.2")
+            await gate.check("wrong", "1.1.1.1")
+    await gate.check("right", "2.2.2.2")
     with pytest.raises(RefusalError, match="Too many"):
-        gate.check("right", "1.1.1.1")
+        await gate.check("right", "1.1.1.1")
     now = WINDOW_SECONDS
-    gate.check("right", "1.1.1.1")
+    await gate.check("right", "1.1.1.1")
 
 
-def test_the_memory_of_guesses_is_bounded() -> None:
-    gate = PasswordGate("right", lambda: 0.0)
-    for number in range(MOST_ADDRESSES + 10):
+async def test_the_memory_of_guesses_is_bounded() -> None:
+    guesses = BeginningsHere(lambda: 0.0, most_names=20)
+    gate = PasswordGate("right", guesses)
+    for number in range(30):
         with pytest.raises(RefusalError):
-            gate.check("wrong", str(number))
-    assert len(gate._wrong) == MOST_ADDRESSES
+            await gate.check("wrong", str(number))
+    assert len(guesses._windows[WINDOW_SECONDS]._begun) == 20

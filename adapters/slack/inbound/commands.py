@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -158,7 +157,7 @@ class QuestionStarter:
                 if location.thread_ts
                 else {"channel": location.channel}
             ),
-            "oldest": f"{time.time() - _LOOK_BACK:.6f}",
+            "oldest": f"{self._sender.clock() - _LOOK_BACK:.6f}",
             "limit": 100,
             "include_all_metadata": True,
         }

@@ -189,7 +189,7 @@ class SlackMessageHandler:
 
     async def person_changed(self, event: Mapping[str, Any], recipient: SlackRecipient) -> None:
         """`user_change`: a name, a time zone, or who is a guest."""
-        self._sender.people.changed(recipient.team, part(event, "user"))
+        await self._sender.people.changed(recipient.team, part(event, "user"))
 
 
 def event_time(body: Mapping[str, Any]) -> float | None:

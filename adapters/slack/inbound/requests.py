@@ -38,6 +38,8 @@ from adapters.slack.render.posts import note
 from adapters.slack.web_api.client import QUIET
 from adapters.slack.web_api.workspaces import Authorize
 from bot.domain import Clock
+from bot.records.database import is_outage
+from bot.repeated_failures import RepeatedFailure
 from graph.json_values import storable
 
 log = structlog.get_logger(__name__)
@@ -209,6 +211,7 @@ def _sound(payload: Mapping[str, Any]) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------ routing by Bolt
 Payload = dict[str, Any]
 _ANYTHING = re.compile("")
+_NOT_TAKEN = 503
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,15 +239,19 @@ class SlackPayloadHandler:
             attaching_function_token_enabled=False,
             attaching_conversation_kwargs_enabled=False,
         )
-        _route(self._app, handlers, agent_view=agent_view)
+        self._outage = RepeatedFailure("slack_payload_not_taken")
+        _route(self._app, handlers, self._outage, agent_view=agent_view)
 
     async def take(self, payload: Payload) -> BoltResponse:
         """The answer to a payload that `envelope.checked` has passed. 503: it could not be kept, send it again."""
         # Slack's signature was checked already, or there is none to check: to Bolt both are as in Socket Mode.
-        return await self._app.async_dispatch(AsyncBoltRequest(mode="socket_mode", body=payload))
+        answer = await self._app.async_dispatch(AsyncBoltRequest(mode="socket_mode", body=payload))
+        if answer.status != _NOT_TAKEN:
+            self._outage.worked()
+        return answer
 
 
-def _route(app: AsyncApp, handlers: Handlers, *, agent_view: bool) -> None:
+def _route(app: AsyncApp, handlers: Handlers, outage: RepeatedFailure, *, agent_view: bool) -> None:
     messages, clicks, commands = handlers.messages, handlers.clicks, handlers.commands
 
     def hears(handle: Callable[[Mapping[str, Any], SlackRecipient], Awaitable[None]]) -> Callable[..., Awaitable[None]]:
@@ -295,7 +302,7 @@ def _route(app: AsyncApp, handlers: Handlers, *, agent_view: bool) -> None:
     app.message_shortcut(SHORTCUT)(asked_about)
     app.shortcut(_ANYTHING)(_not_known)
     app.options(_ANYTHING)(_not_known)
-    app.error(_failing(handlers.background))
+    app.error(_failing(handlers.background, outage))
 
 
 def _whole(handle: Callable[[Mapping[str, Any]], Awaitable[None]]) -> Callable[..., Awaitable[None]]:
@@ -333,14 +340,17 @@ def _word(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _failing(background: BackgroundTasks) -> Callable[..., Awaitable[BoltResponse]]:
+def _failing(background: BackgroundTasks, outage: RepeatedFailure) -> Callable[..., Awaitable[BoltResponse]]:
     async def failed(error: Exception, body: Payload) -> BoltResponse:
         """Answers when a request could not be kept (or we could not find out for whom): Slack sends events again, and
         shows people that their click did not work."""
         if isinstance(error, _NotInstalledError):
             return BoltResponse(status=200, body=_not_installed(body, background) or "")
-        log.error("slack_payload_not_taken", exc_info=error)
-        return BoltResponse(status=503, body="")
+        if is_outage(error):
+            outage.failed(error, with_traceback=True)  # many are refused then
+        else:
+            log.error("slack_payload_not_taken", exc_info=error)
+        return BoltResponse(status=_NOT_TAKEN, body="")
 
     return failed
 

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -25,6 +25,7 @@ from adapters.slack.render import posts as render
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.web_api.client import WebApi
 from bot.domain import Clock, ConversationReference, Post, Said, system_clock
+from bot.records.claims import Overtaken, check_claim, current_claim
 from graph.ports import TaskState
 
 log = structlog.get_logger(__name__)
@@ -117,11 +118,23 @@ class SlackDrafts:
         draft.writer.add_done_callback(lambda _: self._open.pop(draft, None))
         return draft
 
+    def leave(self, draft: Draft) -> None:
+        """Another process goes on with the answer: nothing more is written here."""
+        self._open.pop(draft, None)
+        draft.leave()
+        for message_id in [each for each, kept in self.by_message.items() if kept is draft]:
+            del self.by_message[message_id]
+
     def rested(self, location: SlackLocation) -> None:
         """A delivery of the thread has been handled. What the last process was writing there and nobody went on with
         is taken away, a moment after the posts."""
         if not self._closed and self.orphans.may_be_in(location):
-            self._sweeps.start(self._sweep(location), "orphans")
+            sweep = asyncio.create_task(self._sweep(location), name="slack sweep")
+            # Until then nobody else begins to write there.
+            if (claim := current_claim()) is not None:
+                leave = claim.stay(lambda: _cancel(sweep))
+                sweep.add_done_callback(lambda _: leave())
+            self._sweeps.keep(sweep, "orphans")
 
     async def close(self) -> None:
         """End all that is being written, and show nothing any more."""
@@ -135,7 +148,8 @@ class SlackDrafts:
 
     async def _sweep(self, location: SlackLocation) -> None:
         await asyncio.sleep(self.pace.grace)
-        await self.orphans.clear(location)
+        with suppress(Overtaken):  # whoever has taken over does the same
+            await self.orphans.clear(location)
 
 
 class SlackLiveAnswer:
@@ -190,6 +204,12 @@ class SlackLiveAnswer:
             draft.left_until = now() + (0.0 if draft is self._unnamed else self.drafts.pace.grace)
         self.drafts.rested(self.location)
 
+    def leave(self) -> None:
+        """Another process goes on. It finds what was half-written here, and sets the status."""
+        self.drafts.status.leave(self.location)
+        for draft in self._mine:
+            self.drafts.leave(draft)
+
     def _begin_answer(self, message_id: str) -> Draft | None:
         self._complete_all()
         earlier = self.drafts.by_message.get(message_id)
@@ -219,6 +239,10 @@ class SlackLiveAnswer:
         """The model writes one answer after the other, and calls tools when it has written: what there is, is whole."""
         for draft in self._mine:
             draft.is_complete = True
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
 
 
 async def _message_of(earlier: Draft, _text: str) -> str:
@@ -299,6 +323,11 @@ class Draft:
         whole = await self._close(ending)
         return Finished(self.ts, whole=whole) if self.ts else None
 
+    def leave(self) -> None:
+        """Write nothing more, and leave the message as it is."""
+        self._over.set()
+        self._put_away()
+
     async def _close(self, ending: Ending | None) -> bool:
         """Stop the stream, if it is one; whether it is whole."""
         message = self._message
@@ -328,6 +357,8 @@ class Draft:
                     return
                 may_write = self._message.ts or self._may_begin()
                 await happens(self._over, await self._write(self._message) if may_write else WHILE_POSTING)
+        except Overtaken:
+            self._live.drafts.leave(self)
         except Exception:
             # A defect of ours; what was shown so far stays for its post, and the turn knows nothing of it.
             log.exception("slack_draft_defect", **self._whereabouts())
@@ -339,6 +370,7 @@ class Draft:
     async def _write(self, message: SlackStream | UpdatedMessage) -> float:
         """Show what is new; seconds until the next time."""
         pace = self._pace.append if isinstance(message, SlackStream) else self._pace.update
+        await check_claim()  # whoever has taken over may have made a post of this message
         try:
             await message.write(StreamedAnswer(str(self.text), self.is_complete, dict(self.tasks)))
         except CallFailed as failure:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import structlog
 
@@ -18,6 +19,7 @@ from adapters.slack.render.markdown import streamable
 from adapters.slack.render.posts import beginning
 from adapters.slack.web_api.client import CALL_SECONDS, WebApi
 from bot.domain import Clock, Post, Said
+from bot.records.claims import Claim, check_claim, current_claim
 from policies.spellings import unescaped
 
 log = structlog.get_logger(__name__)
@@ -156,13 +158,24 @@ def _letters(text: str) -> str:
 # Handed to the post that says the same, or removed.
 
 
+@dataclass(slots=True)
+class _Found:
+    """What was found."""
+
+    by_location: dict[SlackLocation, list[Orphan]] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
+    """Messages of posts."""
+    searching: defaultdict[SlackLocation, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+
+
 class Orphans:
-    """Half-written messages of the last process, searched for once in each thread that is older than this one.
+    """Half-written messages of a process that died, searched for once in each thread that may hold any: one that is
+    older than this process, or, where several processes take turns, one that was taken over (`Claim.taken_over`).
 
     They are told apart by what they say: of two that were being written, each goes to its own post, so that the order
     stays. Whatever is written in such a thread waits for the search, so that no message of this process is taken for
     one. A search goes back `LOOK_BACK` seconds; when this process has run for as long, there are none, and what was
-    found is forgotten.
+    found is forgotten. What was found in a thread that was taken over is forgotten with the claim.
     """
 
     def __init__(self, api: WebApi, clock: Clock) -> None:
@@ -171,25 +184,27 @@ class Orphans:
         self._finder = Finder(api)
         self._over_at = clock() + LOOK_BACK
         self._began_at = f"{clock():.6f}"  # as Slack writes it, which sorts by time
-        self._found: dict[SlackLocation, list[Orphan]] = {}
-        self._taken: set[str] = set()
-        self._searching: defaultdict[SlackLocation, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._found = _Found()
+        self._found_under: WeakKeyDictionary[Claim, _Found] = WeakKeyDictionary()
 
     def may_be_in(self, location: SlackLocation) -> bool:
-        """Whether there may be any: in a thread that is older than this process, or where there are no threads."""
-        return not self._is_over() and location.thread_ts <= self._began_at and self._found.get(location) != []
+        """Whether there may be any: in a thread that is older than this process, or where there are no threads; or in
+        one that this process has taken over."""
+        found = self._known()
+        return found is not None and self._is_old(location) and found.by_location.get(location) != []
 
     async def claim(self, location: SlackLocation, text: str) -> str:
         """Timestamp of the one that says the same as far as it goes, no longer streaming; empty: there is none."""
-        if not self.may_be_in(location):
+        known = self._known()
+        if known is None or not self.may_be_in(location):
             return ""
-        found = await self._in_thread(location)
+        found = await self._in_thread(location, known)
         answer = Answer(text)
         orphan = next((each for each in found if answer.begins_like(each.text)), None)
         if orphan is None:
             return ""
         found.remove(orphan)
-        self._taken.add(orphan.ts)
+        known.taken.add(orphan.ts)
         # Where that fails: whoever replaces it stops it first.
         with failures_logged_as("slack_orphan_not_stopped", team=location.team, channel=location.channel):
             await self._stop(location, orphan)
@@ -197,38 +212,46 @@ class Orphans:
 
     def take(self, timestamps: Sequence[str]) -> None:
         """These have become the messages of a post."""
-        if not self._is_over():
-            self._taken.update(timestamps)
+        if (known := self._known()) is not None:
+            known.taken.update(timestamps)
 
     async def clear(self, location: SlackLocation) -> None:
-        """Take away those that nobody has claimed: what they were to say is said elsewhere, or will never be."""
-        if not self.may_be_in(location):
+        """Take away those that nobody has claimed: what they were to say is said elsewhere, or will never be. Raises
+        `Overtaken`."""
+        known = self._known()
+        if known is None or not self.may_be_in(location):
             return
-        found = await self._in_thread(location)
+        found = await self._in_thread(location, known)
         while found:
             orphan = found.pop()
-            if orphan.ts in self._taken:
+            if orphan.ts in known.taken:
                 continue
+            await check_claim()
             with failures_logged_as("slack_orphan_not_removed", team=location.team, channel=location.channel):
                 await self._stop(location, orphan)
                 await remove(self._api, location, orphan.ts)
 
-    def _is_over(self) -> bool:
+    def _known(self) -> _Found | None:
+        """What was found so far; `None`: there is nothing to be found."""
+        claim = current_claim()
+        if claim is not None:
+            return self._found_under.setdefault(claim, _Found()) if claim.taken_over else None
         if self._clock() < self._over_at:
-            return False
-        self._found.clear()
-        self._taken.clear()
-        self._searching.clear()
-        return True
+            return self._found
+        self._found = _Found()
+        return None
 
-    async def _in_thread(self, location: SlackLocation) -> list[Orphan]:
-        async with self._searching[location]:
-            if location not in self._found:
+    def _is_old(self, location: SlackLocation) -> bool:
+        return current_claim() is not None or location.thread_ts <= self._began_at
+
+    async def _in_thread(self, location: SlackLocation, known: _Found) -> list[Orphan]:
+        async with known.searching[location]:
+            if location not in known.by_location:
                 found: list[Orphan] = []
                 with failures_logged_as("slack_orphans_not_found", team=location.team, channel=location.channel):
                     found = await self._finder.unfinished(location, self._clock() - LOOK_BACK)
-                self._found[location] = [orphan for orphan in found if orphan.ts not in self._taken]
-            return self._found[location]
+                known.by_location[location] = [orphan for orphan in found if orphan.ts not in known.taken]
+            return known.by_location[location]
 
     async def _stop(self, location: SlackLocation, orphan: Orphan) -> None:
         if orphan.streaming:

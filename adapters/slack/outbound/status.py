@@ -15,6 +15,7 @@ from adapters.shared.calls import CallFailed
 from adapters.slack.ids import PLATFORM, SlackLocation
 from adapters.slack.web_api.client import AT_ONCE, WebApi
 from bot.domain import Clock
+from bot.records.claims import current_claim
 from bot.safe_text import visible_line
 
 log = structlog.get_logger(__name__)
@@ -23,7 +24,8 @@ LONGEST_STATUS = 50
 MOST_TRIES = 5
 """Tries to set a session's state that Slack refuses; unlike a status line, a wrong state would never go away."""
 MOST_MET = 1_000
-"""Threads older than this process of which is known that we have set something there; in others it is set once more."""
+"""Threads in which another process may have set something, and of which is known that we have done so since; in others
+it is set once more."""
 MOST_SUSPENDED = 10_000
 """Threads of which is known that Slack shows them as waiting. In one that is forgotten, a turn that is over before its
 status was due leaves that as it is."""
@@ -80,6 +82,8 @@ class _Status:
     """Failures in a row."""
     due: asyncio.TimerHandle | None = None
     """When it is shown, until then."""
+    is_left: bool = False
+    """Whether another process shows it from now on."""
     at_work_since: float = 0.0
     """On the loop's clock, when work began."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -101,8 +105,9 @@ class StatusLines:
         self._keepers = BackgroundTasks(PLATFORM)
         self._closing = asyncio.Event()
         self._began_at = f"{clock():.6f}"  # as Slack writes it, which sorts by time
-        self._met: Newest[SlackLocation, None] = Newest(MOST_MET)
-        """Threads older than this process in which we have set something, the latest last."""
+        self._met: Newest[SlackLocation, int] = Newest(MOST_MET)
+        """Threads, of those in which another process may have set something, in which we have done so since, the latest
+        last; with the epoch of their place then, where processes take turns."""
         self._suspended: Newest[SlackLocation, None] = Newest(MOST_SUSPENDED)
         """Threads that Slack shows as waiting."""
 
@@ -114,15 +119,40 @@ class StatusLines:
     def rest(self, location: SlackLocation, *, waiting: bool) -> None:
         """The bot does nothing in this thread now; `waiting`: until a person has done something. Returns at once."""
         line, is_suspended = self._lines.get(location), location in self._suspended
-        # In a thread older than this process, one that died at work may have left it.
-        perhaps_left = location.thread_ts <= self._began_at and location not in self._met
+        perhaps_left = not self._is_known(location)
         if line is None and not perhaps_left and (waiting or not is_suspended):
             return
         if line is not None and line.due is not None and not perhaps_left and waiting == is_suspended:
+            self._meet(location)
             line.due.cancel()  # Slack shows what is right: of this turn it was told nothing
             del self._lines[location]
             return
         self._want(location, "suspended" if waiting else "active")
+
+    def leave(self, location: SlackLocation) -> None:
+        """Another process shows from now on how things stand there."""
+        self._met.pop(location, None)
+        self._suspended.pop(location, None)
+        line = self._lines.pop(location, None)
+        if line is not None:
+            line.is_left = True
+            line.changed.set()
+            if line.due is not None:
+                line.due.cancel()
+
+    def _is_known(self, location: SlackLocation) -> bool:
+        """Whether Slack shows there what we have told it: else a process that died at work, or that looked after the
+        thread in between, may have set something."""
+        claim, met = current_claim(), self._met.get(location)
+        if claim is None:
+            return location.thread_ts > self._began_at or met is not None
+        return claim.epoch == 1 or (met is not None and claim.epoch - met <= 1)
+
+    def _meet(self, location: SlackLocation) -> None:
+        """Slack shows there what we have told it."""
+        claim = current_claim()
+        if claim is not None or location.thread_ts <= self._began_at:
+            self._met[location] = claim.epoch if claim is not None else 0
 
     def posted(self, location: SlackLocation) -> None:
         """Something was posted in the thread, which made Slack clear the line."""
@@ -159,8 +189,7 @@ class StatusLines:
     def _begin(self, location: SlackLocation, line: _Status) -> None:
         """Show from now on what is wanted."""
         line.due = None
-        if location.thread_ts <= self._began_at:
-            self._met[location] = None
+        self._meet(location)
         self._keepers.start(self._keep(location, line), "status")
 
     def _method(self, location: SlackLocation) -> str | None:
@@ -170,7 +199,7 @@ class StatusLines:
     async def _keep(self, location: SlackLocation, line: _Status) -> None:
         """Show what is wanted, until that is to rest."""
         try:
-            while (method := self._method(location)) is not None:
+            while not line.is_left and (method := self._method(location)) is not None:
                 line.changed.clear()
                 if method != line.method:
                     line.method, line.shown = method, ""
@@ -193,7 +222,8 @@ class StatusLines:
                         continue
                 await happens(self._closing, await self._call(location, line))
         finally:
-            del self._lines[location]
+            if self._lines.get(location) is line:
+                del self._lines[location]
 
     async def _call(self, location: SlackLocation, line: _Status) -> float:
         """Tell Slack; seconds until the next call."""

@@ -15,7 +15,7 @@ import structlog
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from adapters.shared.calls import AfterRefusals, CallFailed, Calls, Pace, Windows
+from adapters.shared.calls import AfterRefusals, CallFailed, Calls, Pace, PauseExchange, Windows
 from adapters.shared.http import bounded_session, failing, proxy_for, retry_after
 
 CALL_SECONDS = 20.0
@@ -184,6 +184,7 @@ class WebApi:
     Args:
         tokens: What to speak with; asked before each try, so it should remember.
         refused: Told of a token that Slack did not take, before `tokens` is asked for another.
+        exchange: Lets other processes wait when Slack asks this one to.
     """
 
     def __init__(
@@ -192,6 +193,7 @@ class WebApi:
         api_url: str,
         *,
         refused: Callable[[str, str], None] = _keep,
+        exchange: PauseExchange | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
@@ -200,7 +202,14 @@ class WebApi:
         self._refused = refused
         self._http = SlackHttpClient(api_url)
         self._calls = Calls(
-            "slack", pace_of, repeatable=REPEATABLE, pauses=(0.25, 5.0), clock=clock, sleep=sleep, jitter=jitter
+            "slack",
+            pace_of,
+            repeatable=REPEATABLE,
+            pauses=(0.25, 5.0),
+            exchange=exchange,
+            clock=clock,
+            sleep=sleep,
+            jitter=jitter,
         )
 
     async def call(

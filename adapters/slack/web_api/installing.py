@@ -38,12 +38,13 @@ from sqlalchemy.pool import NullPool
 from adapters.shared.caches import Remembered, Shared
 from adapters.shared.calls import CallFailed
 from adapters.shared.http import failing
+from adapters.shared.outages import AWAY, RefusedInOwnForm
 from adapters.slack.config import SCOPES, SlackConfig
 from adapters.slack.web_api.client import QUIET, SlackHttpClient, refusal_of
 from bot.crypto import Sealer
 from bot.domain import Clock, system_clock
 from bot.records.addresses import sqlite_file
-from bot.records.database import insert_for
+from bot.records.database import insert_for, is_outage
 
 log = structlog.get_logger(__name__)
 STATE_SECONDS = 600
@@ -73,6 +74,9 @@ _RENEWED = ("bot_token", "bot_refresh_token", "bot_token_expires_at")
 _METHOD = "oauth.v2.access"
 _CONNECTIONS = 4
 """To PostgreSQL at once, for all that is kept here."""
+_KNOWN_SECONDS = 60.0
+"""How long a process may go on with what it has read, where another one may have installed or uninstalled since. A
+token that Slack refuses is read anew at once."""
 _RENEWALS_AT_ONCE = 2
 """In this process: each keeps a connection for its lock, and needs another."""
 _FROZEN_SECONDS = 15
@@ -118,7 +122,8 @@ class Installations(AsyncInstallationStore):
         self._sealer = sealer
         self._clock = clock
         self.http = SlackHttpClient(config.api_url)
-        self._known: Remembered[_Key, Installation | None] = Remembered(keep=inf)
+        keep = inf if sqlite_file(address) is not None else _KNOWN_SECONDS
+        self._known: Remembered[_Key, Installation | None] = Remembered(keep=keep, clock=clock)
         self._renewals: Shared[_Key, Installation] = Shared()
         self._not_before: dict[_Key, float] = {}
         self._engine = _engine(address)
@@ -474,6 +479,7 @@ _FAILURES = {
     "invalid_code": (502, "Slack did not confirm it."),
     "unreachable": (502, "Slack could not be reached."),
     "storage_error": (500, "It could not be kept here."),
+    "away": (503, AWAY),
 }
 _OTHER_FAILURE = (400, "Slack did not allow it.")
 _CLOSED = (
@@ -515,7 +521,9 @@ class InstallPages:
         except (aiohttp.ClientError, TimeoutError) as error:
             log.warning("slack_install_failed", reason="unreachable", error=type(error).__name__)
             answer = _failed("unreachable")
-        except Exception as error:  # noqa: BLE001  # SDK, records: whoever installs gets a page whatever went wrong
+        except Exception as error:  # SDK: whoever installs gets a page whatever went wrong
+            if is_outage(error):
+                raise RefusedInOwnForm(await to_aiohttp_response(_failed("away"))) from error
             # Its name alone: the message and the traceback may hold the code or the token.
             log.error("slack_install_failed", reason="storage_error", error=type(error).__name__)  # noqa: TRY400
             answer = _failed("storage_error")

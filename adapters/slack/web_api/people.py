@@ -12,6 +12,7 @@ import structlog
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.shared.people import EMAIL, MACHINE, Lookups, locale_of, parts_of_id, shown_name, time_zone_of
+from adapters.shared.people_changes import PeopleChanges
 from adapters.shared.untrusted_json import words
 from adapters.slack.config import SlackConfig
 from adapters.slack.ids import PLATFORM, person_id
@@ -35,11 +36,17 @@ GONE = "This account has been deactivated, so I cannot do this."
 class SlackPeople:
     """The users of all workspaces. `close` in the end."""
 
-    def __init__(self, api: WebApi, config: SlackConfig, clock: Clock = system_clock) -> None:
+    def __init__(
+        self, api: WebApi, config: SlackConfig, clock: Clock = system_clock, changes: PeopleChanges | None = None
+    ) -> None:
+        """`changes`: lets other processes know of them; `None`: there are none."""
         self._api = api
         self._config = config
         self._profiles: Remembered[tuple[str, str], _UserInfo] = Remembered(keep=KEEP, clock=clock)
         self._organisations: Remembered[str, str] = Remembered(keep=KEEP, clock=clock)
+        self._changes = changes
+        if changes is not None:
+            changes.hears(PLATFORM, self._forget, self._forget_all)
 
     async def admitted(self, team: str, user: str, home_team: str = "") -> Person | Unwelcome:
         """The person, when they may use the bot in this workspace.
@@ -94,14 +101,24 @@ class SlackPeople:
         found = await asyncio.gather(*map(name, asked))
         return {user: shown for user, shown in zip(asked, found, strict=True) if shown}
 
-    def changed(self, team: str, user: Mapping[str, Any]) -> None:
-        """Slack says that somebody has changed (the `user_change` event): what we know of them counts no more."""
-        self._profiles.forget((team, str(user.get("id", ""))))
+    async def changed(self, team: str, user: Mapping[str, Any]) -> None:
+        """Slack says that somebody has changed (the `user_change` event): what we know of them counts no more, in no
+        process."""
+        user_id = str(user.get("id", ""))
+        self._forget(team, user_id)
+        if self._changes is not None:
+            await self._changes.tell(PLATFORM, team, user_id)
 
     async def close(self) -> None:
         """End the questions that are under way."""
         await self._profiles.close()
         await self._organisations.close()
+
+    def _forget(self, team: str, user_id: str) -> None:
+        self._profiles.forget((team, user_id))
+
+    def _forget_all(self) -> None:
+        self._profiles.forget_where(lambda _key: True)
 
     async def _ask(self, key: tuple[str, str]) -> _UserInfo:
         team, user = key

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -15,6 +14,7 @@ from slack_bolt.authorization import AuthorizeResult
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed
 from adapters.slack.web_api.client import AT_ONCE, SlackHttpClient
+from bot.domain import Clock, system_clock
 from bot.platform import NotConnected
 
 if TYPE_CHECKING:
@@ -85,8 +85,9 @@ Authorize = Callable[[str | None, str | None, str | None], Awaitable[AuthorizeRe
 class Workspaces:
     """Bots by workspace. Slack is asked once for each token (`auth.test`); after that no network is needed."""
 
-    def __init__(self, tokens: OneToken | Installations, api_url: str) -> None:
+    def __init__(self, tokens: OneToken | Installations, api_url: str, clock: Clock = system_clock) -> None:
         self._tokens = tokens
+        self._clock = clock
         self._wire = SlackHttpClient(api_url)
         self._who: Remembered[str, _Who] = Remembered(keep=inf)
 
@@ -173,7 +174,7 @@ class Workspaces:
 
     async def forget(self, team: str, enterprise: str = "", *, at: float | None = None) -> None:
         """The bot was uninstalled, or its token revoked, `at` that second (the event's; `None`: now)."""
-        before = time.time() if at is None else at + 1.0  # Slack gives whole seconds
+        before = self._clock() if at is None else at + 1.0  # Slack gives whole seconds
         await self._tokens.forget(team, enterprise, before)
         log.info("slack_uninstalled", team=team, enterprise=enterprise)
 

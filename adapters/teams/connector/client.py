@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast
 from weakref import WeakValueDictionary
 
-from adapters.shared.calls import CallFailed, Calls, Windows
+from adapters.shared.calls import CallFailed, Calls, PauseExchange, Windows
 from adapters.shared.untrusted_json import parts, words
 from adapters.teams.config import TeamsConfig, is_local, service_url
 from adapters.teams.connector.tokens import ConnectorTokens
@@ -66,7 +66,8 @@ class Line(NamedTuple):
 
 def pace_of(line: Hashable) -> Windows:
     """Returns how fast the calls of a line may follow each other."""
-    return Windows(*WINDOWS[cast(Line, line).kind])
+    kind, _ = cast(Line, line)  # of another process, it is a plain tuple
+    return Windows(*WINDOWS[kind])
 
 
 class BotConnector:
@@ -83,6 +84,7 @@ class BotConnector:
         config: TeamsConfig,
         tokens: ConnectorTokens,
         *,
+        exchange: PauseExchange | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
@@ -96,6 +98,7 @@ class BotConnector:
             repeatable=REPEATABLE,
             pauses=(0.5, 8.0),
             spread=0.5,
+            exchange=exchange,
             clock=clock,
             sleep=sleep,
             jitter=jitter,

@@ -14,6 +14,7 @@ from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.shared.http import Http, HttpAnswer
 from adapters.shared.people import EMAIL, MACHINE, Lookups, parts_of_id, shown_name, user_of
+from adapters.shared.people_changes import PeopleChanges
 from adapters.shared.untrusted_json import words
 from adapters.teams.config import TeamsConfig, is_local
 from adapters.teams.connector.client import AT_ONCE, BotConnector
@@ -72,7 +73,15 @@ class _RosterEntry:
 class TeamsPeople:
     """The people of all conversations. `close` in the end."""
 
-    def __init__(self, connector: BotConnector, config: TeamsConfig, *, clock: Clock = system_clock) -> None:
+    def __init__(
+        self,
+        connector: BotConnector,
+        config: TeamsConfig,
+        *,
+        clock: Clock = system_clock,
+        changes: PeopleChanges | None = None,
+    ) -> None:
+        """`changes`: lets other processes know of them; `None`: there are none."""
         self._connector = connector
         self._config = config
         self._allowed = {tenant.lower() for tenant in config.allowed_tenants}
@@ -80,6 +89,9 @@ class TeamsPeople:
         self._accounts: Remembered[str, AccountFacts] = Remembered(keep=KEEP, clock=clock)
         self._were: Remembered[str, AccountFacts] = Remembered(keep=KEEP_MET, clock=clock)
         self._met: Remembered[str, TeamsCaller] = Remembered(keep=KEEP_MET, clock=clock)
+        self._changes = changes
+        if changes is not None:
+            changes.hears(PLATFORM, self._forget, self._forget_everybody)
 
     async def admitted(
         self, location: TeamsLocation, caller: TeamsCaller, *, patience: float = AT_ONCE
@@ -155,18 +167,23 @@ class TeamsPeople:
         if caller.user and caller.address:
             self._met.put(person_id(caller.tenant, caller.user), caller)
 
-    def forget(self, conversation: str) -> None:
-        """The bot has left a conversation, or its members have changed."""
-        channel = channel_of(conversation)
-        self._profiles.forget_where(lambda key: key[1] == channel)
-
-    def forget_all_of(self, tenant: str) -> None:
-        """The members of a team have changed, and which channels are a team's is not known here."""
-        self._profiles.forget_where(lambda key: key[0] == tenant)
+    async def changed(self, conversation: str, tenant: str = "") -> None:
+        """The bot has left a conversation, or its members have changed: what we know of them counts no more, in no
+        process. `tenant`: the members are a team's; which channels are that team's is not known here."""
+        self._forget(conversation, tenant)
+        if self._changes is not None:
+            await self._changes.tell(PLATFORM, conversation, tenant)
 
     async def close(self) -> None:
         """End the questions that are under way."""
         await self._profiles.close()
+
+    def _forget(self, conversation: str, tenant: str) -> None:
+        channel = channel_of(conversation)
+        self._profiles.forget_where(lambda key: key[1] == channel or (tenant != "" and key[0] == tenant))
+
+    def _forget_everybody(self) -> None:
+        self._profiles.forget_where(lambda _key: True)
 
     async def _profile(self, location: TeamsLocation, tenant: str, user: str, patience: float) -> _RosterEntry:
         key = _key(location, tenant, user)

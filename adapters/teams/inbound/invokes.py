@@ -8,9 +8,11 @@ from functools import partial
 from typing import Any
 
 import structlog
+from aiohttp import web
 
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.clicks import WENT_WRONG, whatever_happens
+from adapters.shared.outages import AWAY, RefusedInOwnForm
 from adapters.shared.untrusted_json import part, words
 from adapters.teams.actions import ACTION, REFRESH
 from adapters.teams.ids import our_id
@@ -22,6 +24,7 @@ from adapters.teams.inbound.messages import TeamsMessageHandler
 from adapters.teams.inbound.visitors import TeamsRecipient, TeamsVisitor, visitor_of
 from bot.accounts.connections import Connections
 from bot.domain import SignInReply, Unwelcome
+from bot.records.database import is_outage
 
 log = structlog.get_logger(__name__)
 
@@ -63,7 +66,8 @@ class Invokes:
         }
 
     async def answer(self, activity: Activity, recipient: TeamsRecipient, arrived: float) -> Reply:
-        """The answer to an invoke. Raises nothing: a failure of ours is said to whoever clicked, and logged here.
+        """The answer to an invoke: a failure of ours is said to whoever clicked, and logged here. Raises
+        `RefusedInOwnForm` alone.
 
         `arrived`: when it came, in the event loop's time; checking its token may have taken a while already.
         """
@@ -85,7 +89,9 @@ class Invokes:
             return _sentence(name, STILL_AT_IT) or NOTHING
         try:
             return task.result()
-        except Exception:
+        except Exception as error:
+            if is_outage(error):
+                raise RefusedInOwnForm(_away(name)) from error
             # Whatever it was, their click gets an answer, and nobody else would log the cause.
             log.exception("teams_invoke_failed", invoke=name)
             return _sentence(name, WENT_WRONG) or refused(503, "ServiceUnavailable", WENT_WRONG)
@@ -130,3 +136,10 @@ def _sentence(name: str, text: str) -> Reply | None:
     if name == "adaptiveCard/action":
         return told(text)
     return said(text) if name.startswith("task/") else None
+
+
+def _away(name: str) -> web.Response:
+    """Teams shows of an error no more than that there was one, so whoever waits is told to try again, where there is a
+    form for that."""
+    reply = _sentence(name, AWAY) or refused(503, "ServiceUnavailable", AWAY)
+    return web.json_response(reply.body, status=reply.status)

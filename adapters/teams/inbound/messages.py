@@ -98,16 +98,11 @@ class TeamsMessageHandler:
                 await self._services.inbox.arrived(key, place, greeting())
             case Left(place):
                 await self._services.inbox.left(place)
-                self._people.forget(location_of(place).conversation)
-            case MembersChanged():
-                self._forget(found)
+                await self._people.changed(location_of(place).conversation)
+            case MembersChanged(conversation, team_of):
+                await self._people.changed(conversation, team_of)
             case None:
                 pass
-
-    def _forget(self, changed: MembersChanged) -> None:
-        self._people.forget(changed.conversation)
-        if changed.team_of:
-            self._people.forget_all_of(changed.team_of)
 
     async def _command(self, command: str, visitor: TeamsVisitor) -> None:
         """Answer a command, to whoever writes it alone. Raises whatever the services raise, when they have been told

@@ -19,6 +19,7 @@ from adapters.teams.inbound.invokes import Invokes
 from adapters.teams.inbound.messages import TeamsMessageHandler
 from adapters.teams.inbound.visitors import TeamsRecipient
 from bot.domain import Clock
+from bot.records.database import is_outage
 
 log = structlog.get_logger(__name__)
 LARGEST_BODY = 1_000_000
@@ -71,8 +72,10 @@ class ActivityVerifier:
             return ActivityAnswer(reply.status, reply.body)
         try:
             await self._messages.take(activity, recipient, size)
-        except Exception:
-            # Whatever the records' trouble is: it is not on disk, so that it is not to be acknowledged.
+        except Exception as error:
+            if is_outage(error):
+                raise  # refused by `adapters.shared.outages`
+            # Whatever the trouble is: it is not on disk, so that it is not to be acknowledged.
             log.exception("teams_activity_not_kept", activity=activity["type"][:50])
             return ActivityAnswer(503, {"error": "It could not be kept. Please send it again."})
         return ActivityAnswer(200)

@@ -121,6 +121,12 @@ class TeamsLiveAnswer:
         """Nothing more comes. Posts finish what was said, soon mostly; what they do not finish vanishes."""
         self._rested.set()
 
+    def leave(self) -> None:
+        """Another process goes on. It cannot know of a stream that is open here, beside which it may open none: that
+        vanishes, too."""
+        self._closing.set()
+        self._rested.set()
+
     # ------------------------------------------------------------------------------------------- told by the outbox
 
     def posted(self) -> None:

@@ -52,6 +52,10 @@ class Sockets:
         """Everything that was handed out, by envelope id."""
         self.greets = True
         """Whether a new connection is greeted; without `hello` an app is not connected."""
+        self.in_turn = False
+        """Whether the connections take turns; else the newest is given all."""
+        self.given_to: set[int] = set()
+        """The connections, by their position, that were given something."""
         self._open: list[web.WebSocketResponse] = []
         self._numbers = 0
 
@@ -117,11 +121,14 @@ class Sockets:
         return socket
 
     async def _deliver(self, envelope: Envelope) -> None:
-        """To the newest connection. Nobody connected: it goes to the one that comes."""
-        for socket in reversed(self._open):
+        """To one connection. Nobody connected: it goes to the one that comes."""
+        first = self._numbers if self.in_turn else -1
+        for position in range(first, first - len(self._open), -1):
+            socket = self._open[position % len(self._open)]
             if not socket.closed:
                 with suppress(ConnectionError):
                     await socket.send_json(envelope.as_sent())
+                    self.given_to.add(position % len(self._open))
                     return
 
     def _acknowledge(self, message: Json) -> None:

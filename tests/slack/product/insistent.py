@@ -11,11 +11,12 @@ from typing import Any
 import aiohttp
 
 from tests.fakes.slack.server import FakeSlack
+from tests.kills.mortal import TAKEOVER
 from tests.slack.product.talk import Talk, buttons, words
 from tests.support.slack_people import SlackPerson
 from tests.support.slack_transports import Answer, HttpTransport, Json, Retry
 
-PATIENCE = 60.0
+PATIENCE = 60.0 + 8 * TAKEOVER
 """Seconds that anything may take while the product is being killed."""
 OUTCOMES = ("it_was_done", "skip")
 

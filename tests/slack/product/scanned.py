@@ -10,15 +10,14 @@ import pytest
 import structlog
 
 from bot.accounts.tokens import Safe
-from bot.crypto import Sealer, kept_key
+from bot.crypto import Sealer
 from bot.records import authorizations
-from bot.records.startup import open_records
 from tests.fakes.oauth import ProtectedServer
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.slack.calls import ApiCall
 from tests.fakes.slack.server import FakeSlack
-from tests.support.planted import files_of
 from tests.support.product import ProductFolder
+from tests.support.product_records import all_that_is_kept, opened_records
 
 TOKEN = re.compile(r"/oauth/start\?s=([\w-]+)")
 """What makes a link somebody's."""
@@ -44,7 +43,7 @@ async def scanned(
     elsewhere = [
         ("what the model was sent", json.dumps(model.requests, ensure_ascii=False)),
         ("the log", logged.out + logged.err),
-        *files_of(home.folder),
+        *all_that_is_kept(home),
     ]
     told = [(f"Slack's {call.method}", json.dumps(call.arguments)) for call in slack.calls]
     assert_nowhere(links, elsewhere)
@@ -73,8 +72,8 @@ def _readers(slack: FakeSlack, call: ApiCall) -> set[str]:
 
 async def codes_of(home: ProductFolder) -> set[str]:
     """The codes that browsers have shown: sealed in the records, for as long as they are to be recognised."""
-    safe = Safe(Sealer(kept_key(home.folder / "data")))
-    async with open_records(home.folder / "data" / "countersign.db") as records, records.database.reading() as tx:
+    safe = Safe(Sealer(home.key()))
+    async with opened_records(home) as records, records.database.reading() as tx:
         rows = await authorizations.with_codes(tx)
     kept = [safe.take(row.person_id, row.connection, row.sealed_code) for row in rows]
     codes = {str(each["code"]) for each in kept if each is not None}

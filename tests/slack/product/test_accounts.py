@@ -17,8 +17,8 @@ from tests.slack.product.conftest import as_
 from tests.slack.product.scanned import scanned
 from tests.slack.product.talk import Talk, buttons, words
 from tests.support.brain import obedient
-from tests.support.planted import files_of
 from tests.support.product import ProductFolder
+from tests.support.product_records import all_that_is_kept
 from tests.support.slack_people import SlackPerson
 from tests.support.slack_transports import Transport
 
@@ -185,7 +185,7 @@ async def test_a_code_written_in_the_thread_is_taken_and_stands_nowhere_else(
         "told": str(slack.ephemerals("U1")),
         "model requests": str(model.requests),
         "logs": str(logs),
-        **dict(files_of(home.folder)),
+        **dict(all_that_is_kept(home)),
     }
     token = link.partition("?s=")[2]
     for where, text in seen.items():
@@ -239,7 +239,7 @@ async def test_a_message_that_waits_and_is_edited_into_a_code_is_taken_too(
     await talk.says("Results:")
     await busy.mentions("what now?")
     await busy.says("You said: what now?")
-    for text in (str(model.requests), *(text for _, text in files_of(home.folder))):
+    for text in (str(model.requests), *(text for _, text in all_that_is_kept(home))):
         assert shown.code not in text
 
 
@@ -293,5 +293,5 @@ async def test_several_people_in_one_channel_each_see_only_their_own_link(
         await talks[user].mentions("use notes__whoami")
         await talks[user].says(f"Results: account-of-{user}")
     tokens = [link.partition("?s=")[2] for link in links.values()] + [page.code for page in pages]
-    for where, text in files_of(home.folder):
+    for where, text in all_that_is_kept(home):
         assert [secret for secret in tokens if secret in text] == [], where

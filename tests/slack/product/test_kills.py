@@ -8,7 +8,6 @@ import contextlib
 import itertools
 import math
 import random
-import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
@@ -18,11 +17,12 @@ import pytest
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, fake_openai
 from tests.fakes.slack.server import FakeSlack
 from tests.kills.facts import Facts, key_of, read_facts
-from tests.kills.mortal import MortalProduct, effects_server, mortal_product
+from tests.kills.mortal import TAKEOVER, MortalProduct, effects_server, mortal_product
 from tests.slack.product.conftest import SECRET, connected
 from tests.slack.product.insistent import Conversation, InsistentTransport
 from tests.slack.product.talk import Json, Talk, buttons, words
 from tests.support.product import ProductFolder
+from tests.support.product_records import rows_in_records
 from tests.support.slack_people import SlackPerson
 from tests.support.slack_transports import HttpTransport
 
@@ -35,7 +35,7 @@ MOST_CALLS = 25
 """Calls to Slack that the product gets to make before it is killed, at most."""
 LONGEST_MOMENT = 0.5
 """Seconds that it lives on after that, at most."""
-LONGEST_LIFE = 4.0
+LONGEST_LIFE = 4.0 + TAKEOVER
 SETTLING = 4.0
 """Seconds, at most, in which what nobody finishes is cleared away when everything else is over."""
 SLOWLY = 0.02
@@ -195,9 +195,7 @@ def _rests(slack: FakeSlack, talk: Talk) -> bool:
 
 
 def _unsent(home: ProductFolder) -> int:
-    file = home.folder / "data" / "countersign.db"
-    with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
-        return int(database.execute("SELECT count(*) FROM posts WHERE sent_revision < revision").fetchone()[0])
+    return len(rows_in_records(home, "SELECT key FROM posts WHERE sent_revision < revision"))
 
 
 # ------------------------------------------------------------------------------------------------ a person's life

@@ -13,11 +13,12 @@ import aiohttp
 from tests.fakes.teams import activities
 from tests.fakes.teams.server import FakeTeams
 from tests.kills.facts import Facts, key_of
+from tests.kills.mortal import TAKEOVER
 from tests.support.teams_people import TeamsPerson
 from tests.support.teams_transports import Answer, HttpTransport
 from tests.teams.product.talk import Json, Talk, dicts, words
 
-PATIENCE = 60.0
+PATIENCE = 60.0 + 8 * TAKEOVER
 """Seconds that anything may take while the product is being killed."""
 OUTCOMES = ("it_was_done", "skip")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import sqlite3
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.teams.server import ANA, BEN, FakeTeams
 from tests.support.hurried import HURRIED
 from tests.support.product import ProductFolder, ProductProcess
+from tests.support.product_records import is_recorded
 from tests.support.teams_people import TeamsPerson
 from tests.support.teams_transports import HttpTransport
 from tests.support.tools import Workshop
@@ -88,7 +88,7 @@ async def test_killed_between_posting_and_recording_the_second_card_is_removed_w
         talk.person.transport = HttpTransport(f"{await process.start()}/api/messages", teams)
         await teams.until(lambda: len(talk.waiting()) >= 2, within=60)
         kept = talk.waiting()[-1]
-        await teams.until(lambda: _is_recorded(home, kept["id"]), within=30)
+        await teams.until(lambda: is_recorded(home, kept["id"]), within=30)
         await talk.person.refreshes(orphan)
         await teams.until(lambda: all(m["id"] != orphan["id"] for m in talk.of_the_bot()), within=30)
         await talk.clicks(await talk.card(), "approve")
@@ -114,11 +114,6 @@ async def test_killed_while_a_call_waits_it_goes_on_as_if_nothing_had_been(
         assert teams.app_password not in process.log()
     finally:
         await process.kill()
-
-
-def _is_recorded(home: ProductFolder, message_id: str) -> bool:
-    with sqlite3.connect(home.folder / "data" / "countersign.db") as records:
-        return any(message_id in str(row) for row in records.execute("SELECT reference FROM posts"))
 
 
 async def _at(process: ProductProcess, teams: FakeTeams) -> Talk:

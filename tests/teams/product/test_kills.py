@@ -5,22 +5,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import random
-import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
+from bot.records.tables import posts
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, fake_openai
 from tests.fakes.teams.server import ANA, BEN, CHLOE, FakeTeams
 from tests.kills.facts import Facts, key_of, read_facts
-from tests.kills.mortal import MortalProduct, effects_server, mortal_product
+from tests.kills.mortal import TAKEOVER, MortalProduct, effects_server, mortal_product
 from tests.support.product import ProductFolder
+from tests.support.product_records import connected_to_records
 from tests.support.teams_people import TeamsPerson
 from tests.support.teams_transports import HttpTransport
 from tests.teams.product.conftest import connected
@@ -36,7 +36,7 @@ MOST_CALLS = 14
 """Calls to Teams that the product gets to make before it is killed, at most."""
 LONGEST_MOMENT = 0.4
 """Seconds that it lives on after that, at most."""
-LONGEST_LIFE = 3.0
+LONGEST_LIFE = 3.0 + TAKEOVER
 DUPLICATES_GO = 25.0
 """Seconds within which a duplicate that somebody clicked is gone."""
 SLOWLY = 0.02
@@ -216,18 +216,18 @@ async def _everything_is_shown(home: ProductFolder, product: MortalProduct) -> N
 
 def _posts(home: ProductFolder) -> list[Json]:
     """The outbox, oldest first."""
-    file = home.folder / "data" / "countersign.db"
-    with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
-        rows = database.execute(
-            "SELECT key, kind, subject, reference, sent_revision < revision FROM posts ORDER BY seq"
-        ).fetchall()
-    found = []
-    for key, kind, subject, reference, is_unsent in rows:
-        kept: dict[str, Any] = json.loads(reference or "null") or {}
-        found.append(
-            {"key": key, "kind": kind, "subject": subject, "parts": kept.get("parts", []), "is_unsent": bool(is_unsent)}
-        )
-    return found
+    with connected_to_records(home) as connection:
+        rows = connection.execute(sa.select(posts).order_by(posts.c.seq)).all()
+    return [
+        {
+            "key": row.key,
+            "kind": row.kind,
+            "subject": row.subject,
+            "parts": (row.reference or {}).get("parts", []),
+            "is_unsent": row.sent_revision < row.revision,
+        }
+        for row in rows
+    ]
 
 
 # ------------------------------------------------------------------------------------------------ a person's life

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 import pytest
 
 from bot.turns.messages import ASKED
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.teams.server import ANA, BEN, GUS, FakeTeams
 from tests.support.product import ProductFolder
+from tests.support.product_records import is_recorded, rows_in_records
 from tests.support.teams_people import TeamsPerson
 from tests.support.teams_transports import HttpTransport
 from tests.support.tools import Workshop
@@ -169,9 +168,7 @@ async def test_in_a_group_chat_two_people_wait_for_their_own_cards(
 async def test_people_s_own_time_zone_counts(home: ProductFolder, teams: FakeTeams, talk: Talk) -> None:
     await talk.mentions("hello")
     await talk.says("You said: hello")
-    with sqlite3.connect(home.folder / "data" / "countersign.db") as records:
-        rows = records.execute("SELECT name, time_zone FROM people").fetchall()
-    assert rows == [("Ana Alvarez", "Europe/Berlin")]
+    assert rows_in_records(home, "SELECT name, time_zone FROM people") == [("Ana Alvarez", "Europe/Berlin")]
 
 
 # --------------------------------------------------------------------------------------------------- who may
@@ -236,8 +233,7 @@ async def test_removed_from_a_chat_it_gives_up_what_waits_there(
     await chat.mentions("use make what=lamp")
     await chat.card()
     await chat.person.uninstalls()
-    with sqlite3.connect(home.folder / "data" / "countersign.db") as records:
-        assert records.execute("SELECT status FROM approvals").fetchall() == [("superseded",)]
+    assert rows_in_records(home, "SELECT status FROM approvals") == [("superseded",)]
     await chat.person.installs()
     await chat.mentions("hello again")
     await chat.says("hello again")
@@ -261,6 +257,7 @@ async def test_an_opinion_with_a_comment_and_a_reaction_are_recorded(
 ) -> None:
     await chat.mentions("hello")
     answer = await chat.says("You said: hello")
+    await chat.teams.until(lambda: is_recorded(home, answer["id"]))
     assert (await ana.feeds_back(answer, "dislike", "too short")).status == 200
     assert _feedback(home) == [("bad", "too short")]
     await ana.reacts(answer["id"], "heart")
@@ -268,8 +265,7 @@ async def test_an_opinion_with_a_comment_and_a_reaction_are_recorded(
 
 
 def _feedback(home: ProductFolder) -> list[tuple[str, str]]:
-    with sqlite3.connect(home.folder / "data" / "countersign.db") as records:
-        return records.execute("SELECT verdict, comment FROM feedback").fetchall()
+    return [(row.verdict, row.comment) for row in rows_in_records(home, "SELECT verdict, comment FROM feedback")]
 
 
 # --------------------------------------------------------------------------------------------------- sign-in

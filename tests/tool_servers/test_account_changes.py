@@ -1,0 +1,107 @@
+"""Where several processes make calls, an account that ended at one of them is used by none (rule 7)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from adapters.tool_servers.account_changes import AccountChanges
+from adapters.tool_servers.config import ToolServersConfig
+from adapters.tool_servers.servers import ToolServers
+from bot.records import notifications as module
+from bot.records.notifications import Notifications
+from graph.ports import Succeeded
+from tests.support import postgres_cluster
+from tests.tool_servers.fake_accounts import Drive, FakeTokens
+
+from .conftest import call, until
+from .test_personal import ANA, drive, known
+
+NEW = "another-token"
+
+
+@pytest.fixture
+async def ana_at_work(tmp_path: Path) -> AsyncIterator[tuple[ToolServers, Drive, FakeTokens]]:
+    """Ana has a session with her account."""
+    async with drive(tmp_path) as (servers, server, tokens):
+        await known(servers)
+        yield servers, server, tokens
+
+
+def has_another_account(server: Drive, tokens: FakeTokens) -> None:
+    server.accounts[NEW] = "anas other account"
+    tokens.tokens["web:ana", "drive"] = NEW
+
+
+Parts = tuple[ToolServers, Drive, FakeTokens]
+
+
+async def test_a_session_with_the_old_account_is_left(ana_at_work: Parts) -> None:
+    servers, server, tokens = ana_at_work
+    has_another_account(server, tokens)
+    await servers.forget_old("web:ana", "drive")
+    assert server.left == ["ana"]
+
+
+async def test_a_session_with_the_new_account_stays(ana_at_work: Parts) -> None:
+    """What was told may arrive after what waited for the account has gone on: its call must not break off."""
+    servers, server, tokens = ana_at_work
+    has_another_account(server, tokens)
+    await servers.forget("web:ana", "drive")
+    assert await call(servers, "drive__whoami", caller=ANA) == Succeeded("anas other account", owner="web:ana")
+    await servers.forget_old("web:ana", "drive")
+    assert server.left == ["ana"]
+
+
+async def test_what_may_have_been_missed_is_looked_up(ana_at_work: Parts) -> None:
+    servers, server, tokens = ana_at_work
+    await servers.check_accounts()
+    assert server.left == []
+    del tokens.tokens["web:ana", "drive"]
+    await servers.check_accounts()
+    assert server.left == ["ana"]
+
+
+async def test_over_a_session_that_may_be_an_old_accounts_nothing_new_is_sent(ana_at_work: Parts) -> None:
+    servers, server, tokens = ana_at_work
+    has_another_account(server, tokens)
+    await servers.check_accounts()
+    assert await call(servers, "drive__whoami", caller=ANA) == Succeeded("anas other account", owner="web:ana")
+    assert server.mixed_up == []
+
+
+@pytest.mark.postgres
+async def test_an_account_that_ends_at_one_process_ends_at_the_other(
+    ana_at_work: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RECONNECT_SECONDS", 0.05)
+    servers, server, tokens = ana_at_work
+    address = postgres_cluster.emptied_database()
+    one, two = Notifications(address), Notifications(address)
+    here, there = AccountChanges(ToolServers(ToolServersConfig(())), one), AccountChanges(servers, two)
+    heard: list[str] = []
+    two.subscribe("countersign_test", heard.append, lambda: heard.append("missed"))
+    await one.start()
+    await two.start()
+    await until(lambda: heard == ["missed"], "that it listens")
+    del tokens.tokens["web:ana", "drive"]
+    await here.forget("web:ana", "drive")
+    await until(lambda: server.left == ["ana"], "the end of the session")
+
+    tokens.tokens["web:ana", "drive"] = NEW
+    server.accounts[NEW] = "ana"
+    await call(servers, "drive__whoami", caller=ANA)
+    del tokens.tokens["web:ana", "drive"]
+    with psycopg.connect(address, autocommit=True) as killer:
+        killer.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    await until(lambda: server.left == ["ana", "ana"], "the end of that session")
+    for each in (one, two):
+        await each.stop()
+    for changes in (here, there):
+        await changes.close()
