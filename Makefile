@@ -1,6 +1,6 @@
 # Countersign. Needs only Python 3.11 or newer: what else is missing is brought into this folder (.uv, .venv).
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-long coverage lint bench teams-package
+.PHONY: help run test test-fast test-postgres test-long coverage lint bench teams-package
 
 # uv from PATH, else our own. Its absence from both is what makes the rule for .uv/bin/uv run.
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -33,6 +33,15 @@ test: .venv/.for-working ## Run all tests, with a few of the random kills and ex
 FAST := tests/policies tests/graph tests/bot tests/models tests/rendering tests/slack tests/teams
 test-fast: .venv/.for-working ## Run what needs neither the whole product nor a browser: the inner loop
 	$(IN_VENV) -m pytest $(IN_PARALLEL) -m "not waits" $(FAST) $(foreach each,slack/product slack/local teams/product teams/local,--ignore=tests/$(each))
+
+# What keeps records; the rest would run a second time for nothing (tests/test_postgres_paths.py keeps the list true).
+ON_POSTGRES := tests/accounts tests/audit/test_commands_on_postgresql.py tests/bot tests/both tests/browser \
+	tests/deploy/test_queries.py tests/graph tests/kills tests/oauth/test_in_a_browser.py \
+	tests/oauth/test_whole_way.py tests/product tests/slack/product tests/slack/test_installing.py \
+	tests/slack/test_platform.py tests/slack/test_uninstalling.py tests/teams/product tests/test_adding_a_platform.py \
+	tests/tool_servers/test_account_changes.py
+test-postgres: .venv/.for-working ## Run what keeps records with PostgreSQL (one comes with the tests)
+	$(IN_VENV) -m pytest $(IN_PARALLEL) --postgres $(ON_POSTGRES)
 
 # Another seed each time; the one that is printed repeats a failure: make test-long SEED=… ROUNDS=1. A round of kills
 # takes some minutes.
