@@ -39,7 +39,7 @@ OF_EACH = frozenset(
 DIGITS = 12
 """Hexadecimal ones of a fingerprint."""
 MOST_KNOWN = 1_000
-"""Processes, also dead ones, whose settings are remembered."""
+"""Processes, also dead ones, that are remembered."""
 
 
 def settings_facts(settings: Settings, key: bytes, files: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
@@ -84,8 +84,8 @@ class SettingsComparison:
     def __init__(self, mine: Mapping[str, str], notifications: Notifications) -> None:
         self._mine = mine
         self._notifications = notifications
-        self._known: OrderedDict[str, Mapping[str, str]] = OrderedDict()
-        """By process."""
+        self._known: OrderedDict[str, None] = OrderedDict()
+        """Names of processes that have told theirs."""
         notifications.subscribe(CHANNEL, self._was_told, self._tell)
 
     def _tell(self) -> None:
@@ -103,7 +103,7 @@ class SettingsComparison:
                 log.debug("settings_key_unknown")  # of a newer version
 
     def _hear(self, name: str, of: str, theirs: Mapping[str, str]) -> None:
-        self._known[name] = theirs
+        self._known[name] = None
         if len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
         self._tell()  # it may have begun a moment ago, and not have heard it

@@ -77,19 +77,19 @@ class LiveAnswers:
             if answers:
                 states = [json.dumps([each.status, dict(each.drafts)]) for each in answers.values()]
                 values = {"threads": list(answers), "places": list(map(place_of, answers)), "states": states}
-                await tx.driver.execute(_WRITE, values | {"epochs": [each.epoch for each in answers.values()]})
+                await tx.execute(_WRITE, values | {"epochs": [each.epoch for each in answers.values()]})
             if ended:
-                await tx.driver.execute(_CLEAR, {"threads": list(ended), "epochs": list(ended.values())})
+                await tx.execute(_CLEAR, {"threads": list(ended), "epochs": list(ended.values())})
 
     async def read(self, thread_ids: Sequence[str]) -> Mapping[str, LiveAnswer]:
         """What is happening in those of these threads in which something is."""
         values = {"threads": list(thread_ids), "places": list(map(place_of, thread_ids)), "dead": DEAD_SECONDS}
         async with self._database.reading() as tx:
-            cursor = await tx.driver.execute(_READ, values)
+            cursor = await tx.execute(_READ, values)
             rows = await cursor.fetchall()
         return {thread_id: LiveAnswer(epoch, *json.loads(state)) for thread_id, epoch, state in rows}
 
     async def forget(self) -> None:
         """Forget what processes that died have left."""
         async with self._database.writing_apart(UNLOCKED) as tx:
-            await tx.driver.execute(_FORGET)
+            await tx.execute(_FORGET)

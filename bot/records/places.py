@@ -126,7 +126,7 @@ async def release(tx: PostgresTransaction, claim: Claim) -> None:
 async def leave(tx: PostgresTransaction, place: str) -> None:
     """Nothing is left there, neither to do nor in the middle: the last statement of a transaction that has locked the
     place. It does not wait for the disk; what is lost of this is found out."""
-    await tx.driver.execute(_LEAVE, {"place": place})
+    await tx.execute(_LEAVE, {"place": place})
 
 
 async def epochs(tx: PostgresTransaction, names: Collection[str]) -> Mapping[str, int]:
@@ -164,12 +164,12 @@ QUEUE = "places"
 TASK = "run_place"
 
 
-async def wake(driver: Any, woken: Mapping[str, bool]) -> None:
+async def wake(tx: PostgresTransaction, woken: Mapping[str, bool]) -> None:
     """Has somebody look after these places, by a job each, where none waits. As Procrastinate defers one, but without
     an error, and a savepoint for it, where one waits. Places in which there is nothing to handle go first: what is to
     be shown there takes a moment, and turns may keep all workers for long."""
     priorities = [0 if handles else 1 for handles in woken.values()]
-    await driver.execute(_WAKE, {"queue": QUEUE, "task": TASK, "places": list(woken), "priorities": priorities})
+    await tx.execute(_WAKE, {"queue": QUEUE, "task": TASK, "places": list(woken), "priorities": priorities})
 
 
 async def jobless(tx: PostgresTransaction, among: Collection[str]) -> Sequence[str]:

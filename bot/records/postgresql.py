@@ -37,7 +37,7 @@ from bot.records.postgres_connections import (
     connection_parameters,
     has_ended,
 )
-from bot.records.statements import MakeRow, Prepared, Values, as_sqlalchemys
+from bot.records.statements import MakeRow, Prepared, Values, raising_sqlalchemys
 
 LOCK_SECONDS = 10
 """How long a transaction waits for another's lock before it gives up."""
@@ -69,8 +69,8 @@ MOST_KNOWN = 100_000
 Fetched = TypeVar("Fetched")
 
 
-WakePlaces = Callable[[Any, Mapping[str, bool]], Awaitable[None]]
-"""Makes sure, in the transaction on the driver's connection, that somebody looks after these places; and whether there
+WakePlaces = Callable[["PostgresTransaction", Mapping[str, bool]], Awaitable[None]]
+"""Makes sure, in this transaction, that somebody looks after these places; and whether there
 is something to handle, rather than merely to show. Must not raise for one that is looked after already."""
 
 
@@ -206,14 +206,15 @@ class PostgresTransaction(Transaction):
         claim = current_claim()
         if claim is None:
             return
-        try:
-            cursor = await self._driver.execute(_EPOCH, {"name": claim.place})
-            row = await cursor.fetchone()
-        except self._database.dialect.loaded_dbapi.Error as error:
-            raise as_sqlalchemys(error, self._database.dialect, _EPOCH) from error
+        row = await (await self.execute(_EPOCH, {"name": claim.place})).fetchone()
         if claim.lost or row != (claim.epoch, claim.marker):
             claim.lose()
             raise Overtaken(claim.place)
+
+    async def execute(self, sql: str, parameters: Any = None) -> Any:
+        """Execute a statement in PostgreSQL's own words. Returns the driver's cursor."""
+        with raising_sqlalchemys(self._database.dialect, sql):
+            return await self._driver.execute(sql, parameters)
 
     async def run(self, statement: Statement, values: Values | None = None) -> None:
         """Execute a statement whose rows nobody needs."""
@@ -253,10 +254,7 @@ class PostgresTransaction(Transaction):
     async def _execute(self, statement: Prepared, values: Values | None) -> tuple[Any, MakeRow]:
         dialect = self._database.dialect
         compiled = statement.compiled(dialect, values or {})
-        try:
-            cursor = await self._driver.execute(compiled.sql, compiled.parameters(values))
-        except compiled.errors as error:
-            raise as_sqlalchemys(error, dialect, compiled.sql) from error
+        cursor = await self.execute(compiled.sql, compiled.parameters(values))
         return cursor, compiled.row_maker(cursor, dialect)
 
 
@@ -344,11 +342,9 @@ class PostgresDatabase:
             locked = tx.as_locked(place)
             marker = locked.marker
             if marker is None:  # the first claim ever, or since a crash
-                await tx.driver.execute(_MARK)
-                cursor = await tx.driver.execute(_MARKED)
-                (marker,) = await cursor.fetchone()
-            cursor = await tx.driver.execute(_CLAIM, {"name": place})
-            (epoch,) = await cursor.fetchone()
+                await tx.execute(_MARK)
+                (marker,) = await (await tx.execute(_MARKED)).fetchone()
+            (epoch,) = await (await tx.execute(_CLAIM, {"name": place})).fetchone()
             yield tx, Claim(place, epoch, marker, taken_over=locked.held)
 
     @asynccontextmanager
@@ -360,10 +356,8 @@ class PostgresDatabase:
             async with self._in_order(names):
                 lent = await stack.enter_async_context(self._lent())
                 driver = lent.driver
-                try:
+                with raising_sqlalchemys(self.dialect, _BEGIN):
                     await driver.execute(_BEGIN)
-                except self.dialect.loaded_dbapi.Error as error:
-                    raise as_sqlalchemys(error, self.dialect, _BEGIN) from error
                 locked = await self.lock(driver, names) if names else NOTHING_LOCKED
             transaction = PostgresTransaction(lent, self, locked)
             yield transaction
@@ -371,10 +365,7 @@ class PostgresDatabase:
                 await self._write_what(rests_on, self._foundation, transaction, locked[place_of(rests_on)])
             woken, told = transaction.woken, transaction.told
             if woken and self.wake_places is not None:
-                try:
-                    await self.wake_places(driver, woken)
-                except self.dialect.loaded_dbapi.Error as error:
-                    raise as_sqlalchemys(error, self.dialect) from error
+                await self.wake_places(transaction, woken)
             await self._commit(driver)
         self.answered_at = time.monotonic()
         transaction.committed()
@@ -405,23 +396,20 @@ class PostgresDatabase:
             raise NotOnDisk(f"{type(cause).__name__}: {cause}") from cause
         if unwritten is None:
             return
-        try:
-            await transaction.driver.execute(unwritten.statement, unwritten.values)
-        except _OF_WHAT_IS_WRITTEN as cause:
-            foundation.forget(thread_id)  # it would stand in the way of the transaction that says so
-            raise NotOnDisk(type(cause).__name__) from cause
-        except psycopg.Error as error:
-            raise as_sqlalchemys(error, self.dialect) from error
+        with raising_sqlalchemys(self.dialect):
+            try:
+                await transaction.driver.execute(unwritten.statement, unwritten.values)
+            except _OF_WHAT_IS_WRITTEN as cause:
+                foundation.forget(thread_id)  # it would stand in the way of the transaction that says so
+                raise NotOnDisk(type(cause).__name__) from cause
         transaction.afterwards(unwritten.written)
 
     @asynccontextmanager
     async def _lent(self) -> AsyncIterator[LentConnection]:
         """A connection, which has been given back when the block ends: whoever is cancelled meanwhile waits for that.
         It is dropped instead, with all that are idle, if it is broken."""
-        try:
+        with raising_sqlalchemys(self.dialect):
             raw = await greenlet_spawn(self._engine.sync_engine.raw_connection)
-        except psycopg.Error as error:
-            raise as_sqlalchemys(error, self.dialect) from error
         lent = LentConnection(self._engine, raw)
         try:
             yield lent
@@ -443,13 +431,11 @@ class PostgresDatabase:
         """Lock these names on a connection until its transaction ends. Returns what stands there, by place."""
         sorted_names = sorted({place_of(name) for name in names})
         missing = [name for name in sorted_names if name not in self._made]
-        try:
+        with raising_sqlalchemys(self.dialect, _LOCK):
             if missing:
                 await driver.execute(_MAKE_LOCKS, {"names": missing})
             cursor = await driver.execute(_LOCK, {"names": sorted_names})
-            rows = await cursor.fetchall()
-        except self.dialect.loaded_dbapi.Error as error:
-            raise as_sqlalchemys(error, self.dialect, _LOCK) from error
+        rows = await cursor.fetchall()
         if len(self._made) > MOST_KNOWN:
             self._made.clear()
         self._made.update(sorted_names)  # what is rolled back is found missing by the count below
@@ -485,10 +471,8 @@ async def _connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
 
 
 async def _committed(driver: Any, dialect: sa.Dialect) -> None:
-    try:
+    with raising_sqlalchemys(dialect):
         await driver.commit()
-    except dialect.loaded_dbapi.Error as error:
-        raise as_sqlalchemys(error, dialect) from error
 
 
 def connection_settings(*settings: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from sqlalchemy.pool import NullPool
 
 from bot.records.database import NotOnDisk, Row, Statement, Transaction, seen_through
 from bot.records.locks import UNLOCKED, NoLocks
-from bot.records.statements import Prepared, Values, all_rows, as_sqlalchemys, first_row, no_row
+from bot.records.statements import Prepared, Values, all_rows, first_row, no_row, raising_sqlalchemys
 
 BUSY_SECONDS = 10.0
 """How long a transaction waits for another process that writes (a person with a shell) before it gives up."""
@@ -88,10 +88,8 @@ class SqliteTransaction(Transaction):
         if self.connection.in_transaction():
             self.connection.commit()
             return
-        try:
+        with raising_sqlalchemys(self.connection.dialect):
             self._driver.commit()
-        except self.connection.dialect.loaded_dbapi.Error as error:
-            raise as_sqlalchemys(error, self.connection.dialect) from error
 
     def roll_back(self) -> None:
         """Take it back."""

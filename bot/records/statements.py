@@ -9,7 +9,8 @@ values either way as by SQLAlchemy.
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -53,8 +54,8 @@ class Prepared:
                 return fetch(cursor, compiled.row_maker(cursor, connection.dialect))
             finally:
                 cursor.close()  # an open one keeps its snapshot of the database
-        except compiled.errors as error:
-            raise as_sqlalchemys(error, connection.dialect, compiled.sql) from error
+        except compiled.errors as error:  # here, and not by `raising_sqlalchemys`: SQLite takes hardly longer
+            raise _as_sqlalchemys(error, connection.dialect, compiled.sql) from error
 
     def compiled(self, dialect: sa.Dialect, values: Values) -> _Compiled:
         """Returns it compiled, for parameters and columns of these names."""
@@ -140,11 +141,20 @@ def all_rows(cursor: Any, row: MakeRow) -> list[Any]:
     return [row(fetched) for fetched in cursor.fetchall()]
 
 
-def as_sqlalchemys(error: Exception, dialect: sa.Dialect, sql: str = "") -> BaseException:
+def _as_sqlalchemys(error: Exception, dialect: sa.Dialect, sql: str = "") -> BaseException:
     """Returns what SQLAlchemy raises for an error of the driver. Parameters are not in it: what people wrote and tools
     returned is not for error messages, which end up in logs."""
     base = _driver_of(dialect).Error
     return sa.exc.DBAPIError.instance(sql, {}, error, base, hide_parameters=True, dialect=dialect)
+
+
+@contextmanager
+def raising_sqlalchemys(dialect: sa.Dialect, sql: str = "") -> Iterator[None]:
+    """Within it the driver's errors are raised as SQLAlchemy raises them."""
+    try:
+        yield
+    except _driver_of(dialect).Error as error:
+        raise _as_sqlalchemys(error, dialect, sql) from error
 
 
 def _driver_of(dialect: sa.Dialect) -> Any:

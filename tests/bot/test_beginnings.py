@@ -71,6 +71,7 @@ async def test_asked_for_a_new_one_it_only_says_so(room: Room) -> None:
 
 async def test_a_message_that_is_handled_again_announces_once(room: Room, clock: SetClock) -> None:
     await room.hears("m1", "hello", 1)
+    await room.says("You said: hello")
     clock.move(QUIET_SECONDS)
     room.agent.unable.add("again")
     await room.hears("m2", "again", 2)

@@ -86,8 +86,8 @@ async def test_what_dead_processes_left_is_forgotten(database: PostgresDatabase)
     await answers.forget()
     assert await answers.read([THREAD])
     async with database.writing_apart(THREAD) as tx:
-        await tx.driver.execute("UPDATE live_answers SET at = at - interval '2 minutes'")
+        await tx.execute("UPDATE live_answers SET at = at - interval '2 minutes'")
     await answers.forget()
     async with database.reading() as tx:
-        cursor = await tx.driver.execute("SELECT count(*) FROM live_answers")
+        cursor = await tx.execute("SELECT count(*) FROM live_answers")
         assert await cursor.fetchone() == (0,)

@@ -250,7 +250,7 @@ async def test_a_connection_is_lost_by_nobody_who_is_cancelled_while_it_is_made_
     async def read() -> None:
         async with database.reading() as tx:
             await tx.one(sa.text("SELECT 1"))
-            await tx.driver.execute("SELECT 1")
+            await tx.execute("SELECT 1")
 
     async def do_and_wait(*given: Any, **named: Any) -> None:
         await do(*given, **named)

@@ -182,7 +182,7 @@ class CrashPoints:
             async with claiming(database, place) as (tx, claim):
                 yield tx, claim
                 self._of(tx.driver).add("claim")
-                await tx.driver.execute(_NOTE, (claim.place, claim.epoch, "claim", os.getpid()))
+                await tx.execute(_NOTE, (claim.place, claim.epoch, "claim", os.getpid()))
 
         async def watched_commit(database: PostgresDatabase, driver: Any) -> None:
             written, claim = self._written.pop(id(driver), set()), current_claim()

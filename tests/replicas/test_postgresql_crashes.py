@@ -131,4 +131,4 @@ async def again(cluster: Cluster, database: PostgresDatabase) -> None:
     await cluster.start()
     with suppress(psycopg.OperationalError):
         async with database.reading() as tx:
-            await tx.driver.execute("SELECT 1")
+            await tx.execute("SELECT 1")
