@@ -51,8 +51,8 @@ class _Batch:
     """Of those who wait until it is told."""
 
     def add(self, channel: str, key: str) -> None:
-        """One more, unless it is too long, or there are too many."""
-        if len(key.encode()) > LONGEST_KEY or len(self.keys) >= MOST_WAITING:
+        """One more, unless it is too long, has a character that PostgreSQL does not take, or there are too many."""
+        if len(key.encode()) > LONGEST_KEY or "\0" in key or len(self.keys) >= MOST_WAITING:
             key = _MISSED
         self.keys[channel, key] = None
 
