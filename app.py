@@ -75,7 +75,7 @@ from bot.records.startup import (
 from bot.services import Services
 from bot.settings import DEMO, Settings, SettingsError, load_settings
 from bot.settings_comparison import SettingsComparison, settings_facts
-from bot.sharing import for_one_process, sharing
+from bot.sharing import SharedState, for_one_process, sharing
 from bot.turns.engine import DeliveryHandler, EmbeddedEngine, ThreadWorkers
 from bot.turns.messages import Introductions
 from bot.turns.open_requests import OpenRequests
@@ -142,7 +142,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         database, sealer = records.database, Sealer(key)
         shared, page = for_one_process(), None
         if settings.sqlite_file is None:
-            shared = await stack.enter_async_context(sharing(database, policy, _version()))
+            shared = await _share(database, policy, stack)
             page = _shared_page(settings, database)
             stack.push_async_callback(page.notifications.stop)  # after all that has something to tell
             SettingsComparison(_settings_facts(settings, tool_config, key), page.notifications)
@@ -386,6 +386,17 @@ async def _open_shared_records(settings: Settings, stack: AsyncExitStack) -> tup
     except SettingsDroppedError as error:
         raise ConfigurationError(str(error)) from error
     return records, settings.encryption_key.get_secret_value().encode()
+
+
+async def _share(database: Database, policy: PolicyInForce, stack: AsyncExitStack) -> SharedState:
+    """What several processes on these records share."""
+    try:
+        return await stack.enter_async_context(sharing(database, policy, _version()))
+    except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
+        raise ConfigurationError(
+            "DATABASE_URL: PostgreSQL cannot be used now. Start again when it is back and no `migrate copy` runs: "
+            f"{getattr(error, 'orig', error)}"
+        ) from error
 
 
 def _shared_page(settings: Settings, database: Database) -> SharedPage:

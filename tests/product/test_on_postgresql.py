@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psycopg
 import pytest
 from structlog.testing import capture_logs
 
@@ -89,3 +90,15 @@ async def test_a_pooler_that_drops_the_limits_of_connections_is_told_of_at_the_s
     with pytest.raises(ConfigurationError, match="a pooler drops the time limits of connections"):
         async with product_here(home):
             pass
+
+
+async def test_a_start_while_the_tables_are_locked_ends_with_a_sentence(
+    home: ProductFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `migrate copy` locks them until it has ended."""
+    monkeypatch.setattr(postgresql, "LOCK_SECONDS", 0.1)
+    with psycopg.connect(home.database) as copying:
+        copying.execute("LOCK TABLE replicas IN EXCLUSIVE MODE")
+        with pytest.raises(ConfigurationError, match=r"PostgreSQL cannot be used now\. Start again when"):
+            async with product_here(home):
+                pass
