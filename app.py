@@ -409,10 +409,12 @@ def _shared_page(settings: Settings, database: Database) -> SharedPage:
 
 def _settings_facts(settings: Settings, tools: ToolServersConfig, key: bytes) -> Mapping[str, str]:
     """By which processes find out whether they are configured in the same way."""
-    files = {"MCP_CONFIG": settings.mcp_config, "CONNECTIONS_FILE": settings.connections_file}
-    read = {name: [file.read_text(errors="replace")] if file.exists() else [] for name, file in files.items()}
-    read["MCP_CONFIG"] += [each.fingerprint for each in tools.servers]
-    return settings_facts(settings, key, read)
+    connections = settings.connections_file
+    said = {
+        "MCP_CONFIG": [tools.said, *(each.fingerprint for each in tools.servers)],
+        "CONNECTIONS_FILE": [connections.read_text(errors="replace")] if connections.exists() else [],
+    }
+    return settings_facts(settings, key, said)
 
 
 def _version() -> str:

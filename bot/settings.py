@@ -64,6 +64,11 @@ def service_address(value: str) -> str:
     return value
 
 
+def model_address(value: str) -> str:
+    """An http or https address. Any trailing slash goes: with and without it is the same one."""
+    return service_address(value).rstrip("/")
+
+
 def public_address(value: str) -> str:
     """An https address, or http on loopback; without path, so that ours can be added. Any trailing slash goes."""
     parts = _split(value)
@@ -202,7 +207,7 @@ class Settings(BaseSettings):
     )
     router_model: str | None = Field(None, description="Model that picks the tool types; when not set: LLM_MODEL.")
     openai_api_key: SecretStr | None = Field(None, description="Key for OPENAI_BASE_URL.")
-    openai_base_url: ServiceAddress = Field(
+    openai_base_url: Annotated[str, AfterValidator(model_address)] = Field(
         OPENAI, description="Any OpenAI-compatible service, up to and including /v1."
     )
     google_api_key: SecretStr | None = Field(None, description="Key for google:{model} (needs the extra `google`).")

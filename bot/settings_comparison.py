@@ -9,7 +9,7 @@ import os
 import socket
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from pydantic import SecretStr
@@ -42,28 +42,29 @@ MOST_KNOWN = 1_000
 """Processes, also dead ones, that are remembered."""
 
 
-def settings_facts(settings: Settings, key: bytes, files: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
+def settings_facts(settings: Settings, key: bytes, files: Mapping[str, Sequence[Any]]) -> Mapping[str, str]:
     """Returns, by variable, fingerprints that can be compared. Who does not know the key learns nothing from them.
 
     Args:
         key: by which what is kept is sealed; of several, the first.
-        files: what stands in the files that variables name.
+        files: what stands in the files that variables name; JSON.
     """
     sealing = key.split(b",")[0].strip()
     values = {variable(name): _plain(getattr(settings, name)) for name in type(settings).model_fields}
+    values["LLM_MODEL"] = settings.model_name  # which one it is where that is left out
     compared = {name: value for name, value in values.items() if name not in OF_EACH} | {KEY: key.decode(), **files}
-    return {
-        name: hmac.digest(sealing, f"countersign: settings: {name}={json.dumps(value)}".encode(), "sha256").hex()[
-            :DIGITS
-        ]
-        for name, value in compared.items()
+    said = {
+        name: f"countersign: settings: {name}={json.dumps(value, sort_keys=True)}" for name, value in compared.items()
     }
+    return {name: hmac.digest(sealing, text.encode(), "sha256").hex()[:DIGITS] for name, text in said.items()}
 
 
 def _plain(value: object) -> object:
     if isinstance(value, SecretStr):
         return value.get_secret_value()
-    return value if isinstance(value, dict | list | tuple | int | float | None) else str(value)
+    if isinstance(value, tuple):
+        return sorted(set(value))  # all of them mean the same in any order
+    return value if isinstance(value, dict | int | float | None) else str(value)
 
 
 def differing(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:

@@ -118,6 +118,8 @@ class ToolServersConfig:
     """All configured servers, in the order of the file."""
 
     servers: tuple[ServerConfig, ...] = ()
+    said: Any = field(default=None, repr=False)
+    """What stands in the file, as JSON; may hold secrets."""
 
 
 BUNDLED = frozenset({"servers.calendar", "servers.tasks"})
@@ -165,7 +167,7 @@ def parse_config(text: str, path: Path, environ: Mapping[str, str]) -> ToolServe
             # One name would stand for two kinds of accounts, and a token would go where it does not belong.
             line = located.line_of(("mcpServers", server.name), key=True)
             raise ConfigError(path, line, f"mcpServers.{server.name}: a provider in this file has the same name")
-    return ToolServersConfig(servers)
+    return ToolServersConfig(servers, located.value)
 
 
 def _first_complaint(error: ValidationError, located: LocatedJson, path: Path) -> ConfigError:

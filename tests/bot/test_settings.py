@@ -72,6 +72,11 @@ def test_a_local_service_needs_no_key(load: Load) -> None:
     assert (spec.name, spec.base_url, spec.api_key) == ("qwen3", "http://127.0.0.1:11434/v1", None)
 
 
+def test_openais_own_service_needs_a_key_also_with_a_slash_at_its_end(load: Load) -> None:
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY: is not set"):
+        load(LLM_MODEL="gpt", OPENAI_BASE_URL="https://api.openai.com/v1/")
+
+
 def test_googles_models_get_googles_key_and_no_address(load: Load) -> None:
     spec = load(LLM_MODEL="google:gemini-3", GOOGLE_API_KEY="g-key", OPENAI_API_KEY="sk-test-key").model_spec
     assert spec.base_url is None

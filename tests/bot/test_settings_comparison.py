@@ -34,6 +34,7 @@ def facts(key: str = ONE, files: Mapping[str, Any] | None = None, **changed: Any
         ({"web_password": "open barley"}, ["WEB_PASSWORD"]),
         ({"WEB_ENABLED": True, "redact_patterns": '{"badge": "B-[0-9]{6}"}'}, ["REDACT_PATTERNS", "WEB_ENABLED"]),
         ({"files": {"MCP_CONFIG": ["tasks"]}}, ["MCP_CONFIG"]),
+        ({"llm_model": "google:any", "google_api_key": "any"}, ["GOOGLE_API_KEY", "LLM_MODEL"]),
         ({"key": OTHER}, [KEY]),
         ({"key": f"{ONE},{OTHER}"}, [KEY]),
         ({"key": OTHER, "web_password": "open barley"}, [KEY]),
@@ -42,6 +43,22 @@ def facts(key: str = ONE, files: Mapping[str, Any] | None = None, **changed: Any
 def test_what_differs_is_named_unless_each_may_have_its_own(changed: Mapping[str, Any], names: Iterable[str]) -> None:
     assert differing(facts(), facts(**changed)) == names
     assert differing(facts(**changed), facts()) == names
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"slack_allowed_teams": "T1,T2"}, {"slack_allowed_teams": "T2,T1,T2"}),
+        ({"slack_install_teams": "T1,T2"}, {"slack_install_teams": "T2,T1"}),
+        ({"teams_allowed_tenants": "a,b"}, {"teams_allowed_tenants": "b,a"}),
+        ({"redact_patterns": '{"a": "A-[0-9]", "b": "B-[0-9]"}'}, {"redact_patterns": '{"b":"B-[0-9]","a":"A-[0-9]"}'}),
+        ({"llm_model": "demo"}, {"llm_model": None}),
+        ({}, {"openai_base_url": "https://api.openai.com/v1/"}),
+        ({"files": {"MCP_CONFIG": [{"a": 1, "b": 2}]}}, {"files": {"MCP_CONFIG": [{"b": 2, "a": 1}]}}),
+    ],
+)
+def test_what_means_the_same_does_not_differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    assert differing(facts(**one), facts(**other)) == []
 
 
 def test_what_another_version_does_not_know_is_not_compared() -> None:

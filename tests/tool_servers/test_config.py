@@ -39,6 +39,13 @@ def test_the_servers_come_in_the_order_of_the_file() -> None:
     assert [server.name for server in config.servers] == ["b", "a"]
 
 
+def test_what_the_file_says_has_no_white_space_of_its_own() -> None:
+    text = '{"mcpServers": {"b": {"command": "x"}}}'
+    said = parse_config(text, FILE, {}).said
+    assert said == {"mcpServers": {"b": {"command": "x"}}}
+    assert said == parse_config(text.replace(" ", "\r\n  "), FILE, {}).said
+
+
 def test_a_program_gets_its_arguments_environment_and_folder() -> None:
     server = parsed(
         {"command": "npx", "args": ["-y", "${PACKAGE}"], "env": {"TOKEN": "x-${SECRET}"}, "cwd": "tools"},
