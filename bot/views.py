@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 
+from bot.approvals.edits import is_asked_anew, why_asked_anew
 from bot.approvals.permissions import is_shown_within
 from bot.approvals.standing_approvals import is_offered
 from bot.domain import (
@@ -105,10 +106,11 @@ async def approval_view(
     ask = as_asked(row, now)
     known = await threads.known_names(tx, {*row.asked.requesters, *row.handed_to, *ask.approvers})
     names = threads.shown_names(known, [*row.asked.requesters, *row.handed_to])
-    result, tone = await _result(tx, row)
+    status = "void" if await is_asked_anew(tx, row) else row.status
+    result, tone = (await _why_void(tx, row), "info") if status == "void" else await _result(tx, row)
     return ApprovalView(
         approval_id=approval_id,
-        status=row.status,  # type: ignore[arg-type]  # the column holds only these words
+        status=status,  # type: ignore[arg-type]  # the column holds only these words
         server=row.asked.server,
         tool=row.asked.tool,
         title=row.asked.title,
@@ -127,7 +129,7 @@ async def approval_view(
         expires_at=row.expires_at,
         reason_required=ask.reason_required,
         editable=bool(row.asked.arguments or unread) and ask.editable != (),
-        decided_by=tuple(v.name for v in cast if _counts(v.verb, row.status)),
+        decided_by=tuple(v.name for v in cast if _counts(v.verb, status)),
         decided_at=row.settled_at,
         reason=row.reason,
         result=result,
@@ -182,8 +184,6 @@ def _counts(verb: str, status: str) -> bool:
 async def _result(tx: Transaction, row: ApprovalRow) -> tuple[str, str]:
     """What came of the call, in one line. What was said to somebody's own account is that one's alone,
     result or failure: a card shows only that there is one."""
-    if row.status == "void":
-        return await _why_void(tx, row), "info"
     attempt = await attempts.latest(tx, row.asked.call_id) if row.status == "approved" else None
     if attempt is None:
         return "", "info"
@@ -224,6 +224,8 @@ async def _why_void(tx: Transaction, row: ApprovalRow) -> str:
     if row.edited_by is None:
         return "Asked anew, since the call or the rules for it changed."
     editor = (await threads.names(tx, [row.edited_by]))[row.edited_by]
+    if row.status == "approved":  # the run has not come to asking yet
+        return why_asked_anew(row, editor)
     return f"Asked anew, since {editor} changed the call: what was voted on it before does not count."
 
 

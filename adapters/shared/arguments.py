@@ -64,8 +64,8 @@ def excerpts(arguments: Mapping[str, Any], most: int = CARD_ARGUMENTS, longest: 
 
 
 def excerpts_of_approval(view: ApprovalView) -> Excerpts:
-    """Returns what makes the excerpt for an approval's card: of a call that was edited, "what was asked → what was
-    approved", changes first."""
+    """Returns what makes the excerpt for an approval's card: of a call that was edited, what was asked → what it
+    was changed to, changes first."""
     if view.asked_arguments is None or view.status == "pending":
         return excerpts(view.arguments)
     asked, approved = view.asked_arguments, view.arguments

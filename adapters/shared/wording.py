@@ -59,7 +59,8 @@ SIGN_IN_ENDS = {
 """How a sign-in of `owner` at `where` ended, by its status."""
 HIDDEN_MEANS = "Only you see this, and the audit log says that you looked. Do not pass it on."
 TOO_LONG_FOR_A_LIST = "What waits here is too long for a list: decide it at its own card."
-EDITED = "Edited before it was approved: what was asked → what was approved."
+_EDITED = "Edited before it was approved: what was asked → what was approved."
+_CHANGED = "Changed: what was asked → what it was changed to."
 ALWAYS_MEANS = (
     "It is approved now. Until then, when you ask for exactly this call again, with these arguments, it runs without "
     "asking. It holds for nobody else, and you can revoke it"
@@ -197,6 +198,13 @@ def outcome(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns how an approval was settled, and by whom."""
     names = space.line(", ".join(view.decided_by), LONGEST_NAMES) if view.decided_by else ""
     return f"{ENDS[view.status]} by {names}." if names else f"{ENDS[view.status]}."
+
+
+def edited(view: ApprovalView) -> str:
+    """Returns what the arrows between its arguments mean; empty: nobody edited them."""
+    if view.asked_arguments is None:
+        return ""
+    return _EDITED if view.status == "approved" else _CHANGED
 
 
 def result(view: ApprovalView, signs: Mapping[str, str], space: Space = WHOLE) -> str:

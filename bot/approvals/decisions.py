@@ -6,12 +6,13 @@ Each is judged from the records and the policy as they are now; a decision is co
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from bot.approvals.directory import PeopleDirectory
+from bot.approvals.edits import is_asked_anew, permits_nothing, suffices_for_edits, why_asked_anew
 from bot.approvals.permissions import Known, authority_of, outsider_refusal, permission_of, requesters_of
 from bot.approvals.requests import ApprovalRequests, has_expired, is_open
 from bot.approvals.standing_approvals import StandingApprovals, is_offered, name_of
@@ -50,7 +51,6 @@ from policies.approvers import (
     Tally,
     as_of,
     digest_of,
-    edit_needs_no_new_asking,
     several_may_decide,
     tally,
 )
@@ -60,8 +60,6 @@ from policies.model import Tool, canonical_json, home_of, tool_name_for_model
 NO_SUCH = Unknown("This approval does not exist (any more).")
 EXPIRED = AlreadySettled("This approval has expired.")
 FASTER = AlreadySettled("Somebody was faster: this has been settled already.")
-SOMEBODY_ELSE = "Since you changed it, somebody else has to approve the changed call."
-TOOL_CHANGED = "The tool itself changed since this was asked, so the changed call is asked about once more."
 BEGUN = Refused(
     "This call has begun and waits in the middle, so it cannot be changed any more. Approve it as it is, or reject it."
 )
@@ -86,8 +84,6 @@ class _Edit:
     arguments: dict[str, Any]
     digest: str | None
     """`None` when the edited call has to be asked anew, so that nothing can run under this approval."""
-    anew: str = ""
-    """Why it has to be, as a sentence."""
 
 
 class Approvals:
@@ -231,7 +227,7 @@ class Approvals:
         await approvals.cast(tx, row.approval_id, self._ballot(row, decision, known), decision.key)
         await self._outbox.show_decided(tx, row.approval_id)
         if edit.digest is None:
-            return Settled(f"Changed. {edit.anew}")
+            return _changed(row)
         granted = await self._grant(tx, row, decision, edit.arguments, edit.digest)
         return Settled(f"Approved with changes{granted}.")
 
@@ -262,10 +258,8 @@ class Approvals:
             return Invalid({field: self._masker.mask(said) for field, said in arguments.errors.items()})
         if canonical_json(arguments) == canonical_json(row.asked.arguments):
             return None
-        if not edit_needs_no_new_asking(row.asked.ask, row.asked.ask, home_of(row.asked.requesters[0])):
-            return _Edit(arguments, None, SOMEBODY_ELSE)
-        if digest_of(tool, row.asked.arguments) != row.asked.digest:
-            return _Edit(arguments, None, TOOL_CHANGED)
+        if not suffices_for_edits(row) or digest_of(tool, row.asked.arguments) != row.asked.digest:
+            return _Edit(arguments, None)
         return _Edit(arguments, digest_of(tool, arguments))
 
     def _ballot(self, row: ApprovalRow, decision: Decision, known: Known) -> VoteRow:
@@ -278,9 +272,8 @@ class Approvals:
 
     async def _too_late(self, tx: Transaction, row: ApprovalRow, decision: Decision) -> ClickResult:
         if row.settled_key == decision.key:
-            return Settled(f"{row.status.capitalize()}.")
-        cast = await approvals.votes_on(tx, row.approval_id)
-        return AlreadySettled(f"This was {row.status} already{_by(row, cast)}.")
+            return _changed(row) if permits_nothing(row) else Settled(f"{row.status.capitalize()}.")
+        return await _settled_before(tx, row, [decision.person.person_id])
 
     # ------------------------------------------------------------------------------------------- before deciding
 
@@ -432,7 +425,7 @@ class Approvals:
             return EXPIRED
         if not await approvals.settle(tx, approval_id, "withdrawn", key=key, now=now):
             twice = row.settled_key == key
-            return Settled("Withdrawn.") if twice else AlreadySettled(f"This was {row.status} already.")
+            return Settled("Withdrawn.") if twice else await _settled_before(tx, row, accounts)
         await self._outbox.show_again(tx, [approval_id])
         await resume_thread(tx, self._engine, row.thread_id, approval_id, now=now)
         return Settled("Withdrawn.")
@@ -521,6 +514,20 @@ def _so_far(row: ApprovalRow, vote: VoteRow, count: Tally) -> str:
 def _reasons(cast: Sequence[VoteRow]) -> str:
     given = [vote for vote in cast if vote.verb == "reject" and vote.reason]
     return given[0].reason if len(given) == 1 else "; ".join(f"{vote.name}: {vote.reason}" for vote in given)
+
+
+def _changed(row: ApprovalRow) -> Settled:
+    """What an editor is told whose edit is asked anew."""
+    return Settled(f"Changed. {why_asked_anew(row, 'you')}")
+
+
+async def _settled_before(tx: Transaction, row: ApprovalRow, accounts: Collection[str]) -> AlreadySettled:
+    """What somebody who has these accounts is told when they are too late."""
+    if row.edited_by is not None and await is_asked_anew(tx, row):
+        editor = "you" if row.edited_by in accounts else (await threads.names(tx, [row.edited_by]))[row.edited_by]
+        return AlreadySettled(f"This was changed already. {why_asked_anew(row, editor)}")
+    cast = await approvals.votes_on(tx, row.approval_id)
+    return AlreadySettled(f"This was {row.status} already{_by(row, cast)}.")
 
 
 def _by(row: ApprovalRow, cast: Sequence[VoteRow]) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from bot.approvals.decisions import BEGUN, TOOL_CHANGED
+from bot.approvals.decisions import BEGUN
+from bot.approvals.edits import TOOL_CHANGED
 from bot.domain import AlreadySettled, ApprovalView, Decision, Invalid, Person, Refused, Settled, Unknown
 from bot.records import approvals, attempts, deliveries
 from bot.records.database import NotLocked
@@ -229,6 +230,8 @@ async def test_an_edit_of_a_call_whose_tool_has_changed_since_is_asked_about_onc
     assert said == Settled(f"Changed. {TOOL_CHANGED}")
     row = await routing.row(approval_id)
     assert (row.status, row.approved_digest) == ("approved", None)
+    view = await routing.view(approval_id)
+    assert (view.status, view.result) == ("void", TOOL_CHANGED)
     assert await routing.services.queries.standing_approvals(BEN) == ()
 
 
@@ -238,30 +241,84 @@ async def test_an_edit_of_a_call_whose_tool_is_as_it_was_runs(routing: Routing) 
     assert (await routing.row(approval_id)).approved_digest == digest_of(MAKE, {"what": "chair"})
 
 
+@pytest.mark.parametrize("rule", [{"quorum": 2}, {"self_approval": "fourEyes"}])
+async def test_until_an_edited_call_is_asked_anew_nobody_is_told_that_it_was_approved(
+    routing: Routing, rule: dict[str, Any]
+) -> None:
+    """Rule 12. The run may be busy with another call of the turn for minutes."""
+    approval_id = await routing.ask(**rule)
+    by_editor = Settled("Changed. Since you changed it, somebody else has to approve the changed call.")
+    assert await routing.edit(BEN, approval_id, {"what": "chair"}) == by_editor
+    others = "Since Ben changed it, somebody else has to approve the changed call."
+    view = await routing.view(approval_id)
+    assert (view.status, view.result, view.arguments) == ("void", others, {"what": "chair"})
+    assert await routing.services.approvals.decide(Decision("another click", BEN, (approval_id,), "approve")) == {
+        approval_id: AlreadySettled(
+            "This was changed already. Since you changed it, somebody else has to approve the changed call."
+        )
+    }
+    too_late = AlreadySettled(f"This was changed already. {others}")
+    assert await reject(routing, approval_id) == too_late
+    assert await withdraw(routing, approval_id) == too_late
+
+
+async def test_an_edit_that_is_delivered_twice_gets_the_same_answer_also_once_it_is_asked_anew(
+    routing: Routing,
+) -> None:
+    approval_id = await routing.ask(quorum=2)
+    first = await edit(routing, approval_id)
+    assert await edit(routing, approval_id) == first
+    await ask_anew(routing, approval_id)
+    assert (await routing.row(approval_id)).status == "void"
+    assert await edit(routing, approval_id) == first
+
+
+async def test_an_edited_call_that_the_rules_let_run_without_asking_is_not_shown_as_asked_anew(
+    routing: Routing,
+) -> None:
+    approval_id = await routing.ask(quorum=2)
+    await edit(routing, approval_id)
+    await begun(routing, approval_id, "done")
+    view = await routing.view(approval_id)
+    assert (view.status, view.result_tone) == ("approved", "success")
+    assert await reject(routing, approval_id) == AlreadySettled("This was approved already by Chloe.")
+
+
+async def test_an_earlier_attempt_at_a_call_does_not_make_an_edit_an_approval(routing: Routing) -> None:
+    approval_id = await routing.ask(quorum=2)
+    await begun(routing, approval_id, "nothing")
+    routing.clock.move(1)
+    await edit(routing, approval_id)
+    assert (await routing.view(approval_id)).status == "void"
+
+
+async def ask_anew(routing: Routing, approval_id: str) -> None:
+    """As the run does, once it comes to it."""
+    anew = (await routing.row(approval_id)).asked.model_copy(update={"round": 2})
+    async with routing.database.writing(UNLOCKED) as tx:
+        await routing.parts.requests.record(tx, THREAD, anew)
+
+
 async def test_the_card_of_an_edited_call_says_that_votes_before_do_not_count(routing: Routing) -> None:
     approval_id = await routing.ask(quorum=2)
     await routing.click(BEN, approval_id)
     await routing.edit(CHLOE, approval_id, {"what": "chair"})
-    await until(lambda: (card := routing.chat.view(THREAD)) and card.status == "approved")
+    await until(lambda: (card := routing.chat.view(THREAD)) and card.status == "void")
     (reference,) = routing.chat.shown
-    anew = (await routing.row(approval_id)).asked.model_copy(update={"round": 2})
-    async with routing.database.writing(UNLOCKED) as tx:
-        await routing.parts.requests.record(tx, THREAD, anew)
+    await ask_anew(routing, approval_id)
     why = "Asked anew, since Chloe changed the call: what was voted on it before does not count."
 
     def card() -> ApprovalView | None:
         content = routing.chat.shown[reference].content
-        return content if isinstance(content, ApprovalView) and content.status == "void" else None
+        return content if isinstance(content, ApprovalView) and content.result == why else None
 
-    assert (await until(card)).result == why
+    assert (await until(card)).status == "void"
 
 
 async def test_asking_anew_voids_nothing_that_ended_otherwise(routing: Routing) -> None:
     approval_id = await routing.ask()
     await withdraw(routing, approval_id)
-    anew = (await routing.row(approval_id)).asked.model_copy(update={"round": 2})
-    async with routing.database.writing(UNLOCKED) as tx:
-        await routing.parts.requests.record(tx, THREAD, anew)
+    await ask_anew(routing, approval_id)
     assert (await routing.row(approval_id)).status == "withdrawn"
 
 

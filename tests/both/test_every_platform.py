@@ -268,6 +268,24 @@ async def test_an_edit_into_what_is_stricter_asks_again(scene: Scene) -> None:
     assert scene.both.shop.done == ["make goldring 1"]
 
 
+async def test_an_edit_that_others_have_to_approve_is_never_shown_as_approved_however_long_the_run_is_busy(
+    scene: Scene,
+) -> None:
+    scene.rules("match: {tool: make}, decide: ask, approvers: [any], quorum: 2", "match: {}, decide: allow")
+    ana, ben, chloe = await scene.open()
+    await ana.asks("use make_slowly what=table; make what=lamp")
+    await asyncio.gather(*(somebody.sees("lamp") for somebody in (ana, ben, chloe)))
+    await scene.both.shop.started.wait()
+    await ana.approves()
+    await ben.edits(what="chair")
+    told = ("Since Ben", "changed it, somebody else has to approve the changed call.")
+    await chloe.sees_it_end("void", *told)
+    await chloe.is_refused(*told)
+    scene.both.shop.may_end.set()
+    await chloe.sees("chair", "2 of: anyone")
+    assert scene.both.shop.done == ["make_slowly table"]
+
+
 async def test_the_requester_withdraws_and_nobody_else_can(scene: Scene) -> None:
     scene.rules("match: {tool: make}, decide: ask, approvers: [any], selfApproval: fourEyes")
     ana, ben, _ = await scene.open()

@@ -284,6 +284,21 @@ def test_an_edit_shows_what_was_asked_and_what_was_approved() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ("approved", "Edited before it was approved: what was asked → what was approved."),
+        ("void", "Changed: what was asked → what it was changed to."),
+        ("superseded", "Changed: what was asked → what it was changed to."),
+    ],
+)
+def test_only_of_an_approved_call_a_card_says_that_its_changes_were_approved(status: str, told: str) -> None:
+    view = an_approval(status=status, arguments={"name": "Standup"}, asked_arguments={"name": "Meeting"})
+    said_on_it = said(shown(view))
+    assert told in said_on_it
+    assert ("approved" in said_on_it) is (status == "approved")
+
+
 def test_what_came_of_the_call_is_on_its_card() -> None:
     view = an_approval(status="approved", decided_by=("Ben",), result="Failed: no such room", result_tone="error")
     assert "✖ Failed: no such room" in said(shown(view))

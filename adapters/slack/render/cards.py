@@ -183,7 +183,7 @@ def _settled(view: ApprovalView) -> list[Block]:
         header(wording.heading(view)),
         rich_text(flow(_decision(view))),
         *in_their_words(view),
-        *([] if view.asked_arguments is None else [context(plain(wording.EDITED))]),
+        *([context(plain(edited))] if (edited := wording.edited(view)) else []),
         *pair_blocks(shown.pairs),
         *unseen_note(view, shown, ""),
         context(*when, plain(wording.provenance(view))),

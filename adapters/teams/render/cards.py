@@ -175,7 +175,7 @@ def _settled(view: ApprovalView, shown: Excerpt, space: Space) -> Element:
         heading(wording.heading(view, space)),
         container(_COLOURS.get(view.status, "emphasis"), *_decision(view, space)),
         *in_their_words(view, space),
-        *([] if view.asked_arguments is None else [small(wording.EDITED)]),
+        *([small(edited)] if (edited := wording.edited(view)) else []),
         *fact_set(shown.pairs),
         *unseen_note(view, shown),
         *([] if view.decided_at is None else [small(f"{wording.ENDS[view.status]} {reader_time(view.decided_at)}")]),
