@@ -183,14 +183,16 @@ class Approvals:
     async def _vote(self, tx: Transaction, row: ApprovalRow, decision: Decision, known: Known) -> ClickResult:
         vote = self._ballot(row, decision, known)
         earlier = await approvals.votes_on(tx, row.approval_id)
-        if any(_is_the_same(vote, each) for each in earlier):
+        same = [each for each in earlier if _is_the_same(vote, each)]
+        if any(each.key == decision.key for each in same):
+            return Settled(_so_far(row, vote, _count(row, known, earlier)), final=False)
+        if same:
             done = "approved" if vote.verb == "approve" else "rejected"
             return AlreadySettled(f"You have {done} this already; it waits for others.")
-        await approvals.cast(tx, row.approval_id, vote, decision.key)
+        await approvals.cast(tx, row.approval_id, vote)
         await self._outbox.show_decided(tx, row.approval_id)
         cast = [each for each in earlier if not approvals.is_replaced(each, vote)] + [vote]
-        counted = [CountedVote(v.person_id, _identity_of(v), v.verb) for v in cast]
-        count = tally(row.asked.ask, counted, requesters_of(row, known))
+        count = _count(row, known, cast)
         how: dict[str, Any] = {}
         match count.settled:
             case None:
@@ -224,7 +226,7 @@ class Approvals:
         if not settled:
             return FASTER
         await approvals.void_votes(tx, row.approval_id)
-        await approvals.cast(tx, row.approval_id, self._ballot(row, decision, known), decision.key)
+        await approvals.cast(tx, row.approval_id, self._ballot(row, decision, known))
         await self._outbox.show_decided(tx, row.approval_id)
         if edit.digest is None:
             return _changed(row)
@@ -268,7 +270,9 @@ class Approvals:
         authority = authority_of(row, person.person_id, known, now)
         identity = known.identity(person.person_id)
         claimed = tuple(sorted(identity.claimed))
-        return VoteRow(person.person_id, person.name, decision.verb, reason, now, identity.human, authority, claimed)
+        return VoteRow(
+            person.person_id, person.name, decision.verb, reason, now, decision.key, identity.human, authority, claimed
+        )
 
     async def _too_late(self, tx: Transaction, row: ApprovalRow, decision: Decision) -> ClickResult:
         if row.settled_key == decision.key:
@@ -503,6 +507,12 @@ def _is_the_same(vote: VoteRow, earlier: VoteRow) -> bool:
     if vote.human is not None and earlier.human is not None:
         return vote.human == earlier.human
     return vote.person_id == earlier.person_id and vote.human is None
+
+
+def _count(row: ApprovalRow, known: Known, cast: Sequence[VoteRow]) -> Tally:
+    """What the votes on an approval come to."""
+    counted = [CountedVote(vote.person_id, _identity_of(vote), vote.verb) for vote in cast]
+    return tally(row.asked.ask, counted, requesters_of(row, known))
 
 
 def _so_far(row: ApprovalRow, vote: VoteRow, count: Tally) -> str:

@@ -51,6 +51,8 @@ class VoteRow:
     verb: Literal["approve", "reject"]
     reason: str
     at: float
+    key: str
+    """Of the delivery that brought it."""
     human: str | None = None
     """Who it is, the same for all accounts of one human; `None`: could not be found out."""
     authority: str = ""
@@ -263,12 +265,12 @@ async def void_in(tx: Transaction, thread_id: str, *, key: str, now: float, reas
     return [r[0] for r in await tx.all(statement.returning(approvals.c.approval_id))]
 
 
-async def cast(tx: Transaction, approval_id: str, vote: VoteRow, key: str) -> None:
+async def cast(tx: Transaction, approval_id: str, vote: VoteRow) -> None:
     """Count a vote in the place of what the same human voted before, on whatever account."""
     if vote.human is not None:
         same = {"approval": approval_id, "same": vote.human, "person": vote.person_id}
         await tx.run(_FORGET_EARLIER, same)
-    await upsert(tx, votes, {"approval_id": approval_id, **asdict(vote), "claimed": list(vote.claimed), "key": key})
+    await upsert(tx, votes, {"approval_id": approval_id, **asdict(vote), "claimed": list(vote.claimed)})
 
 
 def is_replaced(earlier: VoteRow, by: VoteRow) -> bool:

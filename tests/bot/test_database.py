@@ -109,7 +109,7 @@ async def test_a_commit_that_fails_is_taken_back_and_the_next_transaction_is_cle
             tx.afterwards(lambda: done.append("never"))
             tx.connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
             await threads.remember(tx, Person("chat:ana", "ana"), 0.0)
-            await approvals.cast(tx, "no such approval", VoteRow("chat:ana", "Ana", "approve", "", 0.0), "k")
+            await approvals.cast(tx, "no such approval", VoteRow("chat:ana", "Ana", "approve", "", 0.0, "k"))
     await remember(database, "ben", done)
     assert done == ["ben"]
     assert await names(database) == {"ben"}
@@ -120,7 +120,7 @@ async def test_a_commit_that_fails_is_taken_back_and_the_next_transaction_is_cle
 async def test_an_error_of_the_database_does_not_repeat_what_people_wrote(database: Database) -> None:
     with pytest.raises(sa.exc.IntegrityError) as failure:
         async with database.writing(UNLOCKED) as tx:
-            await approvals.cast(tx, "no such", VoteRow("chat:ana", "Ana", "reject", "my secret", 0.0), "k")
+            await approvals.cast(tx, "no such", VoteRow("chat:ana", "Ana", "reject", "my secret", 0.0, "k"))
     assert "my secret" not in str(failure.value)
 
 
@@ -241,7 +241,7 @@ async def test_a_commit_that_fails_is_told_to_all_that_share_it(database: Databa
     async def breaking() -> None:
         async with database.writing(UNLOCKED) as tx:
             tx.connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
-            await approvals.cast(tx, "no such approval", VoteRow("chat:ana", "Ana", "approve", "", 0.0), "k")
+            await approvals.cast(tx, "no such approval", VoteRow("chat:ana", "Ana", "approve", "", 0.0, "k"))
 
     disk = SlowDisk(database)
     writers = await together.waiting("chloe") + await together.waiting("ana")

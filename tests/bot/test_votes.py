@@ -215,6 +215,7 @@ async def test_where_the_policy_says_so_several_must_reject(routing: Routing) ->
     assert await routing.click(BEN, approval_id, "reject", reason="too dear") == Settled(
         "Counted: 1 of 2 rejections.", final=False
     )
+    routing.clock.move(1)
     assert isinstance(await routing.click(BEN, approval_id, "reject"), AlreadySettled)
     assert await routing.click(ANA, approval_id) == Settled("Counted: 1 of 2.", final=False)
     routing.clock.move(1)
@@ -222,6 +223,17 @@ async def test_where_the_policy_says_so_several_must_reject(routing: Routing) ->
     assert (await routing.row(approval_id)).reason == "Ben: too dear; Chloe: too late"
     view = await routing.view(approval_id)
     assert (view.rejections, view.decided_by) == (2, ("Ben", "Chloe"))
+
+
+async def test_a_vote_that_is_delivered_twice_counts_once_and_gets_the_same_answer(routing: Routing) -> None:
+    """As when a platform got no answer in time, and sends the click again to another replica."""
+    approval_id = await routing.ask(quorum=2)
+    counted = Settled("Counted: 1 of 2.", final=False)
+    assert [await routing.click(BEN, approval_id) for _ in range(2)] == [counted, counted]
+    assert await authorities(routing, approval_id) == [("Ben", "any")]
+    routing.clock.move(1)
+    again = AlreadySettled("You have approved this already; it waits for others.")
+    assert await routing.click(BEN, approval_id) == again
 
 
 async def test_a_rejection_without_a_reason_counts_for_nothing_where_one_is_needed(routing: Routing) -> None:
