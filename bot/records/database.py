@@ -19,6 +19,7 @@ from sqlalchemy.dialects import sqlite
 from bot.records.claims import Overtaken
 from bot.records.locks import UNLOCKED, NoLocks
 from bot.records.statements import Prepared, Values
+from bot.repeated_failures import RepeatedFailure
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql
@@ -79,6 +80,29 @@ def is_away(error: Exception) -> bool:
         return False
     state = of_driver.sqlstate  # none: the driver says so, and no server
     return state is None or (state.startswith(_STATES_AWAY) and state != _STATEMENT_TOOK_TOO_LONG)
+
+
+AT_LAST_SECONDS = 75.0
+"""How long what cannot be had again is tried to be written: longer than a database should be away."""
+_AGAIN_SECONDS = 0.5
+
+
+async def written_at_last(write: Callable[[], Awaitable[DoneT]]) -> DoneT:
+    """Returns what a transaction returns that is tried until the records can be used. For what cannot be had again,
+    such as a token in place of one that is used up. It may be on disk although its end was not heard of, so the second
+    try has to come to the same.
+
+    Raises what the last try raised, after `AT_LAST_SECONDS`, and at once what is no outage.
+    """
+    failure, until = RepeatedFailure("not_written_yet"), time.monotonic() + AT_LAST_SECONDS
+    while True:
+        try:
+            return await write()
+        except Exception as error:
+            if not is_outage(error) or time.monotonic() >= until:
+                raise
+            failure.failed(error)
+        await asyncio.sleep(_AGAIN_SECONDS)
 
 
 class Transaction(ABC):

@@ -12,22 +12,32 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
-from uuid import UUID
+from uuid import UUID, uuid4
 from weakref import WeakValueDictionary
 
 import psycopg
 import sqlalchemy as sa
+import structlog
 from psycopg.pq import TransactionStatus
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 from sqlalchemy.util import greenlet_spawn
 
 from bot.records.claims import Claim, Overtaken, current_claim, place_of
-from bot.records.database import NotLocked, NotOnDisk, Row, Statement, Transaction, seen_through
+from bot.records.database import (
+    AT_LAST_SECONDS,
+    NotLocked,
+    NotOnDisk,
+    Row,
+    Statement,
+    Transaction,
+    seen_through,
+    written_at_last,
+)
 from bot.records.locks import UNLOCKED, NoLocks
 from bot.records.postgres_connections import (
     ANSWER_SECONDS,
@@ -39,6 +49,7 @@ from bot.records.postgres_connections import (
 )
 from bot.records.statements import MakeRow, Prepared, Values, raising_sqlalchemys
 
+log = structlog.get_logger(__name__)
 LOCK_SECONDS = 10
 """How long a transaction waits for another's lock before it gives up."""
 STATEMENT_SECONDS = ANSWER_SECONDS - 1
@@ -52,7 +63,23 @@ MOST_ALONE = 12
 """How many are, at once: each has a connection."""
 MOST_ALONE_AT_ONE = 3
 """How many of these ask one service, which may be slow to answer: the others are for those who ask another one."""
+LEASE_SECONDS = ALONE_SECONDS + AT_LAST_SECONDS
+"""After which somebody who is alone with something is taken for dead: the service has answered by then, and what it
+answered is written, even where PostgreSQL was away meanwhile."""
+LEASED_SECONDS = 0.5
+"""Between two looks whether somebody has given back a lease."""
 _ALONE = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
+_LEASE = """
+INSERT INTO leases (name, holder, until)
+VALUES (%(name)s, %(holder)s, extract(epoch FROM clock_timestamp()) + %(seconds)s)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+WHERE leases.until < extract(epoch FROM clock_timestamp())
+RETURNING name
+"""
+_END_LEASE = """
+DELETE FROM leases
+WHERE (name = %(name)s AND holder = %(holder)s) OR until < extract(epoch FROM clock_timestamp())
+"""
 _LOCK = (
     "SELECT name, epoch, (SELECT id FROM crash_marker), coalesce(held, false) FROM locks "
     "WHERE name = ANY(%(names)s) ORDER BY name FOR UPDATE"
@@ -64,6 +91,8 @@ _MARK = "INSERT INTO crash_marker (id) VALUES (gen_random_uuid()) ON CONFLICT DO
 _MARKED = "SELECT id FROM crash_marker"
 _CLAIM = "UPDATE locks SET epoch = epoch + 1, held = true WHERE name = %(name)s RETURNING epoch"
 _OF_WHAT_IS_WRITTEN = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
+_MADE_AT = "made_at"
+"""What is noted of a connection of the pool, on the clock of `time.monotonic`."""
 MOST_KNOWN = 100_000
 """Names of locks that are remembered as made; about 10 MB."""
 Fetched = TypeVar("Fetched")
@@ -263,6 +292,9 @@ class PostgresDatabase:
 
     def __init__(self, engine: AsyncEngine, alone: AsyncEngine, foundation: CheckpointFoundation | None = None) -> None:
         self._engine = engine
+        sa.event.listen(engine.sync_engine, "checkout", self._made_since_one_broke)
+        self._broken_at = -math.inf
+        """When a connection of the pool was found broken last, on the clock of `time.monotonic`."""
         self._foundation = foundation
         self._alone = alone
         """Makes a connection each time."""
@@ -325,10 +357,41 @@ class PostgresDatabase:
     @asynccontextmanager
     async def alone(self, name: str, service: str) -> AsyncIterator[None]:
         """Within it no other process is within it under this name. On a connection of its own, made for it: somebody
-        outside is waited for, and what is done meanwhile needs those of the pool."""
+        outside is waited for, and what is done meanwhile needs those of the pool.
+
+        The lock goes with its connection, although whoever has it may go on without: a lease keeps the others out then.
+        Where nothing goes wrong nobody waits for one.
+        """
         async with self._few_at[service], self._few_alone, _connected(self._alone) as connection:
             await connection.execute(_ALONE, {"name": name})
-            yield
+            lease = {"name": name, "holder": uuid4().hex}
+            try:
+                await self._wait_for_lease(lease)
+                yield
+            finally:
+                await seen_through(asyncio.create_task(self._end_lease(lease)))
+
+    async def _wait_for_lease(self, lease: Values) -> None:
+        until = time.monotonic() + ALONE_SECONDS
+        while not await self._take_lease(lease):
+            if time.monotonic() >= until:
+                raise sa.exc.TimeoutError("somebody has been alone with it, and was not heard of since")
+            await asyncio.sleep(LEASED_SECONDS)
+
+    async def _take_lease(self, lease: Values) -> bool:
+        async with self.writing_apart(UNLOCKED) as tx:
+            cursor = await tx.execute(_LEASE, {**lease, "seconds": LEASE_SECONDS})
+            return await cursor.fetchone() is not None
+
+    async def _end_lease(self, lease: Values) -> None:
+        async def ended() -> None:
+            async with self.writing_apart(UNLOCKED) as tx:
+                await tx.execute(_END_LEASE, lease)
+
+        try:
+            await written_at_last(ended)
+        except sa.exc.DBAPIError as error:
+            log.warning("lease_not_ended", cause=type(error).__name__, seconds=LEASE_SECONDS)
 
     async def claim(self, place: str) -> Claim:
         """Take over a place. From now on what belongs to earlier claims changes nothing."""
@@ -366,11 +429,7 @@ class PostgresDatabase:
             woken, told = transaction.woken, transaction.told
             if woken and self.wake_places is not None:
                 await self.wake_places(transaction, woken)
-            await self._commit(driver)
-        self.answered_at = time.monotonic()
-        transaction.committed()
-        if told and self.woke_places is not None:
-            self.woke_places(told)
+            await self._commit(transaction, told)
 
     @asynccontextmanager
     async def _in_order(self, names: Sequence[str]) -> AsyncIterator[None]:
@@ -407,7 +466,7 @@ class PostgresDatabase:
     @asynccontextmanager
     async def _lent(self) -> AsyncIterator[LentConnection]:
         """A connection, which has been given back when the block ends: whoever is cancelled meanwhile waits for that.
-        It is dropped instead, with all that are idle, if it is broken."""
+        It is dropped instead, with all that were made before, if it is broken."""
         with raising_sqlalchemys(self.dialect):
             raw = await greenlet_spawn(self._engine.sync_engine.raw_connection)
         lent = LentConnection(self._engine, raw)
@@ -415,7 +474,8 @@ class PostgresDatabase:
             yield lent
         except BaseException:
             if lent.driver.closed:
-                await seen_through(asyncio.create_task(self._throw_away(lent)))
+                self._broken_at = time.monotonic()
+                await seen_through(asyncio.create_task(lent.invalidate()))
             raise
         finally:
             if lent.is_clean:
@@ -423,9 +483,10 @@ class PostgresDatabase:
             else:
                 await seen_through(asyncio.create_task(lent.give_back()))
 
-    async def _throw_away(self, lent: LentConnection) -> None:
-        await lent.invalidate()
-        await self._engine.dispose()  # what is idle leads to where this one did
+    def _made_since_one_broke(self, _connection: Any, record: sa.pool.ConnectionPoolEntry, *_: Any) -> None:
+        """Another connection is made in place of one that is older: it leads to where the broken one did."""
+        if record.info[_MADE_AT] < self._broken_at:
+            raise sa.exc.DisconnectionError
 
     async def lock(self, driver: Any, names: Sequence[str]) -> Mapping[str, LockedName]:
         """Lock these names on a connection until its transaction ends. Returns what stands there, by place."""
@@ -452,27 +513,33 @@ class PostgresDatabase:
             raise Overtaken(claim.place)
         return locked
 
-    async def _commit(self, driver: Any) -> None:
-        """Commit; whoever is cancelled meanwhile waits for it: it may be on disk all the same."""
-        committing = asyncio.create_task(_committed(driver, self.dialect))
+    async def _commit(self, transaction: PostgresTransaction, told: Sequence[str]) -> None:
+        """Commit; whoever is cancelled meanwhile waits for it: it may be on disk all the same, and what follows from it
+        follows."""
+        committing = asyncio.create_task(self._committed(transaction, told))
         self._committing.add(committing)
         committing.add_done_callback(self._committing.discard)
         await seen_through(committing)
 
+    async def _committed(self, transaction: PostgresTransaction, told: Sequence[str]) -> None:
+        with raising_sqlalchemys(self.dialect):
+            await transaction.driver.commit()
+        self.answered_at = time.monotonic()
+        transaction.committed()
+        if told and self.woke_places is not None:
+            self.woke_places(told)
+
 
 @asynccontextmanager
 async def _connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
-    """A connection, which has been given back when the block ends: whoever is cancelled meanwhile waits for that."""
+    """A connection, which has been given back when the block ends: whoever is cancelled meanwhile waits for that. What
+    was done in the block is done, though the connection may have ended before."""
     connection = await engine.connect()
     try:
         yield connection
     finally:
-        await seen_through(asyncio.create_task(connection.close()))
-
-
-async def _committed(driver: Any, dialect: sa.Dialect) -> None:
-    with raising_sqlalchemys(dialect):
-        await driver.commit()
+        with suppress(sa.exc.DBAPIError):
+            await seen_through(asyncio.create_task(connection.close()))
 
 
 def connection_settings(*settings: str) -> dict[str, Any]:
@@ -516,6 +583,7 @@ def _pooled(address: str, settings: dict[str, Any], most_connections: int, **fur
     # The connection that was used last is used next: statements are prepared on each anew.
     pool = {"pool_size": most_connections, "max_overflow": 0, "pool_timeout": LOCK_SECONDS, "pool_use_lifo": True}
     engine = _engine(address, settings, BoundedConnection, **pool, **further)
+    sa.event.listen(engine.sync_engine, "connect", _made)
     sa.event.listen(engine.sync_engine, "checkout", _still_open)
     return engine
 
@@ -528,6 +596,10 @@ def _engine(address: str, settings: dict[str, Any], connection: type[BoundedConn
         hide_parameters=True,  # what people wrote and tools returned is not for error messages, which end up in logs
         **further,
     )
+
+
+def _made(_connection: Any, record: sa.pool.ConnectionPoolEntry) -> None:
+    record.info[_MADE_AT] = time.monotonic()
 
 
 def _still_open(connection: Any, *_: Any) -> None:

@@ -401,6 +401,14 @@ pauses = sa.Table(
     sa.Column("until", sa.Float, nullable=False),
 )
 """Until when a service has asked to wait with calls that it counts together."""
+leases = sa.Table(
+    "leases",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("holder", sa.Text, nullable=False),
+    sa.Column("until", sa.Float, nullable=False),
+)
+"""Which process is alone with something (`Database.alone`), and until when at the latest, on PostgreSQL's clock."""
 replicas = sa.Table(
     "replicas",
     metadata,

@@ -25,6 +25,8 @@ from tests.support import postgres_cluster
 from tests.support.one_way_proxy import BOTH_WAYS, TO_CLIENT, TO_SERVER, Proxy, proxied
 
 pytestmark = pytest.mark.postgres
+MOST = 5
+"""Connections of the pool."""
 NOTE = sa.text("INSERT INTO locks (name, epoch) VALUES ('noted', 0) ON CONFLICT (name) DO UPDATE SET epoch = 1")
 WAYS = [frozenset({TO_SERVER}), frozenset({TO_CLIENT}), BOTH_WAYS]
 
@@ -42,7 +44,7 @@ async def proxy(address: str) -> AsyncIterator[Proxy]:
 
 @pytest.fixture
 async def database(proxy: Proxy) -> AsyncIterator[PostgresDatabase]:
-    made = postgres_database(proxy.address, most_connections=5)
+    made = postgres_database(proxy.address, most_connections=MOST)
     yield made
     await made.close()
 
@@ -64,6 +66,16 @@ async def use(database: PostgresDatabase, connections: int) -> None:
     await asyncio.gather(*(one() for _ in range(connections)))
 
 
+def connected(address: str) -> int:
+    """How many connections of ours the server has."""
+    with psycopg.connect(address, autocommit=True) as asking:
+        counted = asking.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        ).fetchone()
+    assert counted is not None
+    return int(counted[0])
+
+
 def end_all(address: str) -> None:
     """As when the server is started anew: it has ended all connections."""
     with psycopg.connect(address, autocommit=True) as killer:
@@ -79,6 +91,36 @@ async def test_nobody_notices_that_idle_connections_were_ended(address: str, dat
     await asyncio.sleep(0.05)  # for the proxy to learn it
     await use(database, 5)
     await note(database)
+
+
+async def test_connections_that_were_lent_when_another_one_broke_are_not_kept_beside_new_ones(
+    address: str, database: PostgresDatabase
+) -> None:
+    """As many as docs/deployment.md says; the server would refuse everybody else in the end."""
+    in_use, broken = asyncio.Barrier(MOST + 1), asyncio.Barrier(MOST)
+
+    async def write() -> None:
+        async with database.writing(UNLOCKED) as tx:
+            await tx.run(sa.text("SELECT 1"))
+            await in_use.wait()
+            await broken.wait()
+
+    async def break_off() -> None:
+        async with database.writing(UNLOCKED) as tx:
+            await tx.run(sa.text("SELECT 1"))
+            await in_use.wait()
+            await tx.run(sa.text("SELECT pg_terminate_backend(pg_backend_pid())"))
+
+    writing = [asyncio.create_task(write()) for _ in range(MOST - 1)]
+    breaking = asyncio.create_task(break_off())
+    await in_use.wait()
+    with pytest.raises(sa.exc.OperationalError):
+        await breaking
+    await use(database, 1)
+    await broken.wait()
+    await asyncio.gather(*writing)
+    await use(database, MOST)
+    assert connected(address) <= MOST
 
 
 async def test_a_pool_with_many_connections_that_were_ended_gives_a_new_one_at_once(address: str) -> None:
@@ -199,3 +241,32 @@ def test_an_address_is_read_as_the_driver_reads_it() -> None:
     assert (read["connect_timeout"], read["options"]) == ("2", "-c jit=off -c timezone=UTC")
     assert read["target_session_attrs"] == "read-write"
     assert connection_parameters(f"{given}&target_session_attrs=any", {})["target_session_attrs"] == "any"
+
+
+async def test_what_follows_from_a_commit_follows_although_its_task_was_cancelled_meanwhile(
+    database: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with SQLite: whoever waits for it would not be woken."""
+    committing, go_on, done = asyncio.Event(), asyncio.Event(), []
+    commit = BoundedConnection.commit
+
+    async def commit_later(connection: BoundedConnection) -> None:
+        committing.set()
+        await go_on.wait()
+        await commit(connection)
+
+    async def write() -> None:
+        async with database.writing(UNLOCKED) as tx:
+            tx.afterwards(lambda: done.append("this"))
+            tx.wakes("chat:room")
+            await tx.run(sa.text("SELECT 1"))
+
+    database.woke_places = done.extend
+    monkeypatch.setattr(BoundedConnection, "commit", commit_later)
+    writing = asyncio.create_task(write())
+    await committing.wait()
+    writing.cancel()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    assert done == ["this", "chat:room"]

@@ -1,4 +1,4 @@
-"""What several processes share: what has begun, pauses that services ask for, and which processes there are."""
+"""What several processes share: what has begun, pauses that services ask for, leases, and which processes there are."""
 
 from __future__ import annotations
 
@@ -30,6 +30,13 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("service", "line", name="pk_pauses"),
     )
     op.create_table(
+        "leases",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("holder", sa.Text(), nullable=False),
+        sa.Column("until", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name="pk_leases"),
+    )
+    op.create_table(
         "replicas",
         sa.Column("replica_id", sa.Text(), nullable=False),
         sa.Column("host", sa.Text(), nullable=False),
@@ -46,5 +53,6 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Forgotten."""
     op.drop_table("replicas")
+    op.drop_table("leases")
     op.drop_table("pauses")
     op.drop_table("beginnings")
