@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import structlog
 
@@ -27,10 +27,11 @@ from bot.limits import Beginnings, Window
 from bot.platform import Platform
 from bot.records import authorizations, threads
 from bot.records.authorizations import AuthorizationRow, AuthorizationStep
-from bot.records.database import Database, Transaction, locking_as_found
+from bot.records.database import Database, Transaction, locking_as_found, written_at_last
 from bot.records.locks import UNLOCKED, person_lock, return_name
 
 log = structlog.get_logger(__name__)
+DoneT = TypeVar("DoneT")
 SIGN_IN_RETURN_SECONDS = 900.0
 """How long the browser may take to come back from a service."""
 MOST_BEGUN_AN_HOUR = 10
@@ -268,8 +269,7 @@ class SignInFlow:
             await self._connecting.connect(tx, way, grant)
             return (await threads.names(tx, [way.person_id]))[way.person_id]
 
-        whose = person_lock(way.person_id)
-        name = await locking_as_found(self._database.writing_urgently, connected, whose)
+        name = await self._written(way, connected)
         if name is None:
             return OVERTAKEN
         log.info("account_connected", connection=way.connection)
@@ -301,10 +301,14 @@ class SignInFlow:
                 await self._connecting.show_waiting(tx, way)
             return changed
 
-        whose = person_lock(way.person_id)
-        if not await locking_as_found(self._database.writing_urgently, waits, whose):
+        if not await self._written(way, waits):
             return OVERTAKEN
         return ShowCode(self._connecting.label(way.connection), account_label(grant), code, CODE_MINUTES)
+
+    async def _written(self, way: AuthorizationRow, work: Callable[[Transaction], Awaitable[DoneT]]) -> DoneT:
+        """What came of a code, which can be redeemed once only."""
+        whose = person_lock(way.person_id)
+        return await written_at_last(lambda: locking_as_found(self._database.writing_urgently, work, whose))
 
 
 _OURS = re.compile(r"[A-Za-z0-9_-]{43}")

@@ -16,7 +16,7 @@ from bot.crypto import Sealer
 from bot.domain import Clock
 from bot.records import connections
 from bot.records.connections import ConnectionRow, Registration
-from bot.records.database import Database
+from bot.records.database import Database, written_at_last
 from bot.records.locks import CLIENT_REGISTRATIONS, UNLOCKED, refresh_name
 
 log = structlog.get_logger(__name__)
@@ -127,9 +127,12 @@ class TokenStore:
                 return now
             return None
         sealed = self._safe.put_tokens(row.person_id, row.connection, fresh)
-        async with self._database.writing_urgently(UNLOCKED) as tx:  # if it is as it was read
-            kept = await connections.renew(tx, row, sealed, fresh.scopes)
-        if kept:
+
+        async def keep() -> bool:
+            async with self._database.writing_urgently(UNLOCKED) as tx:  # if it is as it was read
+                return await connections.renew(tx, row, sealed, fresh.scopes)
+
+        if await written_at_last(keep):
             return fresh
         # Disconnected or signed in anew while the service was asked: what is in the records counts.
         await self._give_back(row, fresh)

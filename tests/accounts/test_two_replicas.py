@@ -20,10 +20,11 @@ from bot.accounts.ports import TokenSet
 from bot.accounts.tokens import ClientStore
 from bot.crypto import Sealer
 from bot.domain import Refused, Settled
-from bot.records import authorizations
+from bot.records import authorizations, postgresql
 from bot.records.beginnings import SharedBeginnings
 from bot.records.locks import CLIENT_REGISTRATIONS, refresh_name
 from bot.records.postgresql import MOST_ALONE, MOST_ALONE_AT_ONE, PostgresDatabase
+from bot.records.tables import leases
 from tests.accounts.services import FakeServices
 from tests.accounts.stage import ANA, BEN, ELSEWHERE, KEY, Stage
 from tests.support.replicas import Held, take_locks_out, until_done_or_blocked, with_and_without
@@ -46,15 +47,38 @@ class Replicas:
         assert isinstance(self.one.database, PostgresDatabase)
         return Held(self.monkeypatch, self.one.database, table, **kind)
 
-    async def while_a_service_is_asked(self, first: Any, second: Any) -> tuple[Any, Any]:
-        """Does the second while the first waits for the service, and lets that answer when both wait."""
+    async def while_a_service_is_asked(self, first: Any, second: Any, *, cut_off: bool = False) -> tuple[Any, Any]:
+        """Does the second while the first waits for the service, and lets that answer when both wait. `cut_off`: the
+        first loses all its connections meanwhile, and with them its locks."""
         self.outside.held, before = asyncio.Event(), self.outside.asked
         one = asyncio.create_task(first)
         await until_done_or_blocked(one, self.watching, lambda: self.outside.asked > before)
+        if cut_off:
+            await self.end_connections()
+        waits = self._waits_for_a_lease()
         two = asyncio.create_task(second)
-        await until_done_or_blocked(two, self.watching, lambda: self.outside.asked > before + 1)
+        await until_done_or_blocked(two, self.watching, lambda: waits.is_set() or self.outside.asked > before + 1)
         self.outside.held.set()
         return await one, await two
+
+    async def end_connections(self) -> None:
+        """As when PostgreSQL restarts."""
+        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
+        async with self.watching.reading() as tx:
+            await tx.all(sa.text(f"{ended} pg_backend_pid()"))
+
+    def _waits_for_a_lease(self) -> asyncio.Event:
+        """Set when somebody has found a lease taken."""
+        take, waits = PostgresDatabase._take_lease, asyncio.Event()
+
+        async def noted(database: PostgresDatabase, lease: Any) -> bool:
+            if taken := await take(database, lease):
+                return taken
+            waits.set()
+            return False
+
+        self.monkeypatch.setattr(PostgresDatabase, "_take_lease", noted)
+        return waits
 
 
 @pytest.fixture(
@@ -198,6 +222,85 @@ async def test_of_an_end_that_a_dead_process_has_not_told_another_one_tells(repl
     assert replicas.outside.revoked == ["secret-access-ana-1"]
     await other.tell_left()
     assert not other._telling
+
+
+# ----------------------------------------------------------------------------------------- records that went away
+
+
+async def test_tokens_are_refreshed_once_though_the_lock_went_with_its_connection(replicas: Replicas) -> None:
+    await replicas.one.connect()
+    old = TokenSet(await replicas.one.access_token() or "")
+    refreshes = [each.tokens.refused(ANA.person_id, "drive", old) for each in (replicas.one, replicas.other)]
+    fresh = await replicas.while_a_service_is_asked(*refreshes, cut_off=True)
+    assert len(replicas.outside.refreshed) == 1
+    assert fresh[0] == fresh[1] != old
+
+
+async def test_a_code_is_redeemed_once_though_the_lock_went_with_its_connection(replicas: Replicas) -> None:
+    """And the page that says so is shown."""
+    _, link = await replicas.one.asked_and_linked()
+    browser = replicas.one.browser()
+    went = await browser.opens(link)
+    assert isinstance(went, GoTo)
+    there = replicas.other.browser()
+    there.cookie = browser.cookie
+    returns = [each.returns(went.url, code="code-of-ana") for each in (browser, there)]
+    pages = await replicas.while_a_service_is_asked(*returns, cut_off=True)
+    assert len(replicas.outside.exchanged) == 1
+    assert [isinstance(page, ShowCode | Connected) for page in pages] == [True, False]
+
+
+async def test_fresh_tokens_are_kept_though_the_records_went_away_when_the_service_had_answered(
+    replicas: Replicas,
+) -> None:
+    """The old refresh token is used up: nobody could have others."""
+    await replicas.one.connect()
+    old = TokenSet(await replicas.one.access_token() or "")
+    held = replicas.held_before("connections", kind=sa.Update)
+    refreshing = asyncio.create_task(replicas.one.tokens.refused(ANA.person_id, "drive", old))
+    await held.reached.wait()
+    await replicas.end_connections()
+    held.go_on.set()
+    fresh = await refreshing
+    assert fresh is not None
+    assert await replicas.other.access_token() == fresh.access_token != old.access_token
+
+
+async def test_what_came_of_a_code_is_kept_though_the_records_went_away_when_it_was_redeemed(
+    replicas: Replicas,
+) -> None:
+    _, link = await replicas.one.asked_and_linked()
+    browser = replicas.one.browser()
+    went = await browser.opens(link)
+    assert isinstance(went, GoTo)
+    held = replicas.held_before("authorizations", kind=sa.Update)
+    returning = asyncio.create_task(browser.returns(went.url, code="code-of-ana"))
+    await held.reached.wait()
+    await replicas.end_connections()
+    held.go_on.set()
+    page = await returning
+    assert isinstance(page, ShowCode)
+    assert isinstance(await replicas.other.tells(ANA, page.code), Settled)
+
+
+async def test_whoever_died_while_a_service_was_asked_keeps_others_waiting_for_a_while_only(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = replicas.watching
+    monkeypatch.setattr(postgresql, "LEASED_SECONDS", 0.01)
+    monkeypatch.setattr(postgresql, "LEASE_SECONDS", 0.2)
+    assert await database._take_lease({"name": "refresh:drive:ana", "holder": "who died"})
+    async with database.alone("refresh:drive:ben", "drive"):
+        pass
+    monkeypatch.setattr(postgresql, "ALONE_SECONDS", 0.0)
+    with pytest.raises(sa.exc.TimeoutError):
+        async with database.alone("refresh:drive:ana", "drive"):
+            pass
+    monkeypatch.undo()
+    async with database.alone("refresh:drive:ana", "drive"):
+        pass
+    async with database.reading() as tx:
+        assert await tx.one(sa.select(leases)) is None, "whoever comes next tidies up"
 
 
 # ----------------------------------------------------------------------------------------- who waits for whom

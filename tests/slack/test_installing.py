@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -652,6 +653,28 @@ async def test_a_renewal_waits_no_longer_than_it_takes_to_know_that_another_is_s
         held.release()
         new = await asked
         assert await two.records.token("T2", "") == new
+
+
+async def test_a_new_token_is_kept_though_the_records_went_away_when_slack_had_given_it(
+    slack: FakeSlack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old refresh token is used up: nobody could have another one."""
+    keep, tries = Installations._keep_renewed, count(1)
+
+    async def keep_at_last(*given: Any) -> bool:
+        if next(tries) == 1:
+            raise sa.exc.OperationalError("", {}, ConnectionRefusedError())
+        return await keep(*given)
+
+    monkeypatch.setattr(Installations, "_keep_renewed", keep_at_last)
+    async with stage(slack, address_for(tmp_path / "records.db")) as product:
+        await product.install(rotating=True)
+        old = await product.records.token("T2", "")
+        slack.clock.move(13 * 3600)
+        new = await product.records.token("T2", "")
+        assert new != old
+        assert new in slack.world.tokens
+    assert len(slack.calls_of("oauth.v2.access")) == 2
 
 
 @pytest.mark.postgres

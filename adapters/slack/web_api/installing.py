@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from html import escape
 from math import inf
@@ -44,7 +45,7 @@ from adapters.slack.web_api.client import QUIET, SlackHttpClient, refusal_of
 from bot.crypto import Sealer
 from bot.domain import Clock, system_clock
 from bot.records.addresses import sqlite_file
-from bot.records.database import insert_for, is_outage
+from bot.records.database import insert_for, is_outage, written_at_last
 
 log = structlog.get_logger(__name__)
 STATE_SECONDS = 600
@@ -253,7 +254,7 @@ class Installations(AsyncInstallationStore):
                 raise
             renewed = {name: getattr(bot, name) for name in _RENEWED}
             installation = Installation(**(installation.to_dict_for_copying() | renewed))
-            if not await self._keep_renewed(row_id, installation):
+            if not await written_at_last(partial(self._keep_renewed, row_id, installation)):
                 raise CallFailed(_METHOD, "not_installed", permanent=True)  # uninstalled meanwhile: stays forgotten
             log.info("slack_token_renewed", team=owner[0], enterprise=owner[1])
         self._forget_known()
