@@ -205,6 +205,18 @@ async def test_the_post_may_come_a_little_later_than_the_end_of_its_turn() -> No
         assert stage.answers()[0]["streaming"]
 
 
+async def test_a_call_that_ends_with_its_turn_is_shown_as_it_ended() -> None:
+    async with staged(replace(QUICK, grace=60.0)) as stage:
+        live = stage.live()
+        live.task("t1", "tasks: Search", "running")
+        await streaming(stage)
+        live.task("t1", "tasks: Search", "done")
+        live.task("t2", "tasks: Count", "done")
+        live.end(waiting=False)
+        await stage.slack.until(lambda: not stage.answers()[0]["streaming"])
+        assert [block["status"] for block in stage.answers()[0]["blocks"]] == ["complete", "complete"]
+
+
 async def test_calls_that_no_answer_follows_do_not_seem_to_run_for_ever() -> None:
     async with staged(replace(QUICK, grace=60.0)) as stage:
         live = stage.live()

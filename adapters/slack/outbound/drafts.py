@@ -335,9 +335,11 @@ class Draft:
         if message is None or not message.ts:
             return False
         try:
+            if ending is not None:
+                return isinstance(message, SlackStream) and await message.stop(ending)
             if isinstance(message, SlackStream):
-                return await message.stop(ending)
-            if ending is None:
+                await message.leave(self.tasks)
+            else:
                 await message.leave()
         except CallFailed as failure:
             # Whatever state it is in: its post replaces it, or it says as much as it said.

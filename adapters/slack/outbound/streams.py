@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import starmap
 from typing import Any
 
 from adapters.slack.ids import SlackLocation
@@ -75,7 +74,7 @@ class SlackStream:
     async def write(self, answer: StreamedAnswer) -> None:
         """Append what is new. Raises `CallFailed`; what was not shown is tried again with the next call."""
         text = self._more(answer.shown())
-        chunks = [_task_chunk(name, task) for name, task in answer.tasks.items() if self._tasks.get(name) != task]
+        chunks = self._changed(answer.tasks)
         if text:
             # Tasks come after the text that announced them.
             chunks.insert(0, {"type": "markdown_text", "text": text})
@@ -91,13 +90,14 @@ class SlackStream:
         self._sent += text
         self._tasks = dict(answer.tasks)
 
-    async def stop(self, ending: Ending | None) -> bool:
-        """End the stream; whether the message now is what the post is to be. Raises `CallFailed`."""
-        if ending is None:
-            # Nothing replaces it, so that a call shown as running would stay so.
-            broken = {name: TaskCard(t.title, "failed") for name, t in self._tasks.items() if t.state == "running"}
-            await stop_stream(self._api, self._location, self.ts, chunks=list(starmap(_task_chunk, broken.items())))
-            return False
+    async def leave(self, tasks: Mapping[str, TaskCard]) -> None:
+        """End the stream, with the tool calls as they stand. Raises `CallFailed`."""
+        # Nothing replaces it, so that a call shown as running would stay so.
+        ended = {name: TaskCard(t.title, "failed" if t.state == "running" else t.state) for name, t in tasks.items()}
+        await stop_stream(self._api, self._location, self.ts, chunks=self._changed(ended))
+
+    async def stop(self, ending: Ending) -> bool:
+        """End the stream with its post; whether the message now is what the post is to be. Raises `CallFailed`."""
         rest = self._rest(ending.text)
         if rest is None:
             await stop_stream(self._api, self._location, self.ts, metadata=ending.metadata)
@@ -106,6 +106,10 @@ class SlackStream:
         blocks, metadata = ending.blocks, ending.metadata
         await stop_stream(self._api, self._location, self.ts, chunks=chunks, blocks=blocks, metadata=metadata)
         return True
+
+    def _changed(self, tasks: Mapping[str, TaskCard]) -> list[dict[str, Any]]:
+        """What to append of tool calls."""
+        return [_task_chunk(name, task) for name, task in tasks.items() if self._tasks.get(name) != task]
 
     def _more(self, text: str) -> str:
         """What to append. Nothing when making the text safe has changed what was appended already."""
