@@ -303,7 +303,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         # Receivers, in one application.
         receivers = make_receivers(senders, services, settings, tools, shared)
         if receivers.page is not None:
-            await receivers.page.start()
+            await receivers.page.start(lambda: engine.is_ready)
         if page is not None:
             await page.notifications.start()  # everybody has subscribed
         application = web.Application(client_max_size=1024**2, middlewares=[OutageAnswers().middleware])

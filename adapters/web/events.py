@@ -14,7 +14,9 @@ from weakref import WeakValueDictionary
 
 from aiohttp import web
 
+from adapters.shared.outages import AGAIN_SECONDS, AWAY
 from adapters.web.access import SECURITY_HEADERS, PageVisitor
+from adapters.web.bodies import RefusalError
 from adapters.web.inbound import thread_id_of
 from adapters.web.live import SHOW_ANEW, THREADS_CHANGED, EndedError, Hub, LiveBoard, Reader, frame, framed
 from adapters.web.render import asked_json, entry_json, person_json, thread_json, threads_json
@@ -59,10 +61,13 @@ class EventStreams:
 
     async def events(self, request: web.Request, visitor: PageVisitor) -> web.StreamResponse:
         """Send the snapshot and then every event until either side goes away."""
+        if self._hub.records_are_away:  # what could be read waits for up to 15 s, and another process may answer now
+            raise RefusalError(503, AWAY, retry_after=AGAIN_SECONDS)
         thread_id = thread_id_of(request.query.get("thread", ""))
         person = visitor.person
         turn = self._turns.setdefault(person.person_id, asyncio.Semaphore(SNAPSHOTS_AT_A_TIME))
         with self._hub.reading(thread_id, person.person_id, visitor.session.session_id) as reader:
+            reader.connection = request.transport
             response = web.StreamResponse(headers=_HEADERS)
             async with turn:
                 snapshot = await self._snapshot(thread_id, visitor)

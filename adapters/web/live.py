@@ -49,6 +49,8 @@ class Reader:
         self.thread_id = thread_id
         self.person_id = person_id
         self.session_id = session_id
+        self.connection: asyncio.Transport | None = None
+        """To the page."""
         self._queue: asyncio.Queue[bytes] = asyncio.Queue()
         self._ended = False
         self._threads_changed = False
@@ -98,6 +100,12 @@ class Reader:
         self._ended = True
         self._queue.put_nowait(THREADS_CHANGED)  # wakes `next`
 
+    def break_off(self) -> None:
+        """Disconnect the reader though something may be being read for it, which ends by itself, but not soon."""
+        self.end()
+        if self.connection is not None:
+            self.connection.abort()
+
 
 def _nobody_asks(_thread_id: str) -> None:
     """Where one process serves the page."""
@@ -109,6 +117,8 @@ class Hub:
     def __init__(self) -> None:
         self._readers: set[Reader] = set()
         self._closed = False
+        self.records_are_away = False
+        """Nothing can be read for a page, nor is it heard what others do. Known where several processes serve it."""
         self.changes = 0
         """How often the list of threads has changed."""
         self.opened: Callable[[str], None] = _nobody_asks
@@ -170,6 +180,13 @@ class Hub:
         """Disconnect everybody, so that they come back as whoever they are now."""
         for reader in self._readers:
             reader.end()
+
+    def lose_records(self) -> None:
+        """Disconnect everybody, so that they go on where the records can be read. Whoever comes is refused until
+        `records_are_away` is taken back."""
+        self.records_are_away = True
+        for reader in self._readers:
+            reader.break_off()
 
     def close(self) -> None:
         """Disconnect everybody, and whoever comes later."""

@@ -60,10 +60,11 @@ class WebReceiver:
         self.visitor = visitor_of(sender.config, self._sessions)
         """The person id that the session of a request proves, also of one that is not for the page itself."""
 
-    async def start(self) -> None:
-        """Begin to hear the other processes that serve the page, if there can be any."""
+    async def start(self, is_ready: Callable[[], bool]) -> None:
+        """Begin to hear the other processes that serve the page, if there can be any. `is_ready`: whether this one
+        takes work."""
         if self._sender.others is not None:
-            await self._sender.others.start(self._services.queries)
+            await self._sender.others.start(self._services.queries, is_ready)
 
     async def stop(self) -> None:
         """End the open event streams."""

@@ -48,6 +48,8 @@ MOST_TO_READ = 1_000
 """Posts and messages that wait to be read; of more, all readers get everything anew."""
 FORGET_SECONDS = 60.0
 """Seconds between two times that what dead processes left is forgotten."""
+LOOK_SECONDS = 0.5
+"""Seconds between two looks whether the records are away."""
 PAUSE = 1.0
 """Seconds until what the records did not say is asked again."""
 
@@ -61,6 +63,8 @@ class OtherReplicas:
         self._notifications = notifications
         self._answers = answers
         self._queries: Queries | None = None
+        self._is_ready: Callable[[], bool] = lambda: False
+        self._was_ready = False
         self._tasks: list[asyncio.Task[None]] = []
         self._readers_elsewhere: dict[str, float] = {}
         """Thread → until when it is taken to have readers in another process."""
@@ -77,13 +81,25 @@ class OtherReplicas:
         """Threads of which nothing may have been told for some time."""
         self._something_live = asyncio.Event()
 
-    async def start(self, queries: Queries) -> None:
-        """Begin to hear others; before the notifications are started."""
-        self._queries = queries
+    async def start(self, queries: Queries, is_ready: Callable[[], bool]) -> None:
+        """Begin to hear others; before the notifications are started.
+
+        Args:
+            is_ready: whether this process takes work. Once it does, it always does while the records answer.
+        """
+        self._queries, self._is_ready = queries, is_ready
         self._notifications.subscribe(CHANNEL, self._was_told, self._missed_some)
         self._hub.opened = self._has_reader
         self._board.changed = self._has_changed
-        loops = (self._write_changes, self._renew, self._tell_readers, self._show_told, self._show_live, self._forget)
+        loops = (
+            self._write_changes,
+            self._renew,
+            self._tell_readers,
+            self._show_told,
+            self._show_live,
+            self._forget,
+            self._send_away,
+        )
         self._tasks = [asyncio.create_task(self._going_on(loop), name=f"page {loop.__name__}") for loop in loops]
 
     async def stop(self) -> None:
@@ -290,6 +306,15 @@ class OtherReplicas:
     async def _forget(self) -> None:
         await self._answers.forget()
         await asyncio.sleep(FORGET_SECONDS)
+
+    async def _send_away(self) -> None:
+        """Pages that stayed while the records are away would show nothing of what others do, and not say so."""
+        await asyncio.sleep(LOOK_SECONDS)
+        was_ready, self._was_ready = self._was_ready, self._is_ready()
+        if self._was_ready:
+            self._hub.records_are_away = False
+        elif was_ready:
+            self._hub.lose_records()
 
     async def _going_on(self, once: Callable[[], Awaitable[None]]) -> None:
         failure = RepeatedFailure("page_not_shared")

@@ -17,16 +17,19 @@ import psycopg
 import pytest
 from playwright.async_api import expect
 
+from adapters.shared.outages import AWAY
 from adapters.web.replicas import OtherReplicas
 from bot.records import live_answers
 from bot.records.live_answers import LiveAnswer, LiveAnswers
 from bot.records.postgresql import postgres_database
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.replicas.processes import replicas
+from tests.support.one_way_proxy import BOTH_WAYS, proxied
 from tests.support.product import ProductFolder, product_here
 from tests.support.tools import Workshop
 from tests.support.two_products import share
 from tests.support.visitor import Thread, Visitor, new_thread
+from tests.support.waiting import at_most_waiting
 from tests.web.browsing import CHROMIUM, WITHOUT_CHROMIUM, chromium, window_of
 
 pytestmark = pytest.mark.postgres
@@ -372,6 +375,33 @@ async def test_a_stream_ends_as_soon_as_its_server_takes_nothing_new(workshop_ho
                 pass  # to a proper end, and not to one in the middle, which is an error
             assert not ending.done()
             await ending
+
+
+@pytest.mark.waits
+async def test_a_page_whose_process_is_cut_off_from_the_records_is_sent_away_until_they_are_back(
+    shared_home: ProductFolder, address: str
+) -> None:
+    """Nothing is heard there of what others do. It goes on at another process, or reads that nothing can be read."""
+    thread_id = new_thread()
+    async with AsyncExitStack() as stack:
+        proxy = await stack.enter_async_context(proxied(address))
+        beyond = ProductFolder(shared_home.folder, shared_home.variables | {"DATABASE_URL": proxy.address})
+        stays, cut_off = [await stack.enter_async_context(product_here(each)) for each in (shared_home, beyond)]
+        at_one, at_other = await Pages([stays, cut_off], stack).of("ana", thread_id)
+        still_there = Visitor(cut_off, at_other.visitor.http)
+        while (await still_there.get("/ready")).status != 200:
+            await asyncio.sleep(0.02)
+        at_other.visitor.url = stays  # where it is sent when it comes back
+        proxy.hold_back(*BOTH_WAYS)
+        await at_one.send("hello")
+        async with at_most_waiting(8):
+            await at_other.says("you said: hello")
+        async with at_most_waiting(3):
+            refused = await still_there.get(f"/api/events?thread={thread_id}")
+        assert (refused.status, refused.body) == (503, {"error": AWAY})
+        proxy.let_through()
+        async with still_there.thread(thread_id) as back:
+            await back.says("you said: hello")
 
 
 # ------------------------------------------------------------------------------------------ in a real browser

@@ -54,6 +54,30 @@ async def test_what_needs_no_records_is_served_meanwhile(ana: Browser, away: Exc
         assert page.status == 200
 
 
+async def test_who_waits_for_records_that_are_away_is_disconnected_and_whoever_comes_is_refused(
+    product: Product, ana: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was asked of PostgreSQL is waited for much longer, if nothing arrives there."""
+    asked, given_up = asyncio.Event(), asyncio.Event()
+
+    async def answers_late(_person: Person) -> None:
+        asked.set()
+        await given_up.wait()
+        raise GONE
+
+    async with stream_of(ana, THREAD) as stream:
+        await snapshot(stream)
+        monkeypatch.setattr(product.services, "asked", answers_late)
+        product.sender.hub.threads_changed()
+        await asked.wait()
+        product.sender.hub.lose_records()
+        with pytest.raises(aiohttp.ClientError):
+            while await stream.next() is not None:
+                pass
+        assert await ana.get("/api/events?thread=web:one") == (503, {"error": SENTENCE})
+        given_up.set()
+
+
 async def test_open_streams_end_and_are_one_line_in_the_log_however_many(
     product: Product, ana: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
