@@ -429,7 +429,7 @@ class PostgresDatabase:
             woken, told = transaction.woken, transaction.told
             if woken and self.wake_places is not None:
                 await self.wake_places(transaction, woken)
-            await self._commit(transaction, told)
+            await self._see_commit_through(transaction, told)
 
     @asynccontextmanager
     async def _in_order(self, names: Sequence[str]) -> AsyncIterator[None]:
@@ -513,7 +513,7 @@ class PostgresDatabase:
             raise Overtaken(claim.place)
         return locked
 
-    async def _commit(self, transaction: PostgresTransaction, told: Sequence[str]) -> None:
+    async def _see_commit_through(self, transaction: PostgresTransaction, told: Sequence[str]) -> None:
         """Commit; whoever is cancelled meanwhile waits for it: it may be on disk all the same, and what follows from it
         follows."""
         committing = asyncio.create_task(self._committed(transaction, told))
@@ -522,12 +522,15 @@ class PostgresDatabase:
         await seen_through(committing)
 
     async def _committed(self, transaction: PostgresTransaction, told: Sequence[str]) -> None:
-        with raising_sqlalchemys(self.dialect):
-            await transaction.driver.commit()
+        await self._commit(transaction.driver)
         self.answered_at = time.monotonic()
         transaction.committed()
         if told and self.woke_places is not None:
             self.woke_places(told)
+
+    async def _commit(self, driver: Any) -> None:
+        with raising_sqlalchemys(self.dialect):
+            await driver.commit()
 
 
 @asynccontextmanager

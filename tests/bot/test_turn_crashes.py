@@ -325,16 +325,16 @@ def world(stage: Stage, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixture
         return on_disk
 
     monkeypatch.setattr(SqliteDatabase, "keep", dying)
-    commit = PostgresDatabase._commit
+    commit = PostgresDatabase._see_commit_through
 
-    async def dying_here(self: PostgresDatabase, driver: Any) -> None:
+    async def dying_here(self: PostgresDatabase, *what: Any) -> None:
         countdown.point()
         world.graph.to_disk()
         countdown.point()
-        await commit(self, driver)
+        await commit(self, *what)
         countdown.point()
 
-    monkeypatch.setattr(PostgresDatabase, "_commit", dying_here)
+    monkeypatch.setattr(PostgresDatabase, "_see_commit_through", dying_here)
     return world
 
 
