@@ -264,9 +264,10 @@ class SignInFlow:
     async def _connected(self, way: AuthorizationRow, grant: GrantedAccount) -> Connected | Problem:
 
         async def connected(tx: Transaction) -> str | None:
-            if not await authorizations.finish(tx, way, key=None, now=self._clock()):
+            if await authorizations.finish(tx, way, key=way.state_hash, now=self._clock()):
+                await self._connecting.connect(tx, way, grant)
+            elif not await authorizations.is_as(tx, way, settled_key=way.state_hash):
                 return None
-            await self._connecting.connect(tx, way, grant)
             return (await threads.names(tx, [way.person_id]))[way.person_id]
 
         name = await self._written(way, connected)
@@ -284,6 +285,7 @@ class SignInFlow:
 
     async def _wants_code(self, way: AuthorizationRow, grant: GrantedAccount) -> ShowCode | Problem:
         code = new_code()
+        sealed = self._safe.put(way.person_id, way.connection, {"code": code})
 
         async def waits(tx: Transaction) -> bool:
             changed = await authorizations.change(
@@ -292,21 +294,21 @@ class SignInFlow:
                 step="code",
                 sealed_step=None,
                 sealed_grant=self._safe.put_grant(way.person_id, way.connection, grant),
-                sealed_code=self._safe.put(way.person_id, way.connection, {"code": code}),
+                sealed_code=sealed,
                 code_until=self._clock() + CODE_MINUTES * 60,
                 code_tries=0,
                 code_key=None,
             )
             if changed:
                 await self._connecting.show_waiting(tx, way)
-            return changed
+            return changed or await authorizations.is_as(tx, way, sealed_code=sealed)
 
         if not await self._written(way, waits):
             return OVERTAKEN
         return ShowCode(self._connecting.label(way.connection), account_label(grant), code, CODE_MINUTES)
 
     async def _written(self, way: AuthorizationRow, work: Callable[[Transaction], Awaitable[DoneT]]) -> DoneT:
-        """What came of a code, which can be redeemed once only."""
+        """What came of a code, which can be redeemed once only. `work` may be done twice, and finds that it was."""
         whose = person_lock(way.person_id)
         return await written_at_last(lambda: locking_as_found(self._database.writing_urgently, work, whose))
 

@@ -29,7 +29,7 @@ class AuthorizationRow:
     began_at: float
     ended_at: float | None = None
     settled_key: str | None = None
-    """Key of the code entry that finished it."""
+    """Key of the code entry that finished it, or the hash of the state with which the browser came back."""
     link_hash: str | None = None
     sealed_link: str | None = None
     """What follows `s=` in the link."""
@@ -112,8 +112,16 @@ async def change(tx: Transaction, known: AuthorizationRow, **values: Any) -> boo
     return await tx.changes(statement.values(values))
 
 
+async def is_as(tx: Transaction, known: AuthorizationRow, **values: Any) -> bool:
+    """Whether it has these values by now."""
+    same = (authorizations.c[name] == value for name, value in values.items())
+    query = sa.select(sa.true()).where(authorizations.c.authorization_id == known.authorization_id, *same)
+    return await tx.one(query) is not None
+
+
 async def finish(tx: Transaction, known: AuthorizationRow, *, key: str | None, now: float) -> bool:
-    """The account is connected: nothing of the way there is of use any more. False when it was finished before."""
+    """The account is connected: nothing of the way there is of use any more. False when it was finished before; by what
+    is kept as `key`."""
     return await change(tx, known, **_NOTHING_ON_THE_WAY, status="done", ended_at=now, settled_key=key)
 
 

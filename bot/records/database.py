@@ -88,18 +88,18 @@ _AGAIN_SECONDS = 0.5
 
 
 async def written_at_last(write: Callable[[], Awaitable[DoneT]]) -> DoneT:
-    """Returns what a transaction returns that is tried until the records can be used. For what cannot be had again,
-    such as a token in place of one that is used up. It may be on disk although its end was not heard of, so the second
-    try has to come to the same.
+    """Returns what a transaction returns that is tried until the server of the records is there again. For what cannot
+    be had again, such as a token in place of one that is used up. It may be on disk although its end was not heard of,
+    so the second try has to come to the same.
 
-    Raises what the last try raised, after `AT_LAST_SECONDS`, and at once what is no outage.
+    Raises what the last try raised, after `AT_LAST_SECONDS`, and at once what a server has no part in.
     """
     failure, until = RepeatedFailure("not_written_yet"), time.monotonic() + AT_LAST_SECONDS
     while True:
         try:
             return await write()
         except Exception as error:
-            if not is_outage(error) or time.monotonic() >= until:
+            if not is_away(error) or time.monotonic() >= until:
                 raise
             failure.failed(error)
         await asyncio.sleep(_AGAIN_SECONDS)

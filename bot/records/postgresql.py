@@ -16,28 +16,19 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID
 from weakref import WeakValueDictionary
 
 import psycopg
 import sqlalchemy as sa
-import structlog
 from psycopg.pq import TransactionStatus
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 from sqlalchemy.util import greenlet_spawn
 
 from bot.records.claims import Claim, Overtaken, current_claim, place_of
-from bot.records.database import (
-    AT_LAST_SECONDS,
-    NotLocked,
-    NotOnDisk,
-    Row,
-    Statement,
-    Transaction,
-    seen_through,
-    written_at_last,
-)
+from bot.records.database import NotLocked, NotOnDisk, Row, Statement, Transaction, seen_through
+from bot.records.leases import Leases
 from bot.records.locks import UNLOCKED, NoLocks
 from bot.records.postgres_connections import (
     ANSWER_SECONDS,
@@ -49,7 +40,6 @@ from bot.records.postgres_connections import (
 )
 from bot.records.statements import MakeRow, Prepared, Values, raising_sqlalchemys
 
-log = structlog.get_logger(__name__)
 LOCK_SECONDS = 10
 """How long a transaction waits for another's lock before it gives up."""
 STATEMENT_SECONDS = ANSWER_SECONDS - 1
@@ -63,23 +53,7 @@ MOST_ALONE = 12
 """How many are, at once: each has a connection."""
 MOST_ALONE_AT_ONE = 3
 """How many of these ask one service, which may be slow to answer: the others are for those who ask another one."""
-LEASE_SECONDS = ALONE_SECONDS + AT_LAST_SECONDS
-"""After which somebody who is alone with something is taken for dead: the service has answered by then, and what it
-answered is written, even where PostgreSQL was away meanwhile."""
-LEASED_SECONDS = 0.5
-"""Between two looks whether somebody has given back a lease."""
 _ALONE = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
-_LEASE = """
-INSERT INTO leases (name, holder, until)
-VALUES (%(name)s, %(holder)s, extract(epoch FROM clock_timestamp()) + %(seconds)s)
-ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-WHERE leases.until < extract(epoch FROM clock_timestamp())
-RETURNING name
-"""
-_END_LEASE = """
-DELETE FROM leases
-WHERE (name = %(name)s AND holder = %(holder)s) OR until < extract(epoch FROM clock_timestamp())
-"""
 _LOCK = (
     "SELECT name, epoch, (SELECT id FROM crash_marker), coalesce(held, false) FROM locks "
     "WHERE name = ANY(%(names)s) ORDER BY name FOR UPDATE"
@@ -298,6 +272,7 @@ class PostgresDatabase:
         self._foundation = foundation
         self._alone = alone
         """Makes a connection each time."""
+        self._leases = Leases(self)
         self._few_alone = asyncio.Semaphore(MOST_ALONE)
         self._few_at: defaultdict[str, asyncio.Semaphore] = defaultdict(partial(asyncio.Semaphore, MOST_ALONE_AT_ONE))
         """By service; those that are configured."""
@@ -360,38 +335,11 @@ class PostgresDatabase:
         outside is waited for, and what is done meanwhile needs those of the pool.
 
         The lock goes with its connection, although whoever has it may go on without: a lease keeps the others out then.
-        Where nothing goes wrong nobody waits for one.
         """
         async with self._few_at[service], self._few_alone, _connected(self._alone) as connection:
             await connection.execute(_ALONE, {"name": name})
-            lease = {"name": name, "holder": uuid4().hex}
-            try:
-                await self._wait_for_lease(lease)
+            async with self._leases.held(name):
                 yield
-            finally:
-                await seen_through(asyncio.create_task(self._end_lease(lease)))
-
-    async def _wait_for_lease(self, lease: Values) -> None:
-        until = time.monotonic() + ALONE_SECONDS
-        while not await self._take_lease(lease):
-            if time.monotonic() >= until:
-                raise sa.exc.TimeoutError("somebody has been alone with it, and was not heard of since")
-            await asyncio.sleep(LEASED_SECONDS)
-
-    async def _take_lease(self, lease: Values) -> bool:
-        async with self.writing_apart(UNLOCKED) as tx:
-            cursor = await tx.execute(_LEASE, {**lease, "seconds": LEASE_SECONDS})
-            return await cursor.fetchone() is not None
-
-    async def _end_lease(self, lease: Values) -> None:
-        async def ended() -> None:
-            async with self.writing_apart(UNLOCKED) as tx:
-                await tx.execute(_END_LEASE, lease)
-
-        try:
-            await written_at_last(ended)
-        except sa.exc.DBAPIError as error:
-            log.warning("lease_not_ended", cause=type(error).__name__, seconds=LEASE_SECONDS)
 
     async def claim(self, place: str) -> Claim:
         """Take over a place. From now on what belongs to earlier claims changes nothing."""
@@ -467,8 +415,11 @@ class PostgresDatabase:
     async def _lent(self) -> AsyncIterator[LentConnection]:
         """A connection, which has been given back when the block ends: whoever is cancelled meanwhile waits for that.
         It is dropped instead, with all that were made before, if it is broken."""
-        with raising_sqlalchemys(self.dialect):
-            raw = await greenlet_spawn(self._engine.sync_engine.raw_connection)
+        try:
+            with raising_sqlalchemys(self.dialect):
+                raw = await greenlet_spawn(self._engine.sync_engine.raw_connection)
+        except sa.exc.InvalidRequestError as error:
+            raise sa.exc.TimeoutError("a new connection, too, was ended at once") from error
         lent = LentConnection(self._engine, raw)
         try:
             yield lent

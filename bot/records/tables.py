@@ -406,9 +406,9 @@ leases = sa.Table(
     metadata,
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("holder", sa.Text, nullable=False),
-    sa.Column("until", sa.Float, nullable=False),
+    sa.Column("said_at", sa.Float, nullable=False),
 )
-"""Which process is alone with something (`Database.alone`), and until when at the latest, on PostgreSQL's clock."""
+"""Who is alone with something (`Database.alone`), and when they have said so last, on PostgreSQL's clock."""
 replicas = sa.Table(
     "replicas",
     metadata,

@@ -6,11 +6,13 @@ Each test fails when nobody locks anything (`locks`), or each counts by itself (
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 from cryptography.fernet import Fernet
@@ -20,14 +22,16 @@ from bot.accounts.ports import TokenSet
 from bot.accounts.tokens import ClientStore
 from bot.crypto import Sealer
 from bot.domain import Refused, Settled
-from bot.records import authorizations, postgresql
+from bot.records import authorizations, leases, tables
 from bot.records.beginnings import SharedBeginnings
+from bot.records.database import Database, is_away
+from bot.records.leases import Leases
 from bot.records.locks import CLIENT_REGISTRATIONS, refresh_name
 from bot.records.postgresql import MOST_ALONE, MOST_ALONE_AT_ONE, PostgresDatabase
-from bot.records.tables import leases
 from tests.accounts.services import FakeServices
 from tests.accounts.stage import ANA, BEN, ELSEWHERE, KEY, Stage
 from tests.support.replicas import Held, take_locks_out, until_done_or_blocked, with_and_without
+from tests.support.transactions import Execute, statement_of, wrap_statements
 
 pytestmark = pytest.mark.postgres
 
@@ -68,17 +72,40 @@ class Replicas:
             await tx.all(sa.text(f"{ended} pg_backend_pid()"))
 
     def _waits_for_a_lease(self) -> asyncio.Event:
-        """Set when somebody has found a lease taken."""
-        take, waits = PostgresDatabase._take_lease, asyncio.Event()
+        """Set when somebody has found another process alone with something."""
+        take, waits = Leases._take, asyncio.Event()
 
-        async def noted(database: PostgresDatabase, lease: Any) -> bool:
-            if taken := await take(database, lease):
-                return taken
-            waits.set()
-            return False
+        async def noted(taking: Leases, name: str, mine: str, gone: Any) -> Any:
+            word = await take(taking, name, mine, gone)
+            if word.holder != mine:
+                waits.set()
+            return word
 
-        self.monkeypatch.setattr(PostgresDatabase, "_take_lease", noted)
+        self.monkeypatch.setattr(Leases, "_take", noted)
         return waits
+
+    def next_commit_is_not_heard_of(self, table: str) -> None:
+        """The next commit after a change of a table takes effect, and the connection ends before that is known."""
+        database, commit, changed = self.one.database, PostgresDatabase._commit, [False]
+        assert isinstance(database, PostgresDatabase)
+
+        def noting(execute: Execute) -> Execute:
+            async def noted(tx: Any, statement: Any, values: Any = None) -> Any:
+                made = statement_of(tx, statement)
+                changed[0] = changed[0] or (isinstance(made, sa.Update) and made.table.name == table)
+                return await execute(tx, statement, values)
+
+            return noted
+
+        async def commit_untold(committing: PostgresDatabase, driver: Any) -> None:
+            await commit(committing, driver)
+            if changed[0]:
+                self.monkeypatch.setattr(PostgresDatabase, "_commit", commit)
+                await driver.close()
+                raise sa.exc.OperationalError("COMMIT", {}, psycopg.OperationalError("no answer"))
+
+        wrap_statements(self.monkeypatch, noting)
+        self.monkeypatch.setattr(PostgresDatabase, "_commit", commit_untold)
 
 
 @pytest.fixture(
@@ -283,24 +310,73 @@ async def test_what_came_of_a_code_is_kept_though_the_records_went_away_when_it_
     assert isinstance(await replicas.other.tells(ANA, page.code), Settled)
 
 
-async def test_whoever_died_while_a_service_was_asked_keeps_others_waiting_for_a_while_only(
-    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("proven", [False, True], ids=["with a code", "with a proof"])
+async def test_who_signs_in_is_shown_the_end_of_it_though_nobody_heard_that_it_was_kept(
+    replicas: Replicas, *, proven: bool
 ) -> None:
-    database = replicas.watching
-    monkeypatch.setattr(postgresql, "LEASED_SECONDS", 0.01)
-    monkeypatch.setattr(postgresql, "LEASE_SECONDS", 0.2)
-    assert await database._take_lease({"name": "refresh:drive:ana", "holder": "who died"})
-    async with database.alone("refresh:drive:ben", "drive"):
+    """Rule 6: what was done once is not taken for somebody else's when it is tried to be written again."""
+    if proven:
+        replicas.one.proofs.providers["chat"] = "Chat"
+        replicas.one.restart()
+    _, link = await replicas.one.asked_and_linked()
+    browser = replicas.one.browser()
+    went = await browser.opens(link)
+    assert isinstance(went, GoTo)
+    if proven:
+        went = await browser.returns(went.url, code=f"proof-of-{ANA.person_id}")
+        assert isinstance(went, GoTo)
+    replicas.next_commit_is_not_heard_of("authorizations")
+    page = await browser.returns(went.url, code="code-of-ana")
+    if proven:
+        assert isinstance(page, Connected)
+    else:
+        assert isinstance(page, ShowCode)
+        assert isinstance(await replicas.other.tells(ANA, page.code), Settled)
+    assert await replicas.other.access_token()
+
+
+# ------------------------------------------------------------------------------- others who may have died
+
+
+REFRESH = refresh_name(ANA.person_id, "drive")
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """They say that they are there, and others listen, more often than in earnest."""
+    for name, seconds in {"SAID_EVERY": 0.05, "SILENT_SECONDS": 0.5, "LOOKS_EVERY": 0.02}.items():
+        monkeypatch.setattr(leases, name, seconds)
+    return monkeypatch
+
+
+def leases_of(database: Database) -> Leases:
+    assert isinstance(database, PostgresDatabase)
+    return database._leases
+
+
+async def test_who_died_while_a_service_was_asked_keeps_others_waiting_for_some_seconds(
+    replicas: Replicas, quick: pytest.MonkeyPatch
+) -> None:
+    await leases_of(replicas.one.database)._take(REFRESH, "who died", leases._NOBODY)
+    began = time.monotonic()
+    async with replicas.other.database.alone(REFRESH, "drive"):
+        assert time.monotonic() - began >= leases.SILENT_SECONDS
+    async with replicas.watching.reading() as tx:
+        assert await tx.one(sa.select(tables.leases)) is None
+
+
+async def test_who_is_there_though_its_connection_is_not_keeps_others_out_until_it_has_done(
+    replicas: Replicas, quick: pytest.MonkeyPatch
+) -> None:
+    """And nobody waits for it without end."""
+    quick.setattr(leases, "WAITS_SECONDS", 3 * leases.SILENT_SECONDS)
+    async with leases_of(replicas.one.database).held(REFRESH):
+        with pytest.raises(sa.exc.TimeoutError) as refused:
+            async with replicas.other.database.alone(REFRESH, "drive"):
+                pass
+    assert is_away(refused.value)
+    async with replicas.other.database.alone(REFRESH, "drive"):
         pass
-    monkeypatch.setattr(postgresql, "ALONE_SECONDS", 0.0)
-    with pytest.raises(sa.exc.TimeoutError):
-        async with database.alone("refresh:drive:ana", "drive"):
-            pass
-    monkeypatch.undo()
-    async with database.alone("refresh:drive:ana", "drive"):
-        pass
-    async with database.reading() as tx:
-        assert await tx.one(sa.select(leases)) is None, "whoever comes next tidies up"
 
 
 # ----------------------------------------------------------------------------------------- who waits for whom

@@ -15,7 +15,8 @@ import pytest
 import sqlalchemy as sa
 
 from bot.records import postgres_connections as module
-from bot.records.database import is_outage
+from bot.records import postgresql
+from bot.records.database import is_away, is_outage
 from bot.records.locks import UNLOCKED
 from bot.records.postgres_checkpoints import postgres_checkpoints
 from bot.records.postgres_connections import BoundedConnection, connection_parameters, connection_pool
@@ -220,6 +221,18 @@ async def test_a_server_that_cannot_be_reached_is_an_outage(database: PostgresDa
         with pytest.raises(sa.exc.OperationalError) as unreached:
             await note(database)
         assert is_outage(unreached.value)
+
+
+async def test_new_connections_that_are_ended_at_once_are_an_outage(
+    database: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when somebody ends all of them again and again."""
+    with monkeypatch.context() as ended:
+        ended.setattr(postgresql, "has_ended", lambda _: True)
+        with pytest.raises(sa.exc.TimeoutError) as refused:
+            await note(database)
+    assert is_outage(refused.value) and is_away(refused.value)
+    await note(database)
 
 
 async def test_an_address_may_name_several_servers_of_which_one_is_there(address: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
+import psycopg
 import pytest
 import sqlalchemy as sa
 import structlog
@@ -663,7 +664,7 @@ async def test_a_new_token_is_kept_though_the_records_went_away_when_slack_had_g
 
     async def keep_at_last(*given: Any) -> bool:
         if next(tries) == 1:
-            raise sa.exc.OperationalError("", {}, ConnectionRefusedError())
+            raise sa.exc.OperationalError("", {}, psycopg.OperationalError("connection refused"))
         return await keep(*given)
 
     monkeypatch.setattr(Installations, "_keep_renewed", keep_at_last)
@@ -675,6 +676,26 @@ async def test_a_new_token_is_kept_though_the_records_went_away_when_slack_had_g
         assert new != old
         assert new in slack.world.tokens
     assert len(slack.calls_of("oauth.v2.access")) == 2
+
+
+@pytest.mark.postgres
+async def test_a_token_that_another_process_is_about_to_keep_is_waited_for(slack: FakeSlack, tmp_path: Path) -> None:
+    """It has lost its lock with its connection, and Slack takes the old refresh token no more."""
+    async with two_processes(slack, tmp_path / "records.db") as (one, two):
+        await one.install(rotating=True)
+        old = await one.records.token("T2", "")
+        slack.clock.move(13 * 3600)
+        found = await one.records._latest("T2", "")
+        assert found is not None
+        row, installation = found
+        bot = await one.records._exchange(installation.to_bot())
+        asked = asyncio.create_task(two.records.token("T2", ""))
+        async with asyncio.timeout(10):
+            while len(slack.calls_of("oauth.v2.access")) < 3:
+                await asyncio.sleep(0.01)
+        installation.bot_token, installation.bot_refresh_token = bot.bot_token, bot.bot_refresh_token
+        await one.records._keep_renewed(row, installation)
+        assert await asked == bot.bot_token != old
 
 
 @pytest.mark.postgres

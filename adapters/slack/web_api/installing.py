@@ -12,6 +12,7 @@ from functools import partial
 from hashlib import sha256
 from html import escape
 from math import inf
+from time import monotonic
 from typing import Any
 from urllib.parse import urljoin
 
@@ -84,6 +85,9 @@ _FROZEN_SECONDS = 15
 """After which PostgreSQL lets go of the lock of a process that does not go on: longer than Slack may take."""
 _LOCK_SECONDS = 20
 """How long a renewal waits for one in another process: until that one is done, or is known not to go on."""
+_USED_UP = "invalid_refresh_token"
+_KEPT_SECONDS = 3.0
+"""How long a refresh token that is used up may have been so by another process, before it is known to be lost."""
 _MAKING_TABLES = 6_723_941_210
 """Number of PostgreSQL's advisory lock around the making of tables."""
 _Key = tuple[str, str]
@@ -250,6 +254,8 @@ class Installations(AsyncInstallationStore):
             try:
                 bot = await self._exchange(installation.to_bot())
             except CallFailed as failure:
+                if failure.error == _USED_UP and (kept := await self._kept_since(owner, old)) is not None:
+                    return kept
                 log.warning("slack_token_not_renewed", team=owner[0], enterprise=owner[1], error=failure.error)
                 raise
             renewed = {name: getattr(bot, name) for name in _RENEWED}
@@ -259,6 +265,18 @@ class Installations(AsyncInstallationStore):
             log.info("slack_token_renewed", team=owner[0], enterprise=owner[1])
         self._forget_known()
         return installation
+
+    async def _kept_since(self, owner: _Key, old: Installation) -> Installation | None:
+        """The newer token of another process that lost its lock when it had exchanged this one, and may be about to
+        keep what it got."""
+        until = monotonic() + _KEPT_SECONDS
+        while monotonic() < until:
+            found = await self._latest(*owner)
+            if found is not None and found[1].bot_token != old.bot_token:
+                self._forget_known()
+                return found[1]
+            await asyncio.sleep(_KEPT_SECONDS / 20)
+        return None
 
     async def _exchange(self, bot: Bot) -> Bot:
         """Slack takes a refresh token once only. Raises `CallFailed`."""

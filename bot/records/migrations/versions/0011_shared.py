@@ -33,7 +33,7 @@ def upgrade() -> None:
         "leases",
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("holder", sa.Text(), nullable=False),
-        sa.Column("until", sa.Float(), nullable=False),
+        sa.Column("said_at", sa.Float(), nullable=False),
         sa.PrimaryKeyConstraint("name", name="pk_leases"),
     )
     op.create_table(
