@@ -44,7 +44,7 @@ async def not_made(
     model is told what is known of it. `judged`: what the policy said of the call, where it was asked."""
     call, turn, asked = state["call"], state["turn"], state.get("asked")
     await ports.tools.give_up(call["id"])  # it may have been begun, and wait for somebody
-    tool = judged.call.tool if judged else ports.tools.find(call["name"])
+    tool = judged.call.tool if judged else await ports.tools.find(call["name"])
     known = await ports.ledger.close(call["id"], repeatable=tool is not None and tool.repeatable)
     if known is not None:
         return answered(state, known)

@@ -528,8 +528,8 @@ class Progress(Protocol):
 class Tools(Protocol):
     """The tools of all configured servers."""
 
-    def available(self) -> Sequence[Tool]:
-        """The tools that can be called now, in a stable order."""
+    async def available(self) -> Sequence[Tool]:
+        """The tools that can be called now, in a stable order. Raises what the records raise."""
         ...
 
     async def settled(self, timeout: float) -> bool:  # noqa: ASYNC109  # a question with a limit, not a deadline
@@ -540,8 +540,9 @@ class Tools(Protocol):
         """The servers that are configured and cannot be used now, with a reason safe to show."""
         ...
 
-    def find(self, full_name: str) -> Tool | None:
-        """The tool the model calls `full_name`; `None` when there is none (any more)."""
+    async def find(self, full_name: str) -> Tool | None:
+        """The tool the model calls `full_name`; `None` when there is none (any more). Raises what the records
+        raise."""
         ...
 
     def prepared(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> AbstractAsyncContextManager[Prepared]:

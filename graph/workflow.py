@@ -32,7 +32,7 @@ def at_start(tools: Tools) -> Callable[[State], Awaitable[str]]:
     """Route only where there is something to pick."""
 
     async def at_start(_: State) -> str:
-        return "policy_router" if needs_routing(tools.available()) else "task_executor"
+        return "policy_router" if needs_routing(await tools.available()) else "task_executor"
 
     return at_start
 

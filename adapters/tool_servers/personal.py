@@ -1,7 +1,7 @@
 """A server that acts with people's own accounts: a session for each of them, opened when it is needed.
 
-Its tools are those that anybody's session lists; they are remembered, so that they can be offered after a restart and
-to people who have not signed in yet. Before anybody has, there is one tool: to sign in.
+Its tools are those that anybody's session lists; they are remembered, so that they can be offered after a restart, by
+other processes, and to people who have not signed in yet. Before anybody has, there is one tool: to sign in.
 """
 
 from __future__ import annotations
@@ -105,9 +105,11 @@ class PersonalServer(BaseServer["PersonalSession"]):
         """Sentences for operators: what was not taken of what was listed last for anybody, and why."""
         return self._listing.skipped
 
-    @property
-    def offered(self) -> tuple[Tool, ...]:
-        """The tools that can be called now. Signing in always can: who does may have the tool that is missed."""
+    async def offered(self) -> tuple[Tool, ...]:
+        """The tools that can be called now. Signing in always can: who does may have the tool that is missed. Raises
+        what the records raise."""
+        if not self._listing.tools:
+            await self._learn_from_others()
         return self.tools if self.state in {ServerState.UP, ServerState.MISCONFIGURED} else ()
 
     def start(self) -> None:
@@ -118,8 +120,16 @@ class PersonalServer(BaseServer["PersonalSession"]):
         """Wait until that is known."""
         await self._settled.wait()
 
-    def find(self, full_name: str) -> Tool | None:
-        """The tool that the model calls so."""
+    async def find(self, full_name: str) -> Tool | None:
+        """The tool that the model calls so. Raises what the records raise."""
+        tool = self._known_here(full_name)
+        if tool is not None or not full_name.startswith(f"{self.config.name}__"):
+            return tool
+        # A call may be made here that was asked for where more was known: the process there may have ended since.
+        await self._learn_from_others()
+        return self._known_here(full_name)
+
+    def _known_here(self, full_name: str) -> Tool | None:
         # Somebody may be about to sign in by the tool for it while another one has done so.
         return next((tool for tool in (*self.tools, self._sign_in) if tool.full_name == full_name), None)
 
@@ -288,6 +298,13 @@ class PersonalServer(BaseServer["PersonalSession"]):
         elif self.state is ServerState.STARTING:
             self._to(ServerState.UP, "")
         self._settled.set()
+
+    async def _learn_from_others(self) -> None:
+        """Take over the tools that people of other processes were shown meanwhile."""
+        if self._catalogues is None:
+            return
+        if listed := await self._catalogues.load(self.config.name, self.config.fingerprint):
+            await self._learn(REMEMBERED, listed)
 
     async def _listed(self, person: str, listed: list[Any]) -> ToolListing:
         """Somebody's session has listed the tools; what that person may call."""

@@ -124,17 +124,22 @@ class ToolServers:
         """How every configured server is, in the order of the file."""
         return [self._status_of(name) for name in self._names]
 
-    def available(self) -> Sequence[Tool]:
-        """The tools that can be called now: in the order of the file, each server's by name."""
-        return [tool for server in self._servers.values() for tool in server.offered]
+    async def available(self) -> Sequence[Tool]:
+        """The tools that can be called now: in the order of the file, each server's by name. Raises what the records
+        raise."""
+        return [tool for server in self._servers.values() for tool in await server.offered()]
 
     def unavailable(self) -> Sequence[Unavailable]:
         """The servers whose tools cannot be called now."""
         return [Unavailable(each.server, each.reason) for each in self.status() if each.state != ServerState.UP]
 
-    def find(self, full_name: str) -> Tool | None:
-        """The tool of that name, also while its server is being started again; `None`: there is none."""
-        return next((tool for server in self._servers.values() if (tool := server.find(full_name))), None)
+    async def find(self, full_name: str) -> Tool | None:
+        """The tool of that name, also while its server is being started again, and where only another process has
+        seen it; `None`: there is none. Raises what the records raise."""
+        for server in self._servers.values():
+            if tool := await server.find(full_name):
+                return tool
+        return None
 
     @asynccontextmanager
     async def prepared(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> AsyncIterator[Prepared]:
@@ -211,7 +216,7 @@ async def look_up(name: str, config: ToolServersConfig) -> Tool | None:
     await tools.start()
     try:
         await tools.settled(LOOK_UP_SECONDS)
-        return tools.find(name)
+        return await tools.find(name)
     finally:
         await tools.close()
 
@@ -255,12 +260,11 @@ class SharedServer(BaseServer["Connection"]):
         """Wait until it is up, or its start has failed."""
         await self._decided.wait()
 
-    @property
-    def offered(self) -> tuple[Tool, ...]:
+    async def offered(self) -> tuple[Tool, ...]:
         """The tools that can be called now."""
         return self.tools if self.state is ServerState.UP else ()
 
-    def find(self, full_name: str) -> Tool | None:
+    async def find(self, full_name: str) -> Tool | None:
         """The tool that the model calls so, also while the server is being started again."""
         if self.state is ServerState.MISCONFIGURED:
             return None

@@ -6,7 +6,7 @@ Each is judged from the records and the policy as they are now; a decision is co
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -73,7 +73,7 @@ NOT_FOUND_OUT = Refused("Whether they may decide this could not be found out. Tr
 ONLY_YOU = Refused("Nobody but you may decide this: the policy says so.")
 NOBODY = Refused("I have met nobody with this address.")
 
-FindTool = Callable[[str], Tool | None]
+FindTool = Callable[[str], Awaitable[Tool | None]]
 """Returns the tool that models know by this name; `None` while its server is not available."""
 
 
@@ -89,7 +89,8 @@ class _Edit:
 class Approvals:
     """Records what people decide about calls: waiting approvals, standing approvals, attempts whose outcome is unknown.
 
-    What has to be looked up about a person is looked up first: no transaction waits for a platform.
+    What has to be looked up about a person or a tool is looked up first: no transaction waits for a platform, or for
+    another transaction.
     """
 
     def __init__(
@@ -132,19 +133,24 @@ class Approvals:
         async with self._database.reading() as tx:
             rows = await approvals.without_arguments(tx, dict.fromkeys(decision.approval_ids))
         known = await self._directory.for_judging(person.person_id, rows)
-        decide = partial(self._decide, decision=decision, known=known)
+        edited = rows if decision.arguments is not None else ()
+        tools = {row.approval_id: await self._tool(row) for row in edited}
+        decide = partial(self._decide, decision=decision, known=known, tools=tools)
         concerned = {row.thread_id for row in rows}
         if decision.always_for is not None:
             concerned.add(person_lock(person.person_id))
         return await locking_as_found(self._database.writing_urgently, decide, *concerned)
 
-    async def _decide(self, tx: Transaction, decision: Decision, known: Known) -> Mapping[str, ClickResult]:
+    async def _decide(
+        self, tx: Transaction, decision: Decision, known: Known, tools: Mapping[str, Tool | None]
+    ) -> Mapping[str, ClickResult]:
         results: dict[str, ClickResult] = {}
         settled: dict[str, list[str]] = {}
         await threads.remember(tx, known.described(decision.person), self._clock())
         for approval_id in sorted(set(decision.approval_ids)):
             row = await approvals.hold(tx, approval_id)
-            results[approval_id] = result = await self._judge(tx, row, decision, known) if row else NO_SUCH
+            tool = tools.get(approval_id)
+            results[approval_id] = result = await self._judge(tx, row, decision, known, tool) if row else NO_SUCH
             if row is not None and isinstance(result, Settled) and result.final:
                 settled.setdefault(row.thread_id, []).append(approval_id)
             # Statements do not yield, and a hundred approvals may be decided at once.
@@ -153,8 +159,10 @@ class Approvals:
             await resume_thread(tx, self._engine, thread_id, *approval_ids, now=self._clock())
         return {approval_id: results[approval_id] for approval_id in decision.approval_ids}
 
-    async def _judge(self, tx: Transaction, row: ApprovalRow, decision: Decision, known: Known) -> ClickResult:
-        """Judges a click on one approval, and records what it changes."""
+    async def _judge(
+        self, tx: Transaction, row: ApprovalRow, decision: Decision, known: Known, tool: Tool | None
+    ) -> ClickResult:
+        """Judges a click on one approval, and records what it changes. `tool`: of an edited call."""
         now, person_id = self._clock(), decision.person.person_id
         outside = outsider_refusal(row, person_id, now)
         if outside is not None:
@@ -171,7 +179,7 @@ class Approvals:
         if decision.always_for is not None and not _may_be_granted(row, decision):
             return Refused("This cannot be allowed for a while: please decide it for this once.")
         if decision.verb == "approve" and decision.arguments is not None:
-            edit = await self._edit(row, decision.arguments)
+            edit = await self._edit(row, tool, decision.arguments)
             if isinstance(edit, _Edit):
                 if await attempts.has_begun(tx, row.asked.call_id):
                     return BEGUN
@@ -244,9 +252,10 @@ class Approvals:
         )
         return f", and allowed for {name_of(decision.always_for)} when you ask for the same again"
 
-    async def _edit(self, row: ApprovalRow, values: Mapping[str, Any]) -> _Edit | Invalid | Refused | None:
+    async def _edit(
+        self, row: ApprovalRow, tool: Tool | None, values: Mapping[str, Any]
+    ) -> _Edit | Invalid | Refused | None:
         """The edited arguments; `None` when nothing was changed."""
-        tool = self._tool(row)
         if tool is None:
             return Refused(f"{row.asked.server} is not available at the moment, so this cannot be edited.")
         # In a thread: masking a megabyte of arguments, and checking and comparing them, takes half a second.
@@ -292,7 +301,7 @@ class Approvals:
             return refusal or NO_SUCH
         if has_begun:
             return BEGUN
-        tool = self._tool(row)
+        tool = await self._tool(row)
         if tool is None:
             return Refused(f"{row.asked.server} is not available at the moment, so this cannot be edited.")
         asked, editable = row.asked.arguments, row.asked.ask.editable
@@ -335,8 +344,8 @@ class Approvals:
         permission = permission_of(row, person.person_id, known, self._clock())
         return None if isinstance(permission, Permitted) else Refused(permission.reason)
 
-    def _tool(self, row: ApprovalRow) -> Tool | None:
-        return self._find_tool(tool_name_for_model(row.asked.server, row.asked.tool))
+    async def _tool(self, row: ApprovalRow) -> Tool | None:
+        return await self._find_tool(tool_name_for_model(row.asked.server, row.asked.tool))
 
     # ------------------------------------------------------------------------------------------- delegation
 

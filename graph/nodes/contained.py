@@ -99,7 +99,7 @@ async def told_as_known(ports: Ports, state: ToolCallState, told: str) -> Comman
 async def asked_if_begun(ports: Ports, state: ToolCallState, told: str) -> Command[str]:
     """The same; but what came of a call that has begun is asked, as after the death of the process."""
     call = state["call"]
-    tool = ports.tools.find(call["name"])
+    tool = await ports.tools.find(call["name"])
     if not get_runtime(RunContext).context.settling:
         known = await ports.ledger.recall(call["id"], repeatable=tool is not None and tool.repeatable)
         if isinstance(known, AttemptUnknown):

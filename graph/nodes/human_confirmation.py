@@ -46,7 +46,7 @@ def human_confirmation(ports: Ports) -> BranchNode:
 
 async def _as_asked(ports: Ports, state: ToolCallState, asked: ApprovalAsked, now: float) -> Judged | None:
     """What the policy said when it was asked about, for the audit log; nothing when the tool is gone."""
-    tool = ports.tools.find(state["call"]["name"])
+    tool = await ports.tools.find(state["call"]["name"])
     if tool is None:
         return None
     facts = await facts_of(ports, ports.policy(), state, tool, now)

@@ -40,7 +40,7 @@ def policy_gate(ports: Ports) -> BranchNode:
             return await not_made(ports, state, "failed", f"Failed: {call['error']}")
         if trouble := trouble_with(call["args"]):
             return await not_made(ports, state, "failed", f"Failed: the arguments held {trouble}")
-        tool = ports.tools.find(call["name"])
+        tool = await ports.tools.find(call["name"])
         if tool is None:
             return await not_made(ports, state, "failed", not_found(ports, call["name"]))
         policy = ports.policy()

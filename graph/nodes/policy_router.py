@@ -36,7 +36,7 @@ def policy_router(ports: Ports) -> Node:
         requester = turn_of(state)["requester"]
         if await ports.budget.refusal(requester):
             return {"categories": []}  # the next node says so
-        categories = sorted({t.category for t in ports.tools.available()})
+        categories = sorted({t.category for t in await ports.tools.available()})
         try:
             picked = await ports.router(state["messages"], categories)
         except ModelProblem as problem:

@@ -46,7 +46,8 @@ def task_executor(ports: Ports) -> Node:
             return {"messages": [AIMessage(f"{text} {_SMALLER}", id=f"{turn['delivery']}.{step}")]}
         if refused := await ports.budget.refusal(turn["requester"]):
             return {"messages": [AIMessage(refused, id=f"{turn['delivery']}.{step}")]}
-        tools = [t for t in ports.tools.available() if not state.get("categories") or t.category in state["categories"]]
+        available, categories = await ports.tools.available(), state.get("categories")
+        tools = [tool for tool in available if not categories or tool.category in categories]
         prompt = conversation(
             state,
             turn,
@@ -60,7 +61,7 @@ def task_executor(ports: Ports) -> Node:
             bound.to(tools), prompt, lambda delta: live.text(message_id, delta), retry=ports.retry
         )
         await ports.budget.spent(turn["requester"], tokens_of(message))
-        take_out = _taking_out(ports, tools) if ports.mode is Mode.SAFE_WRITE else None
+        take_out = await _taking_out(ports, tools, message) if ports.mode is Mode.SAFE_WRITE else None
         return {"messages": [own_ids(message, turn["delivery"], step, take_out)]}
 
     return task_executor
@@ -73,12 +74,15 @@ def _left(unfinished: Unfinished) -> AIMessage:
     return AIMessage(f"{text}{fence}\n\n*({unfinished.note})*", id=unfinished.said.message_id)
 
 
-def _taking_out(ports: Ports, offered: Sequence[Tool]) -> TakingOut:
-    """Takes quotes out of calls, by the schemas that the model was given."""
-    by_name = {tool.full_name: tool for tool in offered}
+async def _taking_out(ports: Ports, offered: Sequence[Tool], message: AIMessage) -> TakingOut:
+    """Takes quotes out of a message's calls, by the schemas that the model was given."""
+    by_name: dict[str, Tool | None] = {tool.full_name: tool for tool in offered}
+    for call in message.tool_calls:
+        if call["name"] not in by_name:
+            by_name[call["name"]] = await ports.tools.find(call["name"])
 
     def take_out(name: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        return taken_out(by_name.get(name) or ports.tools.find(name), arguments)
+        return taken_out(by_name.get(name), arguments)
 
     return take_out
 

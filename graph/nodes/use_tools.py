@@ -89,7 +89,7 @@ def making_calls(ports: Ports) -> MakeCall:
 
     async def make_call(state: ToolCallState, context: RunContext) -> Command[str]:
         call = state["call"]
-        tool = ports.tools.find(call["name"])
+        tool = await ports.tools.find(call["name"])
         if tool is None:
             return await not_made(ports, state, "failed", not_found(ports, call["name"]))
         if trouble := trouble_with(call["args"]):  # approved before such arguments were refused
@@ -320,7 +320,7 @@ def outcome_unknown(ports: Ports) -> BranchNode:
 
     async def outcome_unknown(state: ToolCallState) -> Command[str]:
         call = state["call"]
-        tool = ports.tools.find(call["name"])
+        tool = await ports.tools.find(call["name"])
         asked = OutcomeUnknownAsked(
             call_id=call["id"],
             attempt=state["attempt"],

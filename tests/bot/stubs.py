@@ -138,6 +138,10 @@ async def nobody(person_id: str, connection: str) -> None:
     """Holds nothing open with anybody's account."""
 
 
+async def no_tool(full_name: str) -> None:
+    """Finds none."""
+
+
 def make_parts(
     database: Database,
     outbox: Outbox,
@@ -145,7 +149,7 @@ def make_parts(
     new_id: NewId,
     *,
     platforms: Mapping[str, Platform] | None = None,
-    find_tool: FindTool = lambda _: None,
+    find_tool: FindTool = no_tool,
     engine: Engine | None = None,
     outside: AccountServices | None = None,
     sealer: Sealer | None = None,

@@ -106,7 +106,7 @@ class Bench:
     """The policy in force; `rig` sets it."""
 
     # tools
-    def available(self) -> list[Tool]:
+    async def available(self) -> list[Tool]:
         schema = {"type": "object"}
         return [tool(n, **({"input_schema": self.schemas.get(n, schema)} | self.more)) for n in self.names]
 
@@ -116,8 +116,8 @@ class Bench:
     async def settled(self, timeout: float) -> bool:
         return True
 
-    def find(self, full_name: str) -> Tool | None:
-        return next((t for t in self.available() if t.full_name == full_name), None)
+    async def find(self, full_name: str) -> Tool | None:
+        return next((t for t in await self.available() if t.full_name == full_name), None)
 
     @asynccontextmanager
     async def prepared(self, tool_: Tool, arguments: dict[str, Any], caller: Caller) -> AsyncIterator[Prepared]:

@@ -154,7 +154,7 @@ async def test_what_the_requester_always_allows_themselves_needs_their_words_too
 ) -> None:
     harmless = Annotations(destructive=False, open_world=False)
     bench = Bench(["run"], schemas={"run": COMMAND}, more={"annotations": harmless, "annotations_trusted": True})
-    made = bench.find("s__run")
+    made = await bench.find("s__run")
     assert made is not None
     digest = digest_of(made, {"command": "task add"})
     bench.given = [StandingApproval("web:ana", "s", "run", digest, until=60.0, risks=tuple(Risk))]

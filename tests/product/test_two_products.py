@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from bot.ledger import AttemptLedger
 from tests.fakes.openai_server import FakeOpenAI
-from tests.support.notes import ALLOWED, asked_to_sign_in, browser_of, link_of, notes_server
+from tests.support.notes import ALLOWED, asked_to_sign_in, browser_of, link_of, notes_server, signs_in
 from tests.support.notes import entry as notes_entry
 from tests.support.product import ProductFolder
 from tests.support.tools import Workshop
@@ -315,4 +315,39 @@ async def test_a_browser_on_its_way_through_a_sign_in_reaches_one_and_the_other(
                     await both.shown(lambda thread: thread.says("signed in"))
             await both.shown(lambda thread: thread.says("ana-at-notes wrote milk"))
         assert turns.taken >= {0, 1}
+    assert notes.written == [("ana-at-notes", "milk")]
+
+
+ASKED_TO_WRITE = """\
+version: 1
+rules:
+  - {name: asked, match: {tool: write}, decide: ask, approvers: [any]}
+  - {name: the rest, match: {}, decide: allow}
+"""
+
+
+async def test_a_tool_that_a_sign_in_has_shown_to_one_is_there_for_the_other(
+    home: ProductFolder, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 7. Whichever had the session, the call is decided and made where that has never been."""
+    async with notes_server() as notes, taking_turns() as turns:
+        home.tool_servers({"notes": notes_entry(notes)})
+        home.policy(ASKED_TO_WRITE)
+        home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-nobody", "LLM_MODEL": "any"}
+        share(home).variables["PUBLIC_URL"] = turns.url
+        async with two_products(home, monkeypatch) as both:
+            turns.between(each.url for each in both.products)
+            one, other = both.products
+            await one.thread.send("use notes__sign_in")
+            await both.shown(asked_to_sign_in)
+            await signs_in(notes, one.thread, "ana-at-notes")
+            await both.shown(lambda thread: thread.says("signed in"))
+            await one.thread.send("use notes__write what=milk")
+            (card,) = await both.shown(lambda thread: thread.waiting())
+            for each in both.products:
+                assert (await each.thread.visitor.get(f"/api/approvals/{card['id']}/form")).status == 200
+            both.products.remove(one)
+            await one.end()
+            await other.thread.approve(card["id"])
+            await other.thread.says("ana-at-notes wrote milk")
     assert notes.written == [("ana-at-notes", "milk")]

@@ -102,8 +102,8 @@ async def call(
     **arguments: Any,
 ) -> ToolOutcome:
     """Call a tool by the name that the model uses."""
-    tool = servers.find(full_name)
-    assert tool is not None, f"no tool {full_name} among {[each.full_name for each in servers.available()]}"
+    tool = await servers.find(full_name)
+    assert tool is not None, f"no tool {full_name} among {[each.full_name for each in await servers.available()]}"
     return await made(servers, tool, arguments, replace(caller, answers=answers), heard)
 
 
@@ -149,6 +149,13 @@ async def until(condition: Any, what: str, within: float = 20.0) -> None:
         if asyncio.get_running_loop().time() > deadline:
             pytest.fail(f"{what} did not happen within {within} s")
         await asyncio.sleep(0.01)
+
+
+async def until_found(servers: ToolServers, full_name: str) -> None:
+    """Wait until there is a tool of that name."""
+    async with asyncio.timeout(20):
+        while await servers.find(full_name) is None:
+            await asyncio.sleep(0.01)
 
 
 def interpreter() -> str:

@@ -51,7 +51,7 @@ async def test_who_chose_to_try_again_gets_another_try(tmp_path: Path) -> None:
     answers = (given(first, size=3), given(second, colour="red"))
     async with asking(tmp_path, "stdio") as (servers, done):
         assert isinstance(await call(servers, "shop__paint", item="door", answers=answers), OutcomeUnknown)
-        tool = servers.find("shop__paint")
+        tool = await servers.find("shop__paint")
         assert tool
         again = replace(CALLER, answers=answers, over=2)
         assert await made(servers, tool, {"item": "door"}, again) == Succeeded("painted door red")

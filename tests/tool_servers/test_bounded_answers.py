@@ -48,7 +48,7 @@ from graph.ports import OutcomeUnknown, Succeeded, ToolOutcome
 from tests.support.examples import examples
 from tests.support.raw_http import turns_of_others
 
-from .conftest import QUICK, bare_server, call, lines, outcome_of, running, until
+from .conftest import QUICK, bare_server, call, lines, outcome_of, running, until, until_found
 from .http_odd import odd_http
 
 URL = "http://tools.example/mcp"
@@ -323,7 +323,7 @@ async def test_a_change_that_is_announced_too_early_is_not_forgotten(tmp_path: P
         for name in ("one", "two", "three"):
             tools = [{"name": each, "inputSchema": {"type": "object"}} for each in ("swap", name)]
             await call(servers, "odd__swap", tools=tools)
-        await until(lambda: servers.find("odd__three"), "the last list")
+        await until_found(servers, "odd__three")
 
 
 # ------------------------------------------------------------------------------------------------------------- streams

@@ -69,7 +69,7 @@ class TestServerEverything:
         async with everything_over_http() as url:
             entry = {"url": url} if transport == "http" else node("server-everything", "stdio")
             async with running(tmp_path, {"everything": {**entry, "trustAnnotations": True}}) as servers:
-                env = servers.find("everything__get-env")
+                env = await servers.find("everything__get-env")
                 assert env
                 assert env.annotations == Annotations(
                     read_only=True, destructive=False, idempotent=True, open_world=False
@@ -171,8 +171,8 @@ class TestServerSqlite:
         program = Path(sys.executable).with_name("mcp-server-sqlite")
         entry = {"command": str(program), "args": ["--db-path", str(tmp_path / "test.db")]}
         async with running(tmp_path, {"sqlite": entry}) as servers:
-            assert {each.annotations for each in servers.available()} == {Annotations()}
-            assert not any(each.repeatable for each in servers.available())
+            assert {each.annotations for each in await servers.available()} == {Annotations()}
+            assert not any(each.repeatable for each in await servers.available())
             created = await call(servers, "sqlite__create_table", query="CREATE TABLE t (n INTEGER)")
             assert isinstance(created, Succeeded)
             await call(servers, "sqlite__write_query", query="INSERT INTO t VALUES (7)")

@@ -18,7 +18,7 @@ from adapters.tool_servers.sessions import Timings
 from graph.ports import Failed, OutcomeUnknown, SignInNeeded, Succeeded
 from tests.support.forks import Fork
 
-from .conftest import QUICK, Heard, call, listening, running, until
+from .conftest import QUICK, Heard, call, listening, running, until, until_found
 from .http_odd import odd_http
 
 
@@ -42,7 +42,7 @@ async def test_everything_works_as_over_stdio(tmp_path: Path, transport: str, pa
             link = await call(servers, "friendly__link_needed")
             assert link == SignInNeeded("https://drive.test/connect?e=1", "Connect your drive", "e1")
             assert await call(servers, "friendly__grow") == Succeeded("changed")
-            await until(lambda: servers.find("friendly__grown"), "the new tool")
+            await until_found(servers, "friendly__grown")
 
 
 async def test_a_server_that_dies_in_mid_call_breaks_it_off_and_is_found_again(tmp_path: Path) -> None:

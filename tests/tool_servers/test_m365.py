@@ -40,7 +40,7 @@ async def tools(tmp_path: Path) -> dict[str, Tool]:
     """Its tools by their own names, with what the documentation says of them."""
     entry = {**ENTRY, "command": NODE, "args": [str(SERVER)]}
     async with running(tmp_path, {"m365": entry}) as servers:
-        return {tool.name: tool for tool in servers.available()}
+        return {tool.name: tool for tool in await servers.available()}
 
 
 def judged(tool: Tool, mode: Mode = Mode.DEFAULT, policy: Policy = POLICY, **arguments: str) -> object:

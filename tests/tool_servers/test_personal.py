@@ -49,8 +49,8 @@ async def known(servers: ToolServers) -> None:
     assert isinstance(await call(servers, "drive__sign_in", caller=replace(ANA, call_id="first")), Succeeded)
 
 
-def names(servers: ToolServers) -> list[str]:
-    return [tool.name for tool in servers.available()]
+async def names(servers: ToolServers) -> list[str]:
+    return [tool.name for tool in await servers.available()]
 
 
 async def test_everybody_acts_with_their_own_account_at_the_same_time(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ async def test_everybody_acts_with_their_own_account_at_the_same_time(tmp_path: 
         assert got == [Succeeded("ana", owner="web:ana"), Succeeded("ben", owner="web:ben")] * 5
         assert server.mixed_up == []
         assert sorted(server.opened) == ["ana", "ben"]
-        assert all(tool.personal for tool in servers.available())
+        assert all(tool.personal for tool in await servers.available())
 
 
 async def test_without_an_account_nothing_is_sent(tmp_path: Path) -> None:
@@ -75,13 +75,13 @@ async def test_without_an_account_nothing_is_sent(tmp_path: Path) -> None:
 
 async def test_before_anybody_has_signed_in_there_is_a_tool_for_it(tmp_path: Path) -> None:
     async with drive(tmp_path, tokens=FakeTokens()) as (servers, _, tokens):
-        (only,) = servers.available()
+        (only,) = await servers.available()
         assert (only.full_name, only.personal, only.annotations.read_only) == ("drive__sign_in", True, True)
         assert await call(servers, "drive__sign_in", caller=ANA) == AccountNeeded("drive")
         tokens.tokens["web:ana", "drive"] = ANAS
         told = "Signed in. The tools of drive are: drive__error, drive__repeat, drive__scope, drive__whoami."
         assert await call(servers, "drive__sign_in", caller=ANA) == Succeeded(told, owner="web:ana")
-        assert names(servers) == ["error", "repeat", "scope", "whoami"]
+        assert await names(servers) == ["error", "repeat", "scope", "whoami"]
         # whoever was about to sign in by that tool still can
         assert await call(servers, "drive__sign_in", caller=BEN) == AccountNeeded("drive")
 
@@ -93,8 +93,41 @@ async def test_the_tools_are_known_after_a_restart_and_to_everybody(tmp_path: Pa
         ((_, _),) = catalogues.kept
         entry = {"url": server.url, "auth": "oauth"}
         async with running(tmp_path, {"drive": entry}, tokens=FakeTokens(), catalogues=catalogues) as again:
-            assert names(again) == ["error", "repeat", "scope", "whoami"]
+            assert await names(again) == ["error", "repeat", "scope", "whoami"]
             assert await call(again, "drive__whoami", caller=BEN) == AccountNeeded("drive")
+
+
+@asynccontextmanager
+async def two_processes(folder: Path) -> AsyncIterator[tuple[ToolServers, ToolServers, Drive]]:
+    """Both are up before anybody has signed in, and have the same records."""
+    catalogues = FakeCatalogues()
+    async with drive(folder, catalogues=catalogues) as (one, server, tokens):
+        entry = {"url": server.url, "auth": "oauth"}
+        async with running(folder, {"drive": entry}, tokens=tokens, catalogues=catalogues) as other:
+            assert await names(one) == await names(other) == ["sign_in"]
+            yield one, other, server
+
+
+async def test_a_call_that_was_asked_for_at_one_process_can_be_made_at_another(tmp_path: Path) -> None:
+    async with two_processes(tmp_path) as (one, other, _):
+        await known(one)
+        assert await other.find("drive__whoami") == await one.find("drive__whoami")
+        assert await call(other, "drive__whoami", caller=ANA) == Succeeded("ana", owner="web:ana")
+        assert await other.find("drive__nothing") is None
+
+
+async def test_a_tool_that_only_another_process_has_seen_is_found(tmp_path: Path) -> None:
+    async with two_processes(tmp_path) as (one, other, server):
+        await known(other)
+        server.tools = ("whoami", "wipe")
+        await known(one)
+        assert await other.find("drive__wipe") is not None
+
+
+async def test_what_people_sign_in_to_at_one_process_is_offered_at_another(tmp_path: Path) -> None:
+    async with two_processes(tmp_path) as (one, other, _):
+        await known(one)
+        assert await names(other) == ["error", "repeat", "scope", "whoami"]
 
 
 async def test_another_configuration_knows_nothing_of_the_tools(tmp_path: Path) -> None:
@@ -102,7 +135,7 @@ async def test_another_configuration_knows_nothing_of_the_tools(tmp_path: Path) 
     async with drive(tmp_path, catalogues=catalogues) as (servers, _, _):
         await known(servers)
     async with drive(tmp_path, catalogues=catalogues, auth={"scopes": ["more"]}) as (servers, _, _):
-        assert names(servers) == ["sign_in"]
+        assert await names(servers) == ["sign_in"]
 
 
 async def test_a_token_that_is_over_is_renewed_silently(tmp_path: Path) -> None:
@@ -231,8 +264,8 @@ async def test_an_approval_for_a_tool_that_is_not_there_withholds_all(tmp_path: 
     async with drive(tmp_path, requireApproval=["wipe"]) as (servers, _, _):
         await call(servers, "drive__sign_in", caller=ANA)
         assert "names tools that it does not have: wipe" in servers.unavailable()[0].reason
-        assert names(servers) == ["sign_in"]  # whoever does may have that tool
-        assert servers.find("drive__whoami") is None
+        assert await names(servers) == ["sign_in"]  # whoever does may have that tool
+        assert await servers.find("drive__whoami") is None
 
 
 async def test_a_token_does_not_follow_a_redirect_to_somebody_else(tmp_path: Path) -> None:

@@ -38,10 +38,10 @@ async def test_whoever_sees_fewer_tools_takes_none_from_the_others(tmp_path: Pat
         seen_by(server, ana=("whoami", "repeat"), ben=("whoami",))
         await known(servers)
         assert await call(servers, "drive__whoami", caller=BEN) == Succeeded("ben", owner="web:ben")
-        assert names(servers) == ["repeat", "whoami"]
+        assert await names(servers) == ["repeat", "whoami"]
         got = await call(servers, "drive__repeat", caller=BEN)
         assert got == Failed("drive no longer has the tool repeat. Nothing was called.")
-        assert names(servers) == ["repeat", "whoami"]
+        assert await names(servers) == ["repeat", "whoami"]
         assert isinstance(await call(servers, "drive__repeat", caller=ANA), Succeeded)
         (kept,) = catalogues.kept.values()
         assert sorted(entry["name"] for entry in kept) == ["repeat", "whoami"]
@@ -53,7 +53,7 @@ async def test_whoever_lacks_a_tool_that_needs_approval_does_not_stop_the_others
         told = await call(servers, "drive__sign_in", caller=ANA)
         assert isinstance(told, Succeeded)
         assert "cannot be used" in told.text
-        assert servers.find("drive__whoami") is None
+        assert await servers.find("drive__whoami") is None
         await call(servers, "drive__sign_in", caller=BEN)
         assert await call(servers, "drive__whoami", caller=ANA) == Succeeded("ana", owner="web:ana")
         assert servers.unavailable() == []
@@ -62,7 +62,7 @@ async def test_whoever_lacks_a_tool_that_needs_approval_does_not_stop_the_others
 async def test_what_one_person_sees_as_harmless_is_not_called_for_another(tmp_path: Path) -> None:
     async with drive(tmp_path, trustAnnotations=True) as (servers, _, _):
         await known(servers)
-        (wipe, *_) = servers.available()
+        (wipe, *_) = await servers.available()
         harmless = replace(wipe, annotations=Annotations(read_only=True))
         assert still_offered(harmless, [wipe]) == Failed(
             f"{wipe.full_name} has changed in the meantime. Nothing was called."

@@ -59,7 +59,7 @@ def test_a_server_receives_what_was_approved(tmp_path: Path, transport: Any) -> 
         noting = transport(notes)
         servers_running = running(tmp_path, {"noting": runner.run(noting.__aenter__())})
         servers = runner.run(servers_running.__aenter__())
-        tool = servers.find("noting__note")
+        tool = runner.run(servers.find("noting__note"))
         assert tool is not None
 
         @settings(max_examples=examples(35), suppress_health_check=list(HealthCheck))
@@ -85,7 +85,7 @@ def test_a_server_receives_what_was_approved(tmp_path: Path, transport: Any) -> 
 async def test_numbers_that_json_cannot_carry_are_not_sent_as_null(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     async with running(tmp_path, {"noting": server("noting.py", notes, "stdio")}) as servers:
-        tool = servers.find("noting__note")
+        tool = await servers.find("noting__note")
         assert tool is not None
         for number in (float("inf"), float("-inf"), float("nan")):
             with pytest.raises(ValueError, match="JSON"):

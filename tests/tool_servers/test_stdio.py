@@ -13,7 +13,7 @@ from adapters.tool_servers.servers import ToolServers
 from graph.ports import Failed, OutcomeUnknown, QuestionPut, SignInNeeded, Succeeded
 from policies.model import Annotations
 
-from .conftest import Heard, call, made, running, server, until
+from .conftest import Heard, call, made, running, server, until_found
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -33,8 +33,8 @@ async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Too
 
 
 async def test_its_tools_are_there_with_what_it_says_of_them(servers: ToolServers) -> None:
-    echo = servers.find("friendly__echo")
-    assert echo in servers.available()
+    echo = await servers.find("friendly__echo")
+    assert echo in await servers.available()
     assert echo is not None
     assert (echo.title, echo.description, echo.category) == ("Say it again", "Repeats a text.", "office")
     assert echo.annotations == Annotations(read_only=True, open_world=False)
@@ -109,14 +109,14 @@ async def test_a_huge_result_is_cut_for_the_model_and_whole_for_the_record(serve
 
 
 async def test_a_tool_that_no_server_has_is_not_found(servers: ToolServers) -> None:
-    assert servers.find("friendly__nothing") is None
-    assert servers.find("nobody__echo") is None
+    assert await servers.find("friendly__nothing") is None
+    assert await servers.find("nobody__echo") is None
 
 
 async def test_new_tools_are_listed_when_the_server_says_so(servers: ToolServers) -> None:
-    assert servers.find("friendly__grown") is None
+    assert await servers.find("friendly__grown") is None
     assert await call(servers, "friendly__grow") == Succeeded("changed")
-    await until(lambda: servers.find("friendly__grown"), "the new tool")
+    await until_found(servers, "friendly__grown")
     assert await call(servers, "friendly__grown") == Succeeded("grown")
 
 
@@ -134,7 +134,7 @@ async def test_calls_have_a_time_limit(tmp_path: Path) -> None:
 
 
 async def test_a_cancelled_call_is_cancelled(servers: ToolServers) -> None:
-    hang = servers.find("friendly__hang")
+    hang = await servers.find("friendly__hang")
     assert hang is not None
     calling = asyncio.create_task(made(servers, hang, {}))
     assert await call(servers, "friendly__echo", text="meanwhile") == Succeeded("meanwhile")

@@ -20,7 +20,7 @@ from adapters.tool_servers.sessions import Timings
 from graph.ports import Failed, OutcomeUnknown, Succeeded, ToolOutcome, Tools
 from tests.support.waiting import at_most_waiting
 
-from .conftest import PROGRAMS, QUICK, bare_server, call, is_running, lines, made, running, until
+from .conftest import PROGRAMS, QUICK, bare_server, call, is_running, lines, made, running, until, until_found
 
 
 def odd(folder: Path, **more: Any) -> dict[str, Any]:
@@ -78,7 +78,7 @@ async def test_its_tools_are_found_while_it_is_being_started_again(tmp_path: Pat
     async with running(tmp_path, {"odd": odd(tmp_path)}, timings=slow_restart) as servers:
         await call(servers, "odd__die")
         await until(lambda: status(servers)[0] == "starting", "the restart")
-        assert servers.available() == []
+        assert await servers.available() == []
         assert [each.server for each in servers.unavailable()] == ["odd"]
         got = await call(servers, "odd__echo", text="x")
         assert isinstance(got, Failed)
@@ -216,18 +216,18 @@ async def test_tools_are_listed_anew_after_a_restart(tmp_path: Path) -> None:
     async with running(tmp_path, {"odd": odd(tmp_path)}) as servers:
         (tmp_path / "tools.json").write_text(json.dumps(listed("die", "new")))
         await call(servers, "odd__die")
-        await until(lambda: servers.find("odd__new"), "the new tool")
-        assert servers.find("odd__echo") is None
+        await until_found(servers, "odd__new")
+        assert await servers.find("odd__echo") is None
 
 
 async def test_a_tool_that_has_gone_or_changed_is_not_called(tmp_path: Path) -> None:
     async with running(tmp_path, {"odd": odd(tmp_path)}) as servers:
-        echo, hang = servers.find("odd__echo"), servers.find("odd__hang")
+        echo, hang = await servers.find("odd__echo"), await servers.find("odd__hang")
         assert echo
         assert hang
         changed = {"name": "echo", "inputSchema": {"type": "object", "required": ["text"]}}
         await call(servers, "odd__swap", tools=[changed])
-        await until(lambda: servers.find("odd__hang") is None, "the new listing")
+        await until(lambda: servers.status()[0].tools == 1, "the new listing")
         assert "has changed" in str(await made(servers, echo, {"text": "x"}))
         assert "no longer has" in str(await made(servers, hang, {}))
         assert lines(tmp_path / "calls") == ["swap"]
@@ -237,14 +237,14 @@ async def test_an_approval_for_an_unknown_tool_withholds_the_server_until_it_has
     async with running(tmp_path, {"odd": odd(tmp_path, requireApproval=["wipe"])}) as servers:
         assert status(servers)[0] == "misconfigured"
         assert "does not have: wipe" in servers.unavailable()[0].reason
-        assert servers.available() == []
-        assert servers.find("odd__echo") is None
+        assert await servers.available() == []
+        assert await servers.find("odd__echo") is None
 
 
 async def test_a_listed_approval_and_the_choice_of_tools_are_kept(tmp_path: Path) -> None:
     entry = odd(tmp_path, tools=["echo", "fail"], requireApproval=["fail"])
     async with running(tmp_path, {"odd": entry}) as servers:
-        assert [(each.name, each.requires_approval) for each in servers.available()] == [
+        assert [(each.name, each.requires_approval) for each in await servers.available()] == [
             ("echo", False),
             ("fail", True),
         ]
@@ -255,7 +255,7 @@ async def test_a_server_cannot_make_more_of_itself_than_it_may(tmp_path: Path) -
     (tmp_path / "tools.json").write_text(json.dumps(hostile))
     with capture_logs() as logs:
         async with running(tmp_path, {"odd": odd(tmp_path)}) as servers:
-            assert [each.full_name for each in servers.available()] == ["odd__ok"]
+            assert [each.full_name for each in await servers.available()] == ["odd__ok"]
     assert len([entry for entry in logs if entry["event"] == "tool_server_tool_skipped"]) == 4
 
 
@@ -361,7 +361,7 @@ async def test_no_servers_are_no_problem() -> None:
     await servers.start()
     assert await servers.settled(0)
     tools: Tools = servers
-    assert (tools.available(), tools.unavailable(), servers.status()) == ([], [], [])
+    assert (await tools.available(), tools.unavailable(), servers.status()) == ([], [], [])
     await servers.close()
 
 
