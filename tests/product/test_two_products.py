@@ -230,16 +230,22 @@ async def test_what_is_written_at_the_other_is_answered_after_what_runs(both: Tw
 
 
 async def test_a_form_is_answered_at_either(both: TwoProducts) -> None:
-    for each in both.products:
+    for count, each in enumerate(both.products, 1):
         await each.thread.send("ask paint")
         question = await both.shown(lambda thread: thread.question())
         assert (await each.thread.answer_form(question["id"], {"size": "3"})).status == 200
-        await both.shown(lambda thread: thread.until(lambda: not open_questions(thread)))
+        await asyncio.gather(*(until_answered(at.thread, count) for at in both.products))
     await both.at_rest()
 
 
-def open_questions(thread: Thread) -> list[Json]:
-    return [each for each in thread.contents("clarification") if each["status"] == "open"]
+async def until_answered(thread: Thread, count: int) -> None:
+    """Waits until it shows so many questions, and none of them open."""
+
+    def answered() -> bool:
+        shown = [each["status"] for each in thread.contents("clarification")]
+        return len(shown) == count and "open" not in shown
+
+    await thread.until(answered)
 
 
 ASKED = "version: 1\nrules:\n  - {name: asked, match: {}, decide: ask, approvers: [any]}\n"
