@@ -28,7 +28,7 @@ from bot.outbox import Outbox
 from bot.records import authorizations, connections, sign_ins
 from bot.records.authorizations import AuthorizationRow
 from bot.records.connections import ConnectionRow
-from bot.records.database import Database, Transaction, locking_as_found
+from bot.records.database import Database, Transaction, locking_as_found, written_at_last
 from bot.records.locks import CLIENT_REGISTRATIONS, RESEALING, UNLOCKED, person_lock, revocation_name
 from bot.safe_text import visible_line
 from bot.turns.engine import Engine, resume_thread
@@ -172,14 +172,14 @@ class Connections:
         return ConnectionView(row.connection_id, row.service, row.account, scopes, row.since, row.used_at, working)
 
     def _tell(self, row: ConnectionRow) -> asyncio.Task[bool]:
-        task = asyncio.create_task(self._revoke(row), name="revoke")
+        task = asyncio.create_task(written_at_last(partial(self._revoke, row)), name="revoke")
         self._telling[row.connection_id] = task
         task.add_done_callback(lambda _: self._telling.pop(row.connection_id, None))
         return task
 
     async def _revoke(self, row: ConnectionRow) -> bool:
-        """Tell the service, once: whether it could be told or not, the tokens are forgotten here. False, too, when
-        another process has told it meanwhile: each start finds what others are about to tell."""
+        """Tell the service, once unless the records went away. The tokens are forgotten here even if it could not be
+        told. False, too, when another process has told it meanwhile: each start finds what others are about to tell."""
         async with self._database.alone(revocation_name(row.connection_id), row.connection):
             async with self._database.reading() as tx:
                 left = await connections.get(tx, row.connection_id)

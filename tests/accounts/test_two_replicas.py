@@ -22,7 +22,7 @@ from bot.accounts.ports import TokenSet
 from bot.accounts.tokens import ClientStore
 from bot.crypto import Sealer
 from bot.domain import Refused, Settled
-from bot.records import authorizations, leases, tables
+from bot.records import authorizations, connections, leases, tables
 from bot.records.beginnings import SharedBeginnings
 from bot.records.database import Database, is_away
 from bot.records.leases import Leases
@@ -308,6 +308,20 @@ async def test_what_came_of_a_code_is_kept_though_the_records_went_away_when_it_
     page = await returning
     assert isinstance(page, ShowCode)
     assert isinstance(await replicas.other.tells(ANA, page.code), Settled)
+
+
+async def test_a_disconnected_account_is_forgotten_though_the_records_went_away_meanwhile(replicas: Replicas) -> None:
+    await replicas.one.connect()
+    (account,) = await replicas.one.services.connections.of_person(ANA)
+    held = replicas.held_before("connections", kind=sa.Delete)
+    ending = asyncio.create_task(replicas.one.services.connections.disconnect(account.connection_id, ANA))
+    await held.reached.wait()
+    await replicas.end_connections()
+    held.go_on.set()
+    assert isinstance(await ending, Settled)
+    await asyncio.gather(*replicas.one.services.connections._telling.values())
+    async with replicas.watching.reading() as tx:
+        assert await connections.get(tx, account.connection_id) is None
 
 
 @pytest.mark.parametrize("proven", [False, True], ids=["with a code", "with a proof"])
