@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -13,11 +14,11 @@ from pydantic import BaseModel
 
 from bot.ledger import AttemptLedger
 from tests.fakes.openai_server import FakeOpenAI
-from tests.support.notes import ALLOWED, asked_to_sign_in, browser_of, link_of, notes_server, signs_in
+from tests.support.notes import ALLOWED, Notes, asked_to_sign_in, browser_of, link_of, notes_server, signs_in
 from tests.support.notes import entry as notes_entry
 from tests.support.product import ProductFolder
 from tests.support.tools import Workshop
-from tests.support.two_products import TwoProducts, share, taking_turns, two_products
+from tests.support.two_products import TakingTurns, TwoProducts, share, taking_turns, two_products
 from tests.support.visitor import Json, Thread
 
 pytestmark = pytest.mark.postgres
@@ -299,28 +300,37 @@ async def test_what_came_of_a_call_is_said_at_the_other(
 # --------------------------------------------------------------------------------- a sign-in by way of both
 
 
-async def test_a_browser_on_its_way_through_a_sign_in_reaches_one_and_the_other(
+@asynccontextmanager
+async def taking_notes(
     home: ProductFolder, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rule 7. And the call goes on at whichever looks after its conversation."""
+) -> AsyncIterator[tuple[Notes, TakingTurns, TwoProducts]]:
+    """Both, behind one address, with a tool server that asks everybody to sign in."""
     async with notes_server() as notes, taking_turns() as turns:
         home.tool_servers({"notes": notes_entry(notes)})
-        home.policy(ALLOWED)
         home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-nobody", "LLM_MODEL": "any"}
         share(home).variables["PUBLIC_URL"] = turns.url
         async with two_products(home, monkeypatch) as both:
             turns.between(each.url for each in both.products)
-            for number, each in enumerate(both.products):
-                await each.thread.send("use notes__sign_in" if not number else "use notes__write what=milk")
-                if not number:
-                    (card,) = await both.shown(asked_to_sign_in)
-                    link = await link_of(notes, both.products[1].thread.visitor, card)
-                    async with browser_of(each.thread.visitor, "ana-at-notes") as browser:
-                        shown = await notes.consents(browser, link)
-                    assert "is connected" in shown.words
-                    await both.shown(lambda thread: thread.says("signed in"))
-            await both.shown(lambda thread: thread.says("ana-at-notes wrote milk"))
-        assert turns.taken >= {0, 1}
+            yield notes, turns, both
+
+
+async def test_a_browser_on_its_way_through_a_sign_in_reaches_one_and_the_other(
+    home: ProductFolder, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 7. And the call goes on at whichever looks after its conversation."""
+    home.policy(ALLOWED)
+    async with taking_notes(home, model, monkeypatch) as (notes, turns, both):
+        one, other = both.products
+        await one.thread.send("use notes__sign_in")
+        (card,) = await both.shown(asked_to_sign_in)
+        link = await link_of(notes, other.thread.visitor, card)
+        async with browser_of(one.thread.visitor, "ana-at-notes") as browser:
+            shown = await notes.consents(browser, link)
+        assert "is connected" in shown.words
+        await both.shown(lambda thread: thread.says("signed in"))
+        await other.thread.send("use notes__write what=milk")
+        await both.shown(lambda thread: thread.says("ana-at-notes wrote milk"))
+    assert turns.taken >= {0, 1}
     assert notes.written == [("ana-at-notes", "milk")]
 
 
@@ -336,24 +346,19 @@ async def test_a_tool_that_a_sign_in_has_shown_to_one_is_there_for_the_other(
     home: ProductFolder, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rule 7. Whichever had the session, the call is decided and made where that has never been."""
-    async with notes_server() as notes, taking_turns() as turns:
-        home.tool_servers({"notes": notes_entry(notes)})
-        home.policy(ASKED_TO_WRITE)
-        home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-nobody", "LLM_MODEL": "any"}
-        share(home).variables["PUBLIC_URL"] = turns.url
-        async with two_products(home, monkeypatch) as both:
-            turns.between(each.url for each in both.products)
-            one, other = both.products
-            await one.thread.send("use notes__sign_in")
-            await both.shown(asked_to_sign_in)
-            await signs_in(notes, one.thread, "ana-at-notes")
-            await both.shown(lambda thread: thread.says("signed in"))
-            await one.thread.send("use notes__write what=milk")
-            (card,) = await both.shown(lambda thread: thread.waiting())
-            for each in both.products:
-                assert (await each.thread.visitor.get(f"/api/approvals/{card['id']}/form")).status == 200
-            both.products.remove(one)
-            await one.end()
-            await other.thread.approve(card["id"])
-            await other.thread.says("ana-at-notes wrote milk")
+    home.policy(ASKED_TO_WRITE)
+    async with taking_notes(home, model, monkeypatch) as (notes, _, both):
+        one, other = both.products
+        await one.thread.send("use notes__sign_in")
+        await both.shown(asked_to_sign_in)
+        await signs_in(notes, one.thread, "ana-at-notes")
+        await both.shown(lambda thread: thread.says("signed in"))
+        await one.thread.send("use notes__write what=milk")
+        (card,) = await both.shown(lambda thread: thread.waiting())
+        for each in both.products:
+            assert (await each.thread.visitor.get(f"/api/approvals/{card['id']}/form")).status == 200
+        both.products.remove(one)
+        await one.end()
+        await other.thread.approve(card["id"])
+        await other.thread.says("ana-at-notes wrote milk")
     assert notes.written == [("ana-at-notes", "milk")]
