@@ -62,9 +62,10 @@ def is_outage(error: Exception) -> bool:
             return isinstance(error, _OUTAGES)
 
 
-_STATES_AWAY = ("08", "53", "57", "25006", "55P03")
+_STATES_AWAY = ("08", "53", "57", "25006", "25P03", "55P03")
 """Beginnings of SQLSTATE: no connection, no resources, ended by the operator or a crash; a server that takes no writes
-now; a lock that somebody else did not give back in time."""
+now; a transaction that was ended because this process stood still in it; a lock that somebody else did not give back in
+time."""
 _STATEMENT_TOOK_TOO_LONG = "57014"
 
 
@@ -92,14 +93,18 @@ async def written_at_last(write: Callable[[], Awaitable[DoneT]]) -> DoneT:
     be had again, such as a token in place of one that is used up. It may be on disk although its end was not heard of,
     so the second try has to come to the same.
 
-    Raises what the last try raised, after `AT_LAST_SECONDS`, and at once what a server has no part in.
+    Any outage is worth another try here, also one that counts as somebody's fault elsewhere (`is_away`): what is given
+    up is lost.
+
+    Raises what the last try raised, after `AT_LAST_SECONDS`, and at once what is no outage, or one that does not pass.
     """
     failure, until = RepeatedFailure("not_written_yet"), time.monotonic() + AT_LAST_SECONDS
     while True:
         try:
             return await write()
         except Exception as error:
-            if not is_away(error) or time.monotonic() >= until:
+            passes = is_outage(error) and not isinstance(error, Overtaken)  # another process has the place for good
+            if not passes or time.monotonic() >= until:
                 raise
             failure.failed(error)
         await asyncio.sleep(_AGAIN_SECONDS)

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 
 import psycopg
 import pytest
 import sqlalchemy as sa
 
+from bot.records import database as records
 from bot.records import postgres_connections as module
 from bot.records import postgresql
-from bot.records.database import is_away, is_outage
+from bot.records.database import is_away, is_outage, written_at_last
 from bot.records.locks import UNLOCKED
 from bot.records.postgres_checkpoints import postgres_checkpoints
-from bot.records.postgres_connections import BoundedConnection, connection_parameters, connection_pool
-from bot.records.postgresql import PostgresDatabase, postgres_database
+from bot.records.postgres_connections import BoundedConnection, connection_parameters, connection_pool, has_ended
+from bot.records.postgresql import PostgresDatabase, PostgresTransaction, postgres_database
 from bot.records.startup import upgrade_postgres
+from tests.bot.conftest import until
 from tests.support import postgres_cluster
 from tests.support.one_way_proxy import BOTH_WAYS, TO_CLIENT, TO_SERVER, Proxy, proxied
 
@@ -283,3 +285,61 @@ async def test_what_follows_from_a_commit_follows_although_its_task_was_cancelle
     with pytest.raises(asyncio.CancelledError):
         await writing
     assert done == ["this", "chat:room"]
+
+
+# --------------------------------------------------------------------------- what cannot be had again
+
+
+async def stand_still(tx: PostgresTransaction) -> None:
+    """For longer than a transaction may do nothing."""
+    await tx.execute("SET LOCAL idle_in_transaction_session_timeout = '1ms'")
+    await until(lambda: has_ended(tx.driver))
+
+
+async def take_too_long(tx: PostgresTransaction) -> None:
+    await tx.execute("SET LOCAL statement_timeout = '1ms'")
+    await tx.execute("SELECT pg_sleep(10)")
+
+
+@pytest.mark.parametrize("hindered", [stand_still, take_too_long])
+async def test_what_cannot_be_had_again_is_written_although_the_first_try_was_ended(
+    database: PostgresDatabase,
+    monkeypatch: pytest.MonkeyPatch,
+    hindered: Callable[[PostgresTransaction], Awaitable[None]],
+) -> None:
+    monkeypatch.setattr(records, "_AGAIN_SECONDS", 0.01)
+    hindrances = [hindered]
+
+    async def write() -> bool:
+        async with database.writing_urgently(UNLOCKED) as tx:
+            if hindrances:
+                await hindrances.pop()(tx)
+            await tx.run(NOTE)
+        return True
+
+    assert await written_at_last(write)
+    async with database.reading() as tx:
+        assert await tx.one(sa.text("SELECT FROM locks WHERE name = 'noted'")) is not None
+
+
+async def test_what_does_not_fit_is_not_tried_again(database: PostgresDatabase) -> None:
+    tries = []
+
+    async def write() -> None:
+        tries.append("one")
+        async with database.writing_urgently(UNLOCKED) as tx:
+            await tx.run(sa.text("SELECT 1 / 0"))
+
+    with pytest.raises(sa.exc.DataError):
+        await written_at_last(write)
+    assert tries == ["one"]
+
+
+async def test_whose_transaction_was_ended_because_the_process_stood_still_is_not_at_fault(
+    database: PostgresDatabase,
+) -> None:
+    with pytest.raises(sa.exc.DBAPIError) as ended:
+        async with database.writing(UNLOCKED) as tx:
+            await stand_still(tx)
+            await tx.execute("SELECT 1")
+    assert is_away(ended.value)
