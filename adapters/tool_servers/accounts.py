@@ -23,7 +23,7 @@ class AccountUnknown(Exception):  # noqa: N818  # an answer
 
 
 class Bearer:
-    """The account of one person for one connection, as one session uses it."""
+    """The account of one person for one connection, as one session uses it: the one that it was opened with."""
 
     def __init__(self, tokens: TokenStore, person: str, connection: str) -> None:
         self._tokens = tokens
@@ -32,6 +32,8 @@ class Bearer:
         self._used: deque[str] = deque(maxlen=RECENT_TOKENS)
         self._last: TokenSet | None = None
         self._pinned = False
+        self.is_over = False
+        """Whether that account was found to be gone, or another one by now."""
 
     def pin(self) -> None:
         """Never take newer tokens: from now on they might be of another account than the session was opened with."""
@@ -41,7 +43,16 @@ class Bearer:
         """The tokens for the next request; `None`: the person has to sign in. Raises `AccountUnknown`."""
         if self._pinned:
             return self._last
-        return await self._asked(self._tokens.current(self.person, self.connection))
+        tokens = await self._asked(self._tokens.current(self.person, self.connection))
+        # What is open goes on with the account that it was begun with, until the word of its end ends it.
+        return self._last if tokens is not None else None
+
+    async def is_there(self) -> bool:
+        """Look up whether the person still has that account, and its tokens for the next call. Raises
+        `AccountUnknown`."""
+        if not self.is_over:
+            await self.current()
+        return not self.is_over
 
     def looked_up(self) -> TokenSet | None:
         """The tokens that were looked up last: for a call that was prepared, and is not to wait any more."""
@@ -51,7 +62,8 @@ class Bearer:
         """The tokens to try once more with; `None`: the person has to sign in anew. Raises `AccountUnknown`."""
         if self._pinned:
             return None
-        return await self._asked(self._tokens.refused(self.person, self.connection, refused))
+        tokens = await self._asked(self._tokens.refused(self.person, self.connection, refused))
+        return None if self.is_over else tokens
 
     def secrets(self) -> frozenset[str]:
         """What must not be shown when the server repeats it."""
@@ -64,9 +76,11 @@ class Bearer:
             # Whatever the records or the service do: it is about this request, not the session and its other calls.
             log.warning("account_not_looked_up", connection=self.connection, error=type(error).__name__)
             raise AccountUnknown from error
-        if tokens is None:
+        if tokens is None or (self._last is not None and tokens.sign_in != self._last.sign_in):
+            # The word of it may come late: other tokens in the same session would mix two accounts up.
+            self.is_over = True
             self.pin()
-            return None
+            return tokens
         self._last = tokens
         if tokens.access_token not in self._used:
             self._used.append(tokens.access_token)

@@ -137,7 +137,7 @@ class PersonalServer(BaseServer["PersonalSession"]):
         self, tool: Tool, arguments: dict[str, Any], person: str
     ) -> PersonalSession | Failed | AccountNeeded:
         """The person's session, over which the call can leave at once."""
-        # Twice at most: a session that turns out to be dead is replaced once.
+        # Twice at most: a session that turns out to be dead, or another account's, is replaced once.
         for _ in range(2):
             session = self._session_of(person)
             if session is None:
@@ -147,6 +147,12 @@ class PersonalServer(BaseServer["PersonalSession"]):
                 return opened
             if isinstance(opened, SessionNotOpened):
                 return Failed(f"{self.config.name} is unavailable: it {opened.reason}. Nothing was called.")
+            try:
+                if not await session.has_its_account():
+                    self._retire(session)
+                    continue  # with the account that there is now
+            except AccountUnknown:
+                return Failed(f"{self.config.name} {NOT_LOOKED_UP}. Nothing was called.")
             if tool == self._sign_in:
                 return session
             if self.state is ServerState.MISCONFIGURED:
@@ -157,22 +163,10 @@ class PersonalServer(BaseServer["PersonalSession"]):
                 await self._learn(person, opened.listed)
             if problem := self._refusal(tool, arguments, opened.tools):
                 return problem
-            if missing := await self._account_problem(session):
-                return missing
             if await self._is_trusted_with(opened.connection, tool):
                 return session
             self._replace(session, "does not answer")
         return Failed(f"{self.config.name} is unavailable: it does not answer. Nothing was called.")
-
-    async def _account_problem(self, session: PersonalSession) -> Failed | AccountNeeded | None:
-        """Why a call cannot be made with the person's account; `None`: it can, and is made with it as it is now."""
-        try:
-            if await session.account():
-                return None
-        except AccountUnknown:
-            return Failed(f"{self.config.name} {NOT_LOOKED_UP}. Nothing was called.")
-        self._retire(session)  # what follows is with another account
-        return AccountNeeded(self._account.connection)
 
     async def _outcome(
         self, session: PersonalSession, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress
@@ -219,14 +213,9 @@ class PersonalServer(BaseServer["PersonalSession"]):
         await self._leave(old)
 
     async def check_accounts(self) -> None:
-        """What other processes have said may have been missed: ends sessions with accounts that are gone, and makes no
-        new calls over those whose tokens are others now, which may be of another account, or only newer."""
+        """What other processes have said may have been missed: ends all sessions with old accounts."""
         for person in {session.person for session in (*self._sessions.values(), *self._leaving)}:
-            now = await self._tokens.kept(person, self._account.connection)
-            if now is None:
-                await self.forget(person, self._account.connection)
-            elif (session := self._sessions.get(person)) and not session.may_use(now):
-                self._retire(session)
+            await self.forget_old(person, self._account.connection)
 
     def _sessions_of(self, person: str) -> list[PersonalSession]:
         return [each for each in (*self._sessions.values(), *self._leaving) if each.person == person]
@@ -396,7 +385,7 @@ class PersonalSession:
     def is_usable(self) -> bool:
         """Whether calls may still be made over it; so it is while it is being opened."""
         its = self._connection
-        return its is None or not (its.retired or its.lost.done() or its.is_in_doubt)
+        return its is None or not (its.retired or its.lost.done() or its.is_in_doubt or self._bearer.is_over)
 
     @property
     def last_used(self) -> float:
@@ -417,15 +406,15 @@ class PersonalSession:
         opened = self._state.result() if self._state.done() and not self._state.cancelled() else None
         return opened if isinstance(opened, OpenSession) and self.is_usable else None
 
-    async def account(self) -> bool:
-        """Look up the person's account for the call that is about to be made; whether there is one. Raises
-        `AccountUnknown`."""
-        return await self._bearer.current() is not None
+    async def has_its_account(self) -> bool:
+        """Look up the person's account for the call that is about to be made; whether it is the one that the session
+        was opened with. Raises `AccountUnknown`."""
+        return await self._bearer.is_there()
 
     def may_use(self, tokens: TokenSet) -> bool:
-        """Whether it uses these tokens, or may still look them up."""
+        """Whether it was opened with the account that these tokens are of, or may still look them up."""
         used = self._bearer.looked_up()
-        return used is None or used.access_token == tokens.access_token
+        return used is None or used.sign_in == tokens.sign_in
 
     def retire(self) -> None:
         """End when the calls that are open on it have."""

@@ -45,6 +45,9 @@ class TokenSet:
     """JSON: what refreshing and revoking need (endpoints, client, resource, issuer)."""
     lifetime: float | None = None
     """Seconds for which they were granted; `None`: as `expires_at`."""
+    sign_in: str = ""
+    """Which sign-in of their owner they came of, as the records know it: others may be of another account. Never sealed
+    with them."""
 
 
 @dataclass(frozen=True, slots=True)

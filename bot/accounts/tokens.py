@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import structlog
@@ -94,7 +94,7 @@ class TokenStore:
         tokens = self._safe.take_tokens(person_id, connection, row.sealed_tokens)
         if tokens is None or not self._services.fits(connection, tokens):
             return None, None
-        return row, tokens
+        return row, replace(tokens, sign_in=_sign_in_of(row))
 
     def _is_late(self, tokens: TokenSet) -> bool:
         if tokens.expires_at is None:
@@ -133,7 +133,7 @@ class TokenStore:
                 return await connections.renew(tx, row, sealed, fresh.scopes)
 
         if await written_at_last(keep):
-            return fresh
+            return replace(fresh, sign_in=_sign_in_of(row))
         # Disconnected or signed in anew while the service was asked: what is in the records counts.
         await self._give_back(row, fresh)
         _, now = await self._kept(row.person_id, row.connection)
@@ -179,6 +179,11 @@ class _Lock(asyncio.Lock):
     """A lock that knows how many have it or wait for it."""
 
     users = 0
+
+
+def _sign_in_of(row: ConnectionRow) -> str:
+    """Another one for each time that the owner signs in: the id is another one after disconnecting only."""
+    return f"{row.connection_id} {row.since!r}"
 
 
 # ----------------------------------------------------------------------------- tokens in the database
@@ -231,7 +236,9 @@ class Safe:
 
 
 def _plain(tokens: TokenSet) -> dict[str, Any]:
-    return {**asdict(tokens), "scopes": list(tokens.scopes), "kept": dict(tokens.kept)}
+    plain = {**asdict(tokens), "scopes": list(tokens.scopes), "kept": dict(tokens.kept)}
+    del plain["sign_in"]  # the row says it
+    return plain
 
 
 def _tokens(kept: Mapping[str, Any]) -> TokenSet:

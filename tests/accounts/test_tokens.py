@@ -12,6 +12,7 @@ from bot.accounts.tokens import Safe
 from bot.crypto import Sealer
 from bot.records import connections
 from bot.records.locks import UNLOCKED
+from graph.ports import AccountNeeded
 from tests.accounts.stage import ANA, BEN, Stage
 from tests.bot.conftest import until
 from tests.bot.stubs import KEY
@@ -101,6 +102,36 @@ async def test_tokens_that_the_server_did_not_accept_are_refreshed_once_for_all_
     fresh = await asyncio.gather(*(stage.tokens.refused(ANA.person_id, "drive", old) for _ in range(5)))
     assert {tokens.access_token for tokens in fresh if tokens} == {"secret-access-ana-2"}
     assert stage.services_outside.refreshed == ["secret-access-ana-1"]
+
+
+async def test_they_say_which_sign_in_they_came_of_however_often_they_are_refreshed(stage: Stage) -> None:
+    await stage.connect()
+    first = await current(stage)
+    fresh = await stage.tokens.refused(ANA.person_id, "drive", first)
+    assert fresh is not None
+    assert first.sign_in == fresh.sign_in == (await current(stage)).sign_in != ""
+
+
+async def test_tokens_of_another_sign_in_say_so(stage: Stage) -> None:
+    """Also of one that has taken the place of the other, in the same row."""
+    await stage.connect()
+    seen = [(await current(stage)).sign_in]
+    stage.clock.move(1)
+    await stage.connect(call="m2.0.0", needed=AccountNeeded("drive", 'Bearer error="insufficient_scope"'))
+    seen.append((await current(stage)).sign_in)
+    (row,) = await stage.services.connections.of_person(ANA)
+    await stage.services.connections.disconnect(row.connection_id, ANA)
+    await stage.connect(call="m3.0.0")
+    seen.append((await current(stage)).sign_in)
+    assert len({*seen}) == 3
+
+
+async def test_what_is_sealed_can_be_read_by_an_earlier_release(stage: Stage) -> None:
+    """While one process after the other is upgraded."""
+    sealed = Safe(Sealer(KEY)).put_tokens(ANA.person_id, "drive", TokenSet("access", sign_in="of today"))
+    kept = Safe(Sealer(KEY)).take(ANA.person_id, "drive", sealed)
+    assert kept is not None
+    assert "sign_in" not in kept
 
 
 async def test_what_a_disconnected_account_was_refreshed_to_is_not_kept(stage: Stage) -> None:

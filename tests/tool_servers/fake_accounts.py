@@ -27,19 +27,29 @@ class FakeTokens:
         if self.broken:
             raise OSError("the disk is full")
         access = self.tokens.get((person_id, connection))
-        return TokenSet(access) if access else None
+        return self._token_set(access) if access else None
 
     async def kept(self, person_id: str, connection: str) -> TokenSet | None:
         return await self.current(person_id, connection)
 
     async def refused(self, person_id: str, connection: str, tokens: TokenSet) -> TokenSet | None:
         self.refused_tokens.append(tokens.access_token)
+        kept = await self.current(person_id, connection)
+        if kept is None or kept.access_token != tokens.access_token:
+            return kept
         newer = self.newer.get(tokens.access_token)
         if newer is None:
             self.tokens.pop((person_id, connection), None)
             return None
         self.tokens[person_id, connection] = newer
-        return TokenSet(newer)
+        return self._token_set(newer)
+
+    def _token_set(self, access: str) -> TokenSet:
+        """Those that refreshing gave are of the same sign-in, all others of another one."""
+        first, older = access, {newer: older for older, newer in self.newer.items()}
+        while first in older:
+            first = older[first]
+        return TokenSet(access, sign_in=first)
 
 
 @dataclass
