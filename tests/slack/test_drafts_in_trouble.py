@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,54 @@ async def test_a_stream_that_slack_fails_to_continue_is_stopped_and_updated(stag
     await stage.slack.until(lambda: "two" in shown_text(stage.answers()[0]))
     assert [m["ts"] for m in stage.answers()] == [ts]
     assert not stage.answers()[0]["streaming"]
+
+
+async def test_calls_are_shown_as_they_stand_though_their_stream_has_died(stage: Stage) -> None:
+    live = stage.live()
+    live.task("t1", "tasks: Search", "running")
+    ts = await streaming(stage)
+    stage.slack.fail("chat.appendStream", status=500)
+    live.task("t2", "tasks: Count", "done")
+    await stage.slack.until(lambda: calls_in(stage.answers()[0]) == ["in_progress", "complete"])
+    live.task("t1", "tasks: Search", "done")
+    await stage.slack.until(lambda: calls_in(stage.answers()[0]) == ["complete", "complete"])
+    live.end(waiting=True)
+    await stage.slack.until(lambda: not stage.answers()[0].get("metadata"))
+    [message] = stage.answers()
+    assert (message["ts"], message["streaming"]) == (ts, False)
+    assert calls_in(message) == ["complete", "complete"]
+    assert "error" not in str([call.arguments for call in stage.slack.calls])
+
+
+async def test_a_call_without_an_end_is_shown_as_failed_when_the_turn_ends_after_its_stream(stage: Stage) -> None:
+    live = stage.live()
+    live.task("t1", "tasks: Search", "running")
+    ts = await streaming(stage)
+    stage.slack.end_stream(ts)
+    live.task("t2", "tasks: Count", "done")
+    await stage.slack.until(lambda: calls_in(stage.answers()[0]) == ["in_progress", "complete"])
+    live.end(waiting=False)
+    await stage.slack.until(lambda: calls_in(stage.answers()[0]) == ["error", "complete"])
+
+
+async def test_an_answer_takes_the_place_of_calls_whose_stream_has_died(stage: Stage) -> None:
+    live = stage.live()
+    live.task("t1", "tasks: Search", "running")
+    ts = await streaming(stage)
+    stage.slack.end_stream(ts)
+    live.task("t1", "tasks: Search", "done")
+    await stage.slack.until(lambda: calls_in(stage.answers()[0]) == ["complete"])
+    live.text("d.2", "Found it.\n")
+    await stage.slack.until(lambda: "Found it." in shown_text(stage.answers()[0]))
+    await stage.outbound.send(stage.said("d.2", "Found it."))
+    [message] = stage.answers()
+    assert message["ts"] == ts
+    assert shown_text(message).startswith("Found it.")
+
+
+def calls_in(message: Mapping[str, Any]) -> list[str]:
+    """How the tool calls stand that a message shows."""
+    return [block["status"] for block in message["blocks"] if block["type"] == "task_card"]
 
 
 async def test_a_stream_that_cannot_be_stopped_is_stopped_before_it_is_replaced(stage: Stage) -> None:

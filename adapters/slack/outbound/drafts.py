@@ -14,7 +14,7 @@ import structlog
 
 from adapters.shared.background_tasks import BackgroundTasks, drained, happens, now
 from adapters.shared.caches import Newest, Refusals
-from adapters.shared.calls import CallFailed
+from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.shared.sending import DraftPace, GrowingText
 from adapters.slack.ids import PLATFORM, SlackLocation, location_of
 from adapters.slack.outbound.posting import GONE, UNFINISHED
@@ -337,10 +337,7 @@ class Draft:
         try:
             if ending is not None:
                 return isinstance(message, SlackStream) and await message.stop(ending)
-            if isinstance(message, SlackStream):
-                await message.leave(self.tasks)
-            else:
-                await message.leave()
+            await message.leave(self._answer())
         except CallFailed as failure:
             # Whatever state it is in: its post replaces it, or it says as much as it said.
             log.info("slack_draft_not_ended", **self._whereabouts(), error=failure.error)
@@ -374,7 +371,7 @@ class Draft:
         pace = self._pace.append if isinstance(message, SlackStream) else self._pace.update
         await check_claim()  # whoever has taken over may have made a post of this message
         try:
-            await message.write(StreamedAnswer(str(self.text), self.is_complete, dict(self.tasks)))
+            await message.write(self._answer())
         except CallFailed as failure:
             if failure.retry_after is not None:
                 return max(pace, failure.retry_after)
@@ -390,7 +387,9 @@ class Draft:
             self._put_away()
         elif isinstance(message, SlackStream) and message.ts:
             log.info("slack_stream_died", **self._whereabouts(), error=failure.error)
-            await self._close(None)
+            # The turn goes on: calls that still run have not failed.
+            with failures_logged_as("slack_draft_not_ended", **self._whereabouts()):
+                await message.give_up()
             self._message = self._updated(message.ts)
         elif isinstance(message, SlackStream) and failure.permanent:
             if failure.error not in _ABOUT_THE_READER:
@@ -400,6 +399,9 @@ class Draft:
         elif failure.permanent:
             log.info("slack_draft_refused", **self._whereabouts(), error=failure.error)
             self._put_away()
+
+    def _answer(self) -> StreamedAnswer:
+        return StreamedAnswer(str(self.text), self.is_complete, dict(self.tasks))
 
     def _updated(self, ts: str) -> UpdatedMessage:
         return UpdatedMessage(self._api, self._location, self._live.draw, ts)

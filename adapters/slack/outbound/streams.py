@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from adapters.slack.ids import SlackLocation
 from adapters.slack.outbound.posting import UNFINISHED, show_piece, stop_stream, where
-from adapters.slack.render.blocks import SlackMessage
+from adapters.slack.render.blocks import MOST_BLOCKS, SlackMessage, piece
 from adapters.slack.render.markdown import cut_at_line, stable, streamable
 from adapters.slack.web_api.client import WebApi
 from bot.safe_text import visible_line
@@ -33,6 +33,10 @@ class TaskCard:
     title: str
     state: TaskState
 
+    def ended(self) -> TaskCard:
+        """The call when nothing more comes: one that is shown as running would stay so."""
+        return replace(self, state="failed") if self.state == "running" else self
+
 
 @dataclass(frozen=True, slots=True)
 class StreamedAnswer:
@@ -47,6 +51,10 @@ class StreamedAnswer:
     def shown(self) -> str:
         """The text that can be shown already."""
         return self.text if self.complete else stable(self.text)
+
+    def ended(self) -> StreamedAnswer:
+        """What stays of it when nothing more comes."""
+        return replace(self, tasks={name: task.ended() for name, task in self.tasks.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +98,13 @@ class SlackStream:
         self._sent += text
         self._tasks = dict(answer.tasks)
 
-    async def leave(self, tasks: Mapping[str, TaskCard]) -> None:
-        """End the stream, with the tool calls as they stand. Raises `CallFailed`."""
-        # Nothing replaces it, so that a call shown as running would stay so.
-        ended = {name: TaskCard(t.title, "failed" if t.state == "running" else t.state) for name, t in tasks.items()}
-        await stop_stream(self._api, self._location, self.ts, chunks=self._changed(ended))
+    async def leave(self, answer: StreamedAnswer) -> None:
+        """End the stream: nothing more comes, and nothing replaces it. Raises `CallFailed`."""
+        await stop_stream(self._api, self._location, self.ts, chunks=self._changed(answer.ended().tasks))
+
+    async def give_up(self) -> None:
+        """End the stream as it is: its message is updated from now on. Raises `CallFailed`."""
+        await stop_stream(self._api, self._location, self.ts)
 
     async def stop(self, ending: Ending) -> bool:
         """End the stream with its post; whether the message now is what the post is to be. Raises `CallFailed`."""
@@ -134,41 +144,75 @@ class SlackStream:
 
 
 class UpdatedMessage:
-    """A message posted once and then replaced again and again. Tool calls are not shown in it: the status says them."""
+    """A message posted once and then replaced again and again. Tool calls begin none, since the status says them; in a
+    message that is there already, which a stream may have begun with them, they are shown until there is text."""
 
     def __init__(self, api: WebApi, location: SlackLocation, draw: Callable[[str], SlackMessage], ts: str = "") -> None:
         self.ts = ts
         self._api = api
         self._location = location
         self._draw = draw
-        self._shown = ""
+        self._shown = _Shown("", {})
 
     async def write(self, answer: StreamedAnswer) -> None:
         """Post it, or replace it. Raises `CallFailed`."""
-        text = cut_at_line(answer.shown(), MOST_STREAMED)
-        if not text.strip() or text == self._shown:
+        new = self._to_show(answer)
+        if new.is_empty or new == self._shown:
             return
         if self.ts:
-            await self._update(text, UNFINISHED)
+            await self._update(new, UNFINISHED)
         else:
             marked = {"unfurl_links": False, "unfurl_media": False, "metadata": UNFINISHED}
-            posted = await self._show("chat.postMessage", where(self._location) | marked, self._draw(text))
+            posted = await self._show("chat.postMessage", where(self._location) | marked, self._draw(new.text))
             self.ts = str(posted["ts"])
-        self._shown = text
+        self._shown = new
 
-    async def leave(self) -> None:
-        """Nothing replaces it: it stays as it is, and is not unfinished any more. Raises `CallFailed`."""
-        if self._shown:
-            await self._update(self._shown, {})
+    async def leave(self, answer: StreamedAnswer) -> None:
+        """Nothing more comes, and nothing replaces it: it is not unfinished any more. Raises `CallFailed`."""
+        last = self._to_show(answer.ended())
+        if not last.is_empty:
+            await self._update(last, {})
 
-    async def _update(self, text: str, metadata: Mapping[str, Any]) -> None:
+    def _to_show(self, answer: StreamedAnswer) -> _Shown:
+        text = cut_at_line(answer.shown(), MOST_STREAMED)
+        if text.strip():
+            return _Shown(text, {})
+        return _Shown("", dict(answer.tasks) if self.ts else {})
+
+    async def _update(self, new: _Shown, metadata: Mapping[str, Any]) -> None:
         arguments = {"channel": self._location.channel, "ts": self.ts, "metadata": metadata}
-        await self._show("chat.update", arguments, self._draw(text))
+        await self._show("chat.update", arguments, self._draw(new.text) if new.text else _draw_tasks(new.tasks))
 
-    async def _show(self, method: str, arguments: Mapping[str, Any], piece: SlackMessage) -> Mapping[str, Any]:
-        return await show_piece(self._api, self._location.team, method, arguments, piece, patience=PIECE_SECONDS)
+    async def _show(self, method: str, arguments: Mapping[str, Any], shown: SlackMessage) -> Mapping[str, Any]:
+        return await show_piece(self._api, self._location.team, method, arguments, shown, patience=PIECE_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What an updated message shows."""
+
+    text: str
+    tasks: Mapping[str, TaskCard]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether that is nothing."""
+        return not self.text and not self.tasks
 
 
 def _task_chunk(name: str, task: TaskCard) -> dict[str, Any]:
-    title = visible_line(task.title, LONGEST_TITLE).translate(_BRACKETS)
-    return {"type": "task_update", "id": name, "title": title, "status": _STATUS[task.state]}
+    return {"type": "task_update", "id": name, "title": _title(task), "status": _STATUS[task.state]}
+
+
+def _draw_tasks(tasks: Mapping[str, TaskCard]) -> SlackMessage:
+    """Tool calls as a message of their own, as a stream shows them; the newest, where there are too many."""
+    newest = list(tasks.items())[-MOST_BLOCKS:]
+    cards = [
+        {"type": "task_card", "task_id": name, "title": _title(task), "status": _STATUS[task.state]}
+        for name, task in newest
+    ]
+    return piece(cards, "\n".join(f"{_title(task)} ({task.state})" for _, task in newest))
+
+
+def _title(task: TaskCard) -> str:
+    return visible_line(task.title, LONGEST_TITLE).translate(_BRACKETS)
