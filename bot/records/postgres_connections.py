@@ -7,13 +7,17 @@ writes, is closed by itself, and whoever finds a closed one makes a new one. To 
 
 from __future__ import annotations
 
+import asyncio
 import select
+import time
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg import waiting
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool
 
 ANSWER_SECONDS = 15
@@ -52,13 +56,31 @@ class BoundedConnection(psycopg.AsyncConnection[Any]):
         timeout: float | None = None,  # noqa: ASYNC109  # as the driver calls it
     ) -> Fetched:
         """Do what exchanges something with the server. Raises what the driver raises."""
-        if timeout is not None:  # whoever says how long it may take knows what to do then
-            return await super().wait(gen, interval, timeout)
+        within = self.answer_seconds if timeout is None else timeout
         try:
-            return await super().wait(gen, interval, self.answer_seconds)
+            return await waiting.wait_async(gen, self.pgconn.socket, interval, within)
         except psycopg.Error as error:
-            if _is_the_end(error):
+            if timeout is None and _is_the_end(error):  # whoever says how long it may take knows what to do then
                 self.pgconn.finish()
+            raise
+        except asyncio.CancelledError:
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                await self._end_statement(gen, interval)
+            raise
+
+    async def _end_statement(self, gen: PQGen[Any], interval: float) -> None:
+        """Nobody waits for the statement any more. The connection is closed when that does not end soon: the driver
+        would wait for seconds, and so would whoever is cancelled, on a connection that leads nowhere."""
+        until = time.monotonic() + CANCEL_SECONDS
+        try:
+            await self.cancel_safe(timeout=CANCEL_SECONDS)
+            await waiting.wait_async(gen, self.pgconn.socket, interval, max(0.0, until - time.monotonic()))
+        except psycopg.errors.QueryCanceled:
+            pass
+        except psycopg.Error:
+            self.pgconn.finish()
+        except BaseException:  # cancelled once more: what the server does is not known
+            self.pgconn.finish()
             raise
 
     async def cancel_safe(self, *, timeout: float = 30.0) -> None:  # noqa: ASYNC109  # the same
@@ -93,9 +115,9 @@ def has_ended(connection: psycopg.AsyncConnection[Any]) -> bool:
     which it does when it ends it. Asks nobody."""
     if connection.closed:
         return True
-    waiting = select.poll()
-    waiting.register(connection.fileno(), select.POLLIN)
-    return bool(waiting.poll(0))
+    told = select.poll()
+    told.register(connection.fileno(), select.POLLIN)
+    return bool(told.poll(0))
 
 
 def connection_parameters(address: str, settings: Mapping[str, Any]) -> dict[str, Any]:

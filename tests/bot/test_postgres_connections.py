@@ -188,6 +188,32 @@ async def test_who_gives_up_on_an_answer_gives_up_soon(
     await note(database)
 
 
+async def test_who_gives_up_on_a_connection_that_leads_nowhere_gives_up_soon_though_a_new_one_leads_somewhere(
+    database: PostgresDatabase, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server can be asked to end the statement then, and it cannot be heard that it has."""
+    monkeypatch.setattr(module, "CANCEL_SECONDS", 0.1)
+    await use(database, 1)
+    proxy.cut_off()
+    began = time.monotonic()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await note(database)
+    assert time.monotonic() - began < 1.5
+    await note(database)
+
+
+async def test_a_connection_is_used_again_whose_statement_was_broken_off(database: PostgresDatabase) -> None:
+    async with database.reading() as tx:
+        used = tx.driver
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await tx.execute("SELECT pg_sleep(10)")
+    async with database.reading() as tx:
+        await tx.execute("SELECT 1")
+        assert tx.driver is used
+
+
 async def test_a_connection_that_takes_no_writes_any_more_is_not_used_again(database: PostgresDatabase) -> None:
     async with database.reading() as tx:
         await tx.run(sa.text("SET default_transaction_read_only = on"))

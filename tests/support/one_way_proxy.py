@@ -14,12 +14,17 @@ TO_SERVER, TO_CLIENT = "to server", "to client"
 BOTH_WAYS = frozenset({TO_SERVER, TO_CLIENT})
 
 
+def _ways() -> dict[str, asyncio.Event]:
+    return {way: asyncio.Event() for way in BOTH_WAYS}
+
+
 class Proxy:
     """Listens on loopback, and leads to the socket of a server."""
 
     def __init__(self, address: str) -> None:
         self._address = sa.make_url(address)
-        self._flowing = {way: asyncio.Event() for way in BOTH_WAYS}
+        self._flowing = _ways()
+        self._cut_off: list[dict[str, asyncio.Event]] = []
         self._loses = False
         self._transports: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -40,9 +45,18 @@ class Proxy:
         for way in ways:
             self._flowing[way].clear()
 
+    def cut_off(self) -> None:
+        """From now on nothing arrives by the connections that there are. New ones lead to the server."""
+        for event in self._flowing.values():
+            event.clear()
+        self._cut_off.append(self._flowing)
+        self._flowing = _ways()
+        for event in self._flowing.values():
+            event.set()
+
     def let_through(self) -> None:
         """Everything arrives again."""
-        for event in self._flowing.values():
+        for event in (event for ways in (self._flowing, *self._cut_off) for event in ways.values()):
             event.set()
         self._loses = False
 
@@ -60,9 +74,10 @@ class Proxy:
             writer.transport.abort()
             return
         self._transports |= {writer, server}
+        flowing = self._flowing
         passing = [
-            asyncio.create_task(self._pass(reader, server, TO_SERVER)),
-            asyncio.create_task(self._pass(there, writer, TO_CLIENT)),
+            asyncio.create_task(self._pass(reader, server, flowing[TO_SERVER])),
+            asyncio.create_task(self._pass(there, writer, flowing[TO_CLIENT])),
         ]
         self._tasks.update(passing)
         try:
@@ -75,16 +90,16 @@ class Proxy:
             for each in (writer, server):
                 each.transport.abort()
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: str) -> None:
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flowing: asyncio.Event) -> None:
         with suppress(OSError):
             while data := await reader.read(65_536):
-                if not self._flowing[way].is_set():
+                if not flowing.is_set():
                     if self._loses:
                         continue
-                    await self._flowing[way].wait()
+                    await flowing.wait()
                 writer.write(data)
                 await writer.drain()
-            await self._flowing[way].wait()  # that it has ended is not known on the other side either
+            await flowing.wait()  # that it has ended is not known on the other side either
             writer.write_eof()
 
 
