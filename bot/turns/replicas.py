@@ -43,6 +43,8 @@ log = structlog.get_logger(__name__)
 HEARTBEAT_SECONDS = 1.0
 DEAD_SECONDS = 3.0
 """Seconds without a heartbeat after which a worker is taken for dead and its places are given to others."""
+BEAT_SECONDS = DEAD_SECONDS - HEARTBEAT_SECONDS
+"""How long a heartbeat may take to arrive: what began longer ago counts for nothing."""
 FORGOTTEN_SECONDS = 60.0
 """Seconds without one after which nothing is known of it any more."""
 SWEEP_SECONDS = 1.0
@@ -620,22 +622,26 @@ class PlaceWorker(Worker):
         self._new_job_event.set()
 
     async def _update_heartbeat(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            began = loop.time()
-            try:
-                if self.worker_id is not None:
-                    async with asyncio.timeout(DEAD_SECONDS):
-                        await self.app.job_manager.update_heartbeat(self.worker_id)
-                    self._alive_at = began
-                    self._no_heartbeat.worked()
-                    self.look()
-            except Exception as error:  # noqa: BLE001  # as above
-                self._no_heartbeat.failed(error)
-            await asyncio.sleep(self.update_heartbeat_interval)
+        """One that gets no answer holds up no other, which may go by another connection."""
+        async with asyncio.TaskGroup() as beats:
+            while True:
+                beats.create_task(self._beat())
+                await asyncio.sleep(self.update_heartbeat_interval)
+
+    async def _beat(self) -> None:
+        began = asyncio.get_running_loop().time()
+        try:
+            if self.worker_id is not None:
+                async with asyncio.timeout(BEAT_SECONDS):
+                    await self.app.job_manager.update_heartbeat(self.worker_id)
+                self._alive_at = max(self._alive_at, began)
+                self._no_heartbeat.worked()
+                self.look()
+        except Exception as error:  # noqa: BLE001  # as above
+            self._no_heartbeat.failed(error)
 
     async def _fetch_and_process_jobs(self) -> None:
-        if asyncio.get_running_loop().time() - self._alive_at > DEAD_SECONDS - HEARTBEAT_SECONDS:
+        if asyncio.get_running_loop().time() - self._alive_at > BEAT_SECONDS:
             return  # others take it for dead, or are about to
         try:
             try:

@@ -507,6 +507,25 @@ async def test_a_replica_that_stands_still_is_overtaken(
             await asyncio.sleep(0.01)
 
 
+async def test_a_heartbeat_that_gets_no_answer_holds_up_no_other(a: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who sends none is taken for dead."""
+    manager = a.engine._app.job_manager
+    beat, unanswered, answered = manager.update_heartbeat, asyncio.Event(), asyncio.Event()
+
+    async def first_is_lost(worker_id: int) -> None:
+        if not unanswered.is_set():
+            unanswered.set()
+            await asyncio.Event().wait()
+        await beat(worker_id)
+        answered.set()
+
+    monkeypatch.setattr(manager, "update_heartbeat", first_is_lost)
+    (await until(lambda: a.engine._worker)).update_heartbeat_interval = 0.01
+    await unanswered.wait()
+    async with asyncio.timeout(replicas.BEAT_SECONDS):
+        await answered.wait()
+
+
 # ------------------------------------------------------------------------------------------ ends and outages
 
 
