@@ -91,6 +91,26 @@ async def test_an_answer_takes_the_place_of_calls_whose_stream_has_died(stage: S
     assert shown_text(message).startswith("Found it.")
 
 
+async def test_a_stream_that_can_neither_go_on_nor_be_stopped_is_updated_all_the_same(stage: Stage) -> None:
+    live = stage.live()
+    live.task("t1", "tasks: Search", "running")
+    await streaming(stage)
+    stage.slack.fail("chat.appendStream", status=500)
+    stage.slack.fail("chat.stopStream", status=500)
+    live.task("t1", "tasks: Search", "done")
+    await stage.slack.until(lambda: calls_in(stage.answers()[0]) == ["complete"])
+    assert not stage.answers()[0]["streaming"]
+
+
+async def test_a_stream_that_cannot_be_stopped_with_its_turn_shows_no_call_as_running(stage: Stage) -> None:
+    live = stage.live()
+    live.task("t1", "tasks: Search", "running")
+    ts = await streaming(stage)
+    stage.slack.end_stream(ts)  # as Slack does after some minutes
+    live.end(waiting=False)
+    await stage.slack.until(lambda: calls_in(stage.answers()[0]) == ["error"])
+
+
 def calls_in(message: Mapping[str, Any]) -> list[str]:
     """How the tool calls stand that a message shows."""
     return [block["status"] for block in message["blocks"] if block["type"] == "task_card"]

@@ -341,6 +341,10 @@ class Draft:
         except CallFailed as failure:
             # Whatever state it is in: its post replaces it, or it says as much as it said.
             log.info("slack_draft_not_ended", **self._whereabouts(), error=failure.error)
+            if ending is None and isinstance(message, SlackStream) and not str(self.text).strip():
+                # No post replaces calls without text: they would seem to run for ever. Slack ends a long stream itself.
+                with failures_logged_as("slack_draft_not_ended", **self._whereabouts()):
+                    await self._updated(message.ts).leave(self._answer())
         return False
 
     # ------------------------------------------------------------------------------------------- written by its task

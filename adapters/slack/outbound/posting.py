@@ -68,21 +68,35 @@ async def replace_piece(
     api: WebApi, location: SlackLocation, ts: str, piece: SlackMessage, metadata: Mapping[str, Any] | None = None
 ) -> bool:
     """Replace what a message shows. False: it is gone, or nobody may change it any more. Raises `CallFailed`."""
-    arguments = {"channel": location.channel, "ts": ts} | ({"metadata": metadata} if metadata else {})
     try:
-        try:
-            await show_piece(api, location.team, "chat.update", arguments, piece)
-        except CallFailed as failure:
-            if failure.error != "streaming_state_conflict":
-                raise
-            # It was left streaming, by a crash or by a stop that did not arrive.
-            await stop_stream(api, location, ts)
-            await show_piece(api, location.team, "chat.update", arguments, piece)
+        await update_piece(api, location, ts, piece, metadata)
     except CallFailed as failure:
         if failure.error in GONE:
             return False
         raise
     return True
+
+
+async def update_piece(
+    api: WebApi,
+    location: SlackLocation,
+    ts: str,
+    piece: SlackMessage,
+    metadata: Mapping[str, Any] | None = None,
+    *,
+    patience: float = CALL_SECONDS,
+) -> None:
+    """Replace what a message shows, which may be a stream that nobody has stopped. `metadata`: empty takes away what it
+    had. Raises `CallFailed`."""
+    arguments = {"channel": location.channel, "ts": ts} | ({} if metadata is None else {"metadata": metadata})
+    try:
+        await show_piece(api, location.team, "chat.update", arguments, piece, patience=patience)
+    except CallFailed as failure:
+        if failure.error != "streaming_state_conflict":
+            raise
+        # It was left streaming, by a crash or by a stop that did not arrive.
+        await stop_stream(api, location, ts)
+        await show_piece(api, location.team, "chat.update", arguments, piece, patience=patience)
 
 
 async def remove(api: WebApi, location: SlackLocation, ts: str) -> None:

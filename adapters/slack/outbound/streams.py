@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from adapters.slack.ids import SlackLocation
-from adapters.slack.outbound.posting import UNFINISHED, show_piece, stop_stream, where
+from adapters.slack.outbound.posting import UNFINISHED, show_piece, stop_stream, update_piece, where
 from adapters.slack.render.blocks import MOST_BLOCKS, SlackMessage, piece
 from adapters.slack.render.markdown import cut_at_line, stable, streamable
 from adapters.slack.web_api.client import WebApi
@@ -163,7 +163,9 @@ class UpdatedMessage:
             await self._update(new, UNFINISHED)
         else:
             marked = {"unfurl_links": False, "unfurl_media": False, "metadata": UNFINISHED}
-            posted = await self._show("chat.postMessage", where(self._location) | marked, self._draw(new.text))
+            arguments, drawn = where(self._location) | marked, self._draw(new.text)
+            team = self._location.team
+            posted = await show_piece(self._api, team, "chat.postMessage", arguments, drawn, patience=PIECE_SECONDS)
             self.ts = str(posted["ts"])
         self._shown = new
 
@@ -180,11 +182,8 @@ class UpdatedMessage:
         return _Shown("", dict(answer.tasks) if self.ts else {})
 
     async def _update(self, new: _Shown, metadata: Mapping[str, Any]) -> None:
-        arguments = {"channel": self._location.channel, "ts": self.ts, "metadata": metadata}
-        await self._show("chat.update", arguments, self._draw(new.text) if new.text else _draw_tasks(new.tasks))
-
-    async def _show(self, method: str, arguments: Mapping[str, Any], shown: SlackMessage) -> Mapping[str, Any]:
-        return await show_piece(self._api, self._location.team, method, arguments, shown, patience=PIECE_SECONDS)
+        drawn = self._draw(new.text) if new.text else _draw_tasks(new.tasks)
+        await update_piece(self._api, self._location, self.ts, drawn, metadata, patience=PIECE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
