@@ -18,6 +18,7 @@ import structlog
 
 from bot.accounts.codes import CODE_MINUTES, new_code
 from bot.accounts.connections import ConnectionWriter, account_label
+from bot.accounts.only_once import OnlyOnce, ProcessEnds
 from bot.accounts.ports import BegunAuthorization, Denied, GrantRefused, OutsideServices, Proofs, Unreachable
 from bot.accounts.sign_ins import HOUR, callback
 from bot.accounts.tokens import GrantedAccount, Safe
@@ -86,6 +87,17 @@ class SignInFlow:
         self._platforms = platforms
         self._beginnings = beginnings
         self._coming_back: set[str] = set()
+        self._once = OnlyOnce()
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a service was asked about somebody who came back from it, and they wait for the answer."""
+        return self._once.is_asking
+
+    async def close(self) -> None:
+        """Wait for services that were asked: a code can be redeemed once only. Whoever comes back from now on may do so
+        again elsewhere, or after the next start."""
+        await self._once.end()
 
     # ------------------------------------------------------------------------------------------- the link
 
@@ -177,6 +189,14 @@ class SignInFlow:
         """A service sends the browser back. What it brings counts once, in the browser that was sent there, and at the
         address of the connection that it was sent away for. `connection`: the one whose address it came back to; empty:
         the address without one."""
+        try:
+            return await self._once.seen_through(self._back(query, cookie, connection), "sign-in")
+        except ProcessEnds:
+            return BEING_RESTARTED
+
+    async def _back(
+        self, query: Mapping[str, str], cookie: str | None, connection: str
+    ) -> GoTo | Connected | ShowCode | Problem:
         state_hash = hashed(query.get("state", ""))
         if state_hash in self._coming_back:
             return USED
@@ -235,6 +255,7 @@ class SignInFlow:
     async def _proof_given(
         self, way: AuthorizationRow, kept: Mapping[str, Any], code: str, browser: str
     ) -> GoTo | Problem:
+        self._once.asks()
         try:
             person_id = await self._proofs.finish(kept["kept"], code, nonce=kept["nonce"])
         except (Unreachable, GrantRefused, Denied) as cause:
@@ -247,6 +268,7 @@ class SignInFlow:
     async def _consent_given(
         self, way: AuthorizationRow, kept: Mapping[str, Any], code: str, issuer: str | None
     ) -> Connected | ShowCode | Problem:
+        self._once.asks()
         try:
             tokens = await self._services.finish(way.connection, kept["kept"], code, issuer=issuer)
             account = await self._services.account(way.connection, tokens)
@@ -432,5 +454,6 @@ OTHER_ADDRESS_OF_OURS = Problem(
 DENIED = Problem("denied", f"You did not allow it, so nothing was connected. If you change your mind: {_AGAIN.lower()}")
 SERVICE_REFUSED = Problem("service", f"The service did not accept this sign-in, so nothing was connected. {_AGAIN}")
 SERVICE_AWAY = Problem("service", "The service cannot be reached at the moment. Please try again in a few minutes.")
+BEING_RESTARTED = Problem("service", "I am being restarted. Please reload this page in a moment.")
 NOT_CONFIGURED = Problem("service", "This service is not configured any more. Tell whoever operates the bot.")
 TOO_OFTEN = Problem("service", "This was tried too often. Please wait a few minutes, then try again.")

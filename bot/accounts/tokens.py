@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import structlog
 
+from bot.accounts.only_once import OnlyOnce
 from bot.accounts.ports import Account, GrantRefused, OutsideServices, TokenSet, Unreachable
 from bot.crypto import Sealer
 from bot.domain import Clock
@@ -26,6 +27,7 @@ AHEAD_SHARE = 0.25
 """Share of their lifetime, at most: where that is a minute, each request would ask for new ones otherwise."""
 USED_STEP = 60.0
 """Seconds after which it is worth a write that an account was used again."""
+_REFRESH = "token refresh"
 
 
 class TokenStore:
@@ -37,7 +39,7 @@ class TokenStore:
         self._safe = safe
         self._clock = clock
         self._locks: dict[tuple[str, str], _Lock] = {}
-        self._under_way: set[asyncio.Task[TokenSet | None]] = set()
+        self._once = OnlyOnce()
 
     async def current(self, person_id: str, connection: str) -> TokenSet | None:
         """This person's tokens, fresh for a while. `None`: they have no account there, or it was refused.
@@ -48,7 +50,7 @@ class TokenStore:
         if row is None or tokens is None:
             return None
         if self._is_late(tokens):
-            tokens = await self._see_through(self._in_time(person_id, connection))
+            tokens = await self._once.seen_through(self._in_time(person_id, connection), _REFRESH)
         await self._note_use(row)
         return tokens
 
@@ -59,18 +61,16 @@ class TokenStore:
     async def refused(self, person_id: str, connection: str, tokens: TokenSet) -> TokenSet | None:
         """The server answered 401 to these tokens: others, by a refresh or because somebody refreshed them meanwhile.
         `None`: there are none, the person has to sign in anew. Raises `Unreachable`."""
-        return await self._see_through(self._others(person_id, connection, tokens))
+        return await self._once.seen_through(self._others(person_id, connection, tokens), _REFRESH)
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a service was asked for tokens that are not kept yet."""
+        return self._once.is_asking
 
     async def close(self) -> None:
-        """Wait for refreshes that are under way: their outcome would be lost, and with it the account."""
-        await asyncio.gather(*self._under_way, return_exceptions=True)
-
-    async def _see_through(self, work: Coroutine[Any, Any, TokenSet | None]) -> TokenSet | None:
-        """Although the call that needs it may be broken off meanwhile."""
-        task = asyncio.create_task(work, name="token refresh")
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
-        return await asyncio.shield(task)
+        """Wait for refreshes that a service was asked for: their outcome would be lost, and with it the account."""
+        await self._once.end()
 
     async def _in_time(self, person_id: str, connection: str) -> TokenSet | None:
         async with self._alone(person_id, connection):
@@ -118,6 +118,7 @@ class TokenStore:
         if tokens.refresh_token is None:
             await self._refuse(row)
             return None
+        self._once.asks()
         try:
             fresh = await self._services.refresh(row.connection, tokens)
         except GrantRefused as refusal:
