@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import tomllib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
 from importlib import import_module
@@ -105,6 +105,8 @@ REPLICAS = web.AppKey["ReplicaTable | None"]("replicas")
 """The processes on the same records, where there may be several."""
 ENDING = web.AppKey("ending", asyncio.Event)
 """Set when nothing new is to be sent here any more."""
+ASKING = web.AppKey[Callable[[], bool]]("asking")
+"""Says whether a service has been asked for something that it gives only once, and that is not kept yet."""
 STARTING = web.AppKey("starting", asyncio.Task[None])
 """Ends when turns are handled; raises what keeps them from it."""
 SHUTDOWN_SECONDS = 5.0
@@ -117,7 +119,12 @@ HANDOVER_SECONDS = 3.5
 """The same as `SHUTDOWN_SECONDS`, there."""
 LONGEST_END_SECONDS = 8.5
 """Seconds after which the process ends there, whatever is still waited for: ten are left to it, of which the log may
-take some."""
+take some. One thing is waited for longer: what a service has been asked for and gives only once."""
+LONGEST_KEEPING_SECONDS = 90.0
+"""Seconds after which it ends there although that is not kept: a service has ten to answer, and PostgreSQL may be
+away."""
+KEPT_SECONDS = 3.0
+"""Seconds for the rest of the end, when that is kept: a browser is answered, and the other processes are told."""
 CONNECTIONS = 20
 """To PostgreSQL, at once, for the records and for the checkpoints each. Procrastinate has four, one listens and one
 tells."""
@@ -205,6 +212,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             beginnings=shared.beginnings,
         )
         stack.push_async_callback(connections.close)
+        stack.push_async_callback(flow.close)
 
         # What turns and people's decisions share.
         audit = AuditLog(database, clock, masker)
@@ -297,8 +305,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         if shared.replicas is not None:
             shared.replicas.when_one_is_gone(connections.tell_left)
         shutdown_seconds = SHUTDOWN_SECONDS if settings.sqlite_file else HANDOVER_SECONDS
-        handling = engine.running(turn_handler, shutdown_seconds=shutdown_seconds)
-        starting = await stack.enter_async_context(handling)
+        handling = await stack.enter_async_context(AsyncExitStack())
+        starting = await handling.enter_async_context(engine.running(turn_handler, shutdown_seconds=shutdown_seconds))
 
         # Receivers, in one application.
         receivers = make_receivers(senders, services, settings, tools, shared)
@@ -320,6 +328,14 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             application.on_shutdown.append(
                 receivers.page.end_streams
             )  # while the server waits for what is being served
+
+        async def end_sign_ins(_application: web.Application) -> None:
+            """While the server still answers them. What runs does not wait for that: it has no longer than without."""
+            ended = [flow.close(), handling.aclose()] if flow.is_asking else [flow.close()]
+            await asyncio.gather(*ended)
+
+        application.on_shutdown.append(end_sign_ins)
+        application[ASKING] = lambda: flow.is_asking or (outside.tokens is not None and outside.tokens.is_asking)
         for receiver in receivers.all:
             application.add_routes(receiver.routes())
             stack.push_async_callback(receiver.stop)
@@ -521,8 +537,22 @@ async def serve(settings: Settings) -> None:
         log.info("stopping")
         application[ENDING].set()
         if settings.sqlite_file is None:
-            loop.call_later(LONGEST_END_SECONDS, _end_now)
+            until = loop.time() + LONGEST_KEEPING_SECONDS - KEPT_SECONDS
+            loop.call_later(LONGEST_END_SECONDS, _end_in_time, application[ASKING], until)
             await asyncio.sleep(TURNED_AWAY_SECONDS)
+
+
+def _end_in_time(asking: Callable[[], bool], until: float, *, waited: bool = False) -> None:
+    """End it although something is still waited for, but for what cannot be had again."""
+    loop = asyncio.get_running_loop()
+    if asking() and loop.time() < until:
+        if not waited:
+            log.warning("end_put_off", note="a service was asked for what it gives only once, and that is not kept yet")
+        loop.call_later(KEPT_SECONDS / 10, partial(_end_in_time, asking, until, waited=True))
+    elif waited:
+        loop.call_later(KEPT_SECONDS, _end_now)
+    else:
+        _end_now()
 
 
 def _end_now() -> None:

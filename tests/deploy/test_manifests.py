@@ -19,6 +19,8 @@ from aiohttp.test_utils import TestServer
 import app
 from adapters.shared import serving
 from adapters.tool_servers.config import HttpTransport, parse_config
+from bot.accounts import only_once
+from bot.records.database import AT_LAST_SECONDS
 from bot.settings import Settings, load_settings, variable
 from servers.start import HEALTH, SHORTEST_TOKEN, TOKEN
 from tests.deploy.image import DOCKERFILE, ROOT, bases
@@ -228,13 +230,16 @@ def product_routes() -> web.Application:
 
 
 def test_it_has_time_to_end() -> None:
+    """Also where it keeps what a service gives only once while PostgreSQL is away."""
     longest = app.TURNED_AWAY_SECONDS + app.HANDOVER_SECONDS + 4.5
     assert longest <= 10
+    assert app.LONGEST_KEEPING_SECONDS > only_once.LONGEST_SECONDS > AT_LAST_SECONDS
     pod = templates()["Deployment"]
     _, before = pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
-    assert pod["terminationGracePeriodSeconds"] >= float(before) + 2 * longest
-    for service in OURS.values():
-        assert float(service["stop_grace_period"].removesuffix("s")) >= 2 * longest
+    assert pod["terminationGracePeriodSeconds"] >= float(before) + app.LONGEST_KEEPING_SECONDS + longest
+    for name, service in OURS.items():
+        keeps = app.LONGEST_KEEPING_SECONDS if name in REPLICAS else longest
+        assert float(service["stop_grace_period"].removesuffix("s")) >= keeps + longest
     interval = re.search(r"health_interval (\d+)s", (DEPLOY / "Caddyfile").read_text())
     assert interval is not None
     assert float(interval[1]) < app.TURNED_AWAY_SECONDS
