@@ -28,6 +28,7 @@ from adapters.slack.web_api.installing import INSTALL, REDIRECT, Installations, 
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.crypto import Sealer
 from tests.fakes.slack.server import FakeSlack, fake_slack
+from tests.support import postgres_cluster
 from tests.support.installations import address_for, connected, rows_of
 from tests.support.outage import AWAY, GONE
 
@@ -567,7 +568,7 @@ async def test_a_token_that_cannot_be_renewed_yet_goes_on_serving(product: Insta
 @pytest.mark.parametrize(
     ("fault", "error", "permanent"),
     [
-        ({"error": "invalid_refresh_token"}, "invalid_refresh_token", True),
+        ({"error": "bad_client_secret"}, "bad_client_secret", True),
         ({"status": 503}, "http_503", False),
         ({"drop": True}, "connection", False),
     ],
@@ -582,6 +583,22 @@ async def test_an_expired_token_that_cannot_be_renewed_serves_nobody(
         await product.records.token("T2", "")
     assert (failed.value.error, failed.value.permanent) == (error, permanent)
     assert "xox" not in f"{failed.value!r} {failed.value.__cause__!r} {logged}"
+
+
+async def test_a_used_up_refresh_token_is_lost_when_no_process_can_have_a_newer_one_any_more(
+    product: InstallStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installing, "_KEPT_SECONDS", 0.05)
+    await product.install(rotating=True)
+    product.slack.clock.move(13 * 3600)
+    product.slack.fail("oauth.v2.access", error="invalid_refresh_token", times=2)
+    with pytest.raises(CallFailed, match="invalid_refresh_token") as at_first:
+        await product.records.token("T2", "")
+    assert at_first.value.permanent != postgres_cluster.is_used()  # with SQLite there is no other process
+    product.slack.clock.move(installing._LOST_AFTER)
+    with pytest.raises(CallFailed, match="invalid_refresh_token") as at_last:
+        await product.records.token("T2", "")
+    assert at_last.value.permanent
 
 
 async def test_a_renewal_under_way_is_finished_before_the_end(slack: FakeSlack, tmp_path: Path) -> None:
@@ -685,17 +702,41 @@ async def test_a_token_that_another_process_is_about_to_keep_is_waited_for(slack
         await one.install(rotating=True)
         old = await one.records.token("T2", "")
         slack.clock.move(13 * 3600)
-        found = await one.records._latest("T2", "")
-        assert found is not None
-        row, installation = found
-        bot = await one.records._exchange(installation.to_bot())
+        row, renewed = await exchanged(one)
         asked = asyncio.create_task(two.records.token("T2", ""))
         async with asyncio.timeout(10):
             while len(slack.calls_of("oauth.v2.access")) < 3:
                 await asyncio.sleep(0.01)
-        installation.bot_token, installation.bot_refresh_token = bot.bot_token, bot.bot_refresh_token
-        await one.records._keep_renewed(row, installation)
-        assert await asked == bot.bot_token != old
+        await one.records._keep_renewed(row, renewed)
+        assert await asked == renewed.bot_token != old
+
+
+@pytest.mark.postgres
+async def test_who_asks_for_a_token_that_another_process_keeps_late_is_to_ask_again(
+    slack: FakeSlack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A post that fails for good is given up."""
+    monkeypatch.setattr(installing, "_KEPT_SECONDS", 0.05)
+    async with two_processes(slack, tmp_path / "records.db") as (one, two):
+        await one.install(rotating=True)
+        slack.clock.move(13 * 3600)
+        row, renewed = await exchanged(one)
+        with pytest.raises(CallFailed, match="invalid_refresh_token") as failed:
+            await two.records.token("T2", "")
+        assert not failed.value.permanent
+        await one.records._keep_renewed(row, renewed)
+        assert await two.records.token("T2", "") == renewed.bot_token
+
+
+async def exchanged(product: InstallStage) -> tuple[int, Installation]:
+    """What Slack has given in place of the refresh token, and the number of the row in which it is to be kept."""
+    found = await product.records._latest("T2", "")
+    assert found is not None
+    row, renewed = found
+    bot = await product.records._exchange(renewed.to_bot())
+    renewed.bot_token, renewed.bot_refresh_token = bot.bot_token, bot.bot_refresh_token
+    renewed.bot_token_expires_at = bot.bot_token_expires_at
+    return row, renewed
 
 
 @pytest.mark.postgres

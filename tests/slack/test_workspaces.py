@@ -127,6 +127,21 @@ async def test_a_workspace_that_threw_us_out_does_not_stop_the_others(slack: Fak
         assert await workspaces.authorize(None, "T1", "U1") is None
 
 
+async def test_a_workspace_whose_token_another_process_may_still_renew_does_not_stop_the_others(
+    slack: FakeSlack,
+) -> None:
+    class Renewing(Installed):
+        async def token(self, team: str, enterprise: str) -> str | None:
+            if team == "T2":
+                raise CallFailed("oauth.v2.access", "invalid_refresh_token")
+            return await super().token(team, enterprise)
+
+    async with workspaces_of(slack, Renewing(T1="xoxb-1", T2="xoxb-2")) as workspaces:
+        assert [bot.name for bot in await workspaces.connect()] == ["Acme"]
+        with pytest.raises(CallFailed):  # Slack sends the event again
+            await workspaces.authorize(None, "T2", "U1")
+
+
 async def test_nobody_has_installed_us_yet(slack: FakeSlack) -> None:
     async with workspaces_of(slack, Installed()) as workspaces:
         assert await workspaces.connect() == ()

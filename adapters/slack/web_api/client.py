@@ -157,6 +157,8 @@ def _log_mistakes(method: str, word: str, body: Mapping[str, Any]) -> None:
 
 REPEATABLE = READING | {"chat.update", "conversations.open", "views.publish"}
 _BAD_TOKEN = frozenset({"token_expired", "invalid_auth", "token_revoked", "account_inactive"})
+USED_UP = "invalid_refresh_token"
+"""Slack's word for a refresh token that was exchanged before."""
 Tokens = Callable[[str], Awaitable[str]]
 """team → bot token. Raises `CallFailed`."""
 

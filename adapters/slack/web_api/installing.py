@@ -42,11 +42,11 @@ from adapters.shared.calls import CallFailed
 from adapters.shared.http import failing
 from adapters.shared.outages import AWAY, RefusedInOwnForm
 from adapters.slack.config import SCOPES, SlackConfig
-from adapters.slack.web_api.client import QUIET, SlackHttpClient, refusal_of
+from adapters.slack.web_api.client import QUIET, REQUEST_SECONDS, USED_UP, SlackHttpClient, refusal_of
 from bot.crypto import Sealer
 from bot.domain import Clock, system_clock
 from bot.records.addresses import sqlite_file
-from bot.records.database import insert_for, is_outage, written_at_last
+from bot.records.database import AT_LAST_SECONDS, insert_for, is_outage, written_at_last
 
 log = structlog.get_logger(__name__)
 STATE_SECONDS = 600
@@ -85,9 +85,12 @@ _FROZEN_SECONDS = 15
 """After which PostgreSQL lets go of the lock of a process that does not go on: longer than Slack may take."""
 _LOCK_SECONDS = 20
 """How long a renewal waits for one in another process: until that one is done, or is known not to go on."""
-_USED_UP = "invalid_refresh_token"
 _KEPT_SECONDS = 3.0
-"""How long a refresh token that is used up may have been so by another process, before it is known to be lost."""
+"""How long the new token of another process is waited for, which has used the refresh token up, before whoever needs it
+has to come again."""
+_LOST_AFTER = AT_LAST_SECONDS + 2 * REQUEST_SECONDS
+"""Seconds since Slack first refused a refresh token as used up, after which it is known to be lost: by then another
+process that had exchanged it has kept what it got, or has given that up."""
 _MAKING_TABLES = 6_723_941_210
 """Number of PostgreSQL's advisory lock around the making of tables."""
 _Key = tuple[str, str]
@@ -131,6 +134,8 @@ class Installations(AsyncInstallationStore):
         self._known: Remembered[_Key, Installation | None] = Remembered(keep=keep, clock=clock)
         self._renewals: Shared[_Key, Installation] = Shared()
         self._not_before: dict[_Key, float] = {}
+        self._used_up_since: dict[_Key, tuple[str | None, float]] = {}
+        """Whose refresh token Slack refused as used up: the token beside it, and since when."""
         self._engine = _engine(address)
         self._at_once = asyncio.Semaphore(_RENEWALS_AT_ONCE)
         self._store = AsyncSQLAlchemyInstallationStore(self._client_id, self._engine, logger=QUIET)
@@ -254,9 +259,12 @@ class Installations(AsyncInstallationStore):
             try:
                 bot = await self._exchange(installation.to_bot())
             except CallFailed as failure:
-                if failure.error == _USED_UP and (kept := await self._kept_since(owner, old)) is not None:
+                used_up = failure.error == USED_UP
+                if used_up and (kept := await self._kept_since(owner, old)) is not None:
                     return kept
                 log.warning("slack_token_not_renewed", team=owner[0], enterprise=owner[1], error=failure.error)
+                if used_up and not self._is_lost(owner, installation):
+                    raise CallFailed(_METHOD, USED_UP) from None
                 raise
             renewed = {name: getattr(bot, name) for name in _RENEWED}
             installation = Installation(**(installation.to_dict_for_copying() | renewed))
@@ -277,6 +285,15 @@ class Installations(AsyncInstallationStore):
                 return found[1]
             await asyncio.sleep(_KEPT_SECONDS / 20)
         return None
+
+    def _is_lost(self, owner: _Key, installation: Installation) -> bool:
+        """Whether nobody is going to keep what a refresh token that is used up was exchanged for."""
+        if self._is_sqlite:
+            return True  # there is no other process
+        now, known = self._clock(), self._used_up_since.get(owner)
+        if known is None or known[0] != installation.bot_token:
+            known = self._used_up_since[owner] = installation.bot_token, now
+        return now - known[1] >= _LOST_AFTER
 
     async def _exchange(self, bot: Bot) -> Bot:
         """Slack takes a refresh token once only. Raises `CallFailed`."""

@@ -13,7 +13,7 @@ from slack_bolt.authorization import AuthorizeResult
 
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed
-from adapters.slack.web_api.client import AT_ONCE, SlackHttpClient
+from adapters.slack.web_api.client import AT_ONCE, USED_UP, SlackHttpClient
 from bot.domain import Clock, system_clock
 from bot.platform import NotConnected
 
@@ -158,7 +158,8 @@ class Workspaces:
                 async with gate:
                     return await self.bot(team, enterprise)
             except CallFailed as failure:
-                if not failure.permanent:
+                # Slack was reached, also where another process may be about to keep a newer token.
+                if not failure.permanent and failure.error != USED_UP:
                     raise
                 if not self._tokens.many:
                     raise NotConnected(_what_to_do(failure.error)) from failure
