@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +14,9 @@ import sqlalchemy as sa
 
 from bot.domain import Person
 from bot.records import approvals, deliveries, threads
+from bot.records import database as records
 from bot.records.approvals import VoteRow
-from bot.records.database import Database, NotOnDisk
+from bot.records.database import Database, NotOnDisk, written_at_last
 from bot.records.deliveries import Delivery
 from bot.records.locks import UNLOCKED
 from bot.records.sqlite import NoFoundation, SqliteDatabase, sqlite_database
@@ -354,3 +356,17 @@ async def test_what_cannot_be_put_to_disk_is_told_to_the_one_that_rests_on_it(tm
     assert [type(result) for result in results] == [type(None), NotOnDisk, type(None)]
     assert await names(database) == {"ben"}
     await database.close()
+
+
+async def test_what_cannot_be_had_again_is_written_when_a_full_disk_has_room_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(records, "_AGAIN_SECONDS", 0.0)
+    full = [sa.exc.OperationalError("COMMIT", {}, sqlite3.OperationalError("database or disk is full"))]
+
+    async def write() -> str:
+        if full:
+            raise full.pop()
+        return "written"
+
+    assert await written_at_last(write) == "written"
