@@ -25,9 +25,12 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 SAID_EVERY = 1.0
 """Seconds between two words of a holder."""
-SILENT_SECONDS = 5.0
-"""Seconds of listening without a word after which the holder is taken to be gone. What was not heard before counts for
-nothing: PostgreSQL may have been away."""
+WORD_SECONDS = 2.0
+"""How long one may take to be said."""
+SILENT_SECONDS = 8.0
+"""Seconds of listening without a word after which the holder is taken to be gone: more than lie between two words when
+the one between them was not heard, and took as long as it may. What was not heard before counts for nothing: PostgreSQL
+may have been away."""
 LOOKS_EVERY = 0.5
 """Seconds between two looks of somebody who waits."""
 WAITS_SECONDS = 45.0
@@ -45,8 +48,11 @@ SELECT holder, said_at FROM taken
 UNION ALL SELECT holder, said_at FROM leases WHERE name = %(name)s AND NOT EXISTS (SELECT FROM taken)
 """
 _SAY = """
-UPDATE leases SET said_at = extract(epoch FROM clock_timestamp()) WHERE name = %(name)s AND holder = %(mine)s
+INSERT INTO leases (name, holder, said_at) VALUES (%(name)s, %(mine)s, extract(epoch FROM clock_timestamp()))
+ON CONFLICT (name) DO UPDATE SET said_at = excluded.said_at WHERE leases.holder = excluded.holder
+RETURNING holder
 """
+"""Also where no lease is left: a server that takes over from another one may lack what was written last."""
 _END = """
 DELETE FROM leases
 WHERE (name = %(name)s AND holder = %(mine)s) OR said_at < extract(epoch FROM clock_timestamp()) - %(forgotten)s
@@ -106,13 +112,19 @@ class Leases:
         return _NOBODY if row is None else _Word(*row)
 
     async def _say(self, name: str, mine: str) -> None:
+        overtaken = False
         while True:
             await asyncio.sleep(SAID_EVERY)
             try:
-                async with self._database.writing_apart(UNLOCKED) as tx:
-                    await tx.execute(_SAY, {"name": name, "mine": mine})
-            except sa.exc.SQLAlchemyError as error:
+                # One statement, which is broken off where it takes too long; a commit would be waited for.
+                async with asyncio.timeout(WORD_SECONDS), self._database.at_once() as tx:
+                    said = await (await tx.execute(_SAY, {"name": name, "mine": mine})).fetchone()
+            except (TimeoutError, sa.exc.SQLAlchemyError) as error:
                 log.debug("lease_not_said", cause=type(error).__name__)  # whoever could hear it has the same trouble
+                continue
+            if said is None and not overtaken:
+                log.warning("lease_overtaken", what=name.partition(":")[0])
+            overtaken = said is None
 
     async def _end(self, name: str, mine: str) -> None:
         try:

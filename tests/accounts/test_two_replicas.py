@@ -16,6 +16,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from cryptography.fernet import Fernet
+from structlog.testing import capture_logs
 
 from bot.accounts.flow import TOO_OFTEN, UNKNOWN_STATE, Connected, GoTo, Problem, ShowCode
 from bot.accounts.ports import TokenSet
@@ -26,10 +27,12 @@ from bot.records import authorizations, connections, leases, tables
 from bot.records.beginnings import SharedBeginnings
 from bot.records.database import Database, is_away
 from bot.records.leases import Leases
-from bot.records.locks import CLIENT_REGISTRATIONS, refresh_name
-from bot.records.postgresql import MOST_ALONE, MOST_ALONE_AT_ONE, PostgresDatabase
+from bot.records.locks import CLIENT_REGISTRATIONS, UNLOCKED, refresh_name
+from bot.records.postgres_connections import CANCEL_SECONDS
+from bot.records.postgresql import MOST_ALONE, MOST_ALONE_AT_ONE, PostgresDatabase, PostgresTransaction
 from tests.accounts.services import FakeServices
 from tests.accounts.stage import ANA, BEN, ELSEWHERE, KEY, Stage
+from tests.bot.conftest import until
 from tests.support.replicas import Held, take_locks_out, until_done_or_blocked, with_and_without
 from tests.support.transactions import Execute, statement_of, wrap_statements
 
@@ -358,7 +361,8 @@ REFRESH = refresh_name(ANA.person_id, "drive")
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """They say that they are there, and others listen, more often than in earnest."""
-    for name, seconds in {"SAID_EVERY": 0.05, "SILENT_SECONDS": 0.5, "LOOKS_EVERY": 0.02}.items():
+    often = {"SAID_EVERY": 0.05, "WORD_SECONDS": 0.15, "SILENT_SECONDS": 0.5, "LOOKS_EVERY": 0.02}
+    for name, seconds in often.items():
         monkeypatch.setattr(leases, name, seconds)
     return monkeypatch
 
@@ -391,6 +395,62 @@ async def test_who_is_there_though_its_connection_is_not_keeps_others_out_until_
     assert is_away(refused.value)
     async with replicas.other.database.alone(REFRESH, "drive"):
         pass
+
+
+async def holder_of_lease(replicas: Replicas) -> Any:
+    async with replicas.watching.reading() as tx:
+        return await tx.one(sa.select(tables.leases))
+
+
+async def test_who_is_there_says_so_also_on_a_server_that_does_not_know_of_it(
+    replicas: Replicas, quick: pytest.MonkeyPatch
+) -> None:
+    """It took over from another one, and lacks what was written there last."""
+    async with leases_of(replicas.one.database).held(REFRESH):
+        held = await holder_of_lease(replicas)
+        async with replicas.watching.writing(UNLOCKED) as tx:
+            await tx.run(sa.delete(tables.leases))
+        async with asyncio.timeout(5.0):
+            while (now := await holder_of_lease(replicas)) is None:
+                await asyncio.sleep(0.01)
+        assert now.holder == held.holder
+    assert await holder_of_lease(replicas) is None
+
+
+async def test_who_was_taken_to_be_gone_and_is_there_says_so_in_the_log(
+    replicas: Replicas, quick: pytest.MonkeyPatch
+) -> None:
+    with capture_logs() as logged:
+        async with leases_of(replicas.one.database).held(REFRESH):
+            async with replicas.watching.writing(UNLOCKED) as tx:
+                await tx.run(sa.update(tables.leases).values(holder="another"))
+            await until(lambda: [each for each in logged if each["event"] == "lease_overtaken"])
+    assert [each["what"] for each in logged if each["event"] == "lease_overtaken"] == ["refresh"]
+
+
+async def test_who_is_there_is_not_taken_to_be_gone_because_one_word_gets_no_answer(
+    replicas: Replicas, quick: pytest.MonkeyPatch
+) -> None:
+    quick.setattr(leases, "WAITS_SECONDS", 2 * leases.SILENT_SECONDS)
+    execute, lost = PostgresTransaction.execute, []
+
+    async def first_is_lost(tx: PostgresTransaction, sql: str, parameters: Any = None) -> Any:
+        if sql == leases._SAY and not lost:
+            lost.append(sql)
+            await asyncio.Event().wait()
+        return await execute(tx, sql, parameters)
+
+    quick.setattr(PostgresTransaction, "execute", first_is_lost)
+    async with leases_of(replicas.one.database).held(REFRESH):
+        with pytest.raises(sa.exc.TimeoutError):
+            async with replicas.other.database.alone(REFRESH, "drive"):
+                pass
+    assert lost
+
+
+def test_silence_is_longer_than_a_holder_is_silent_because_of_one_word_that_gets_no_answer() -> None:
+    said = leases.SAID_EVERY + leases.WORD_SECONDS
+    assert said + CANCEL_SECONDS + said < leases.SILENT_SECONDS
 
 
 # ----------------------------------------------------------------------------------------- who waits for whom
