@@ -62,12 +62,17 @@ def _place(kept: Mapping[str, Any] | None) -> ConversationReference | None:
 
 
 _row = reader(PostRow, place=_place)
+_FIRST = sa.func.row_number().over(order_by=posts.c.seq) == sa.literal_column("1")
 _UNSENT = Prepared(
-    sa.select(posts.c.seq, threads.c.place.label("place_of_lane"))
+    sa.select(
+        *(c if c.name in {"seq", "key"} else sa.case((_FIRST, c), else_=sa.null()).label(c.name) for c in posts.c),
+        threads.c.place.label("place_of_lane"),
+    )
     .join(threads, threads.c.thread_id == posts.c.lane, isouter=True)
     .where(posts.c.lane == sa.bindparam("lane"), posts.c.sent_revision < posts.c.revision)
     .order_by(posts.c.seq)
 )
+"""The first one whole: mostly there are no others."""
 _SENT = Prepared(
     sa.update(posts).where(posts.c.key == sa.bindparam("of"), posts.c.sent_revision < sa.bindparam("shown"))
 )
@@ -121,8 +126,10 @@ async def unsent(tx: Transaction, lane: str) -> Sequence[tuple[PostRow, Conversa
     """What has to be shown in a lane, in order, and where: at its own place, or at that of the thread. `None`: the
     thread is not known."""
     found = await tx.all(_UNSENT, {"lane": lane})
-    of_lane = _place(found[0].place_of_lane) if found else None
-    return [(row, row.place or of_lane) for row in await _each(tx, found)]
+    if not found:
+        return []
+    of_lane = _place(found[0].place_of_lane)
+    return [(row, row.place or of_lane) for row in [_row(found[0]), *await _each(tx, found[1:])]]
 
 
 async def lanes_with_unsent(tx: Transaction) -> Sequence[str]:

@@ -76,7 +76,7 @@ async def test_others_have_their_turn_while_many_long_rows_are_read(stage: Stage
         await asyncio.sleep(0)
         before = turns[0]
         assert len(await READERS[what](tx)) >= MANY
-        assert turns[0] - before >= MANY
+        assert turns[0] - before >= MANY - 1
 
 
 @pytest.mark.sqlite  # PostgreSQL keeps no JSON that cannot be read
