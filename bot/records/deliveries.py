@@ -39,13 +39,20 @@ class Delivery:
 
 
 _delivery = reader(Delivery)
-_HEAD = Prepared(
-    sa.select(deliveries)
-    .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.status == WAITING)
-    .where(sa.or_(deliveries.c.kind != TIMER, deliveries.c.due_at <= sa.bindparam("now")))
-    .order_by(deliveries.c.urgent.desc(), deliveries.c.seq)
-    .limit(2)
-)
+
+
+def next_two(thread_id: sa.ColumnElement[str]) -> sa.Select[Any]:
+    """Selects the head of a thread and what waits behind it; parameter: `now`."""
+    return (
+        sa.select(deliveries)
+        .where(deliveries.c.thread_id == thread_id, deliveries.c.status == WAITING)
+        .where(sa.or_(deliveries.c.kind != TIMER, deliveries.c.due_at <= sa.bindparam("now")))
+        .order_by(deliveries.c.urgent.desc(), deliveries.c.seq)
+        .limit(2)
+    )
+
+
+_HEAD = Prepared(next_two(sa.bindparam("thread")))
 
 
 def marking_done() -> sa.Update:
@@ -104,7 +111,11 @@ async def head(tx: Transaction, thread_id: str, now: float) -> Delivery | None:
 
 async def head_and_more(tx: Transaction, thread_id: str, now: float) -> tuple[Delivery | None, bool]:
     """The head of a thread, and whether anything waits behind it."""
-    rows = await tx.all(_HEAD, {"thread": thread_id, "now": now})
+    return head_of(await tx.all(_HEAD, {"thread": thread_id, "now": now}), now)
+
+
+def head_of(rows: Sequence[Any], now: float) -> tuple[Delivery | None, bool]:
+    """The same, of what `next_two` has found."""
     is_due = bool(rows) and rows[0].due_at <= now
     return _delivery(rows[0]) if is_due else None, len(rows) > 1
 

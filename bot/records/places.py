@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.records.claims import Claim
-from bot.records.deliveries import Delivery
+from bot.records.deliveries import Delivery, head_of, next_two
 from bot.records.postgresql import PostgresTransaction
 from bot.records.statements import Prepared
 from bot.records.tables import TIMER, WAITING, deliveries, locks, posts, threads
@@ -54,15 +54,36 @@ _UNSENT = sa.and_(
     # Nobody could show it otherwise.
     sa.or_(posts.c.place.is_not(None), sa.exists().where(threads.c.thread_id == posts.c.lane)),
 )
-_WORK_IN = Prepared(
-    sa.union_all(
-        _due(_place(deliveries.c.thread_id) == sa.bindparam("place")),
-        sa.select(posts.c.lane, sa.cast(sa.null(), sa.Boolean))
-        .where(_place(posts.c.lane) == sa.bindparam("place"), _UNSENT)
-        .group_by(posts.c.lane),
-    )
+_IN_PLACE = sa.union_all(
+    _due(_place(deliveries.c.thread_id) == sa.bindparam("place")),
+    sa.select(posts.c.lane, sa.cast(sa.null(), sa.Boolean))
+    .where(_place(posts.c.lane) == sa.bindparam("place"), _UNSENT)
+    .group_by(posts.c.lane),
 )
 """Threads, and lanes, of which nothing stops."""
+_WORK_IN = Prepared(_IN_PLACE)
+_found = _IN_PLACE.cte("found")
+_next = next_two(_found.c.name).lateral("next")
+_first = next_two(_found.c.name).limit(1).lateral("first")
+_begun = (
+    sa.update(deliveries)
+    .where(
+        deliveries.c.seq.in_(
+            sa.select(_first.c.seq)
+            .select_from(_found.join(_first, _found.c.stops.is_not(None)))
+            .where(_first.c.due_at <= sa.bindparam("now"), _first.c.kind == "message", _first.c.begun.is_not(True))
+        )
+    )
+    .values(begun=True)
+    .returning(deliveries.c.seq)
+    .cte("begun")
+)
+_BEGIN_WORK = Prepared(
+    sa.select(_found.c.name, _found.c.stops, *_next.c)
+    .join(_next, _found.c.stops.is_not(None), isouter=True)
+    .add_cte(_begun)
+)
+"""Its parts see the rows as they were before it."""
 _with_due = deliveries.alias("with_due")
 _ALL_DUE = Prepared(
     _due(
@@ -94,7 +115,26 @@ class Work:
 
 async def work_in(tx: PostgresTransaction, place: str, now: float) -> Work:
     """What there is to do in a place."""
-    found = await tx.all(_WORK_IN, {"place": place, "now": now})
+    return _work(await tx.all(_WORK_IN, {"place": place, "now": now}))
+
+
+async def begin_work(
+    tx: PostgresTransaction, place: str, now: float
+) -> tuple[Work, Mapping[str, tuple[Delivery, bool]]]:
+    """The same, with the heads of its threads, and whether anything waits behind each. Of these it is noted that they
+    are begun, as by `begin`; they are returned as they were before."""
+    found = await tx.all(_BEGIN_WORK, {"place": place, "now": now})
+    heads = {}
+    for thread_id in (work := _work(found)).threads:
+        here = (row for row in found if row.name == thread_id and row.seq is not None)
+        rows = sorted(here, key=lambda row: (not row.urgent, row.seq))
+        head, more = head_of(rows, now)
+        if head is not None:
+            heads[thread_id] = head, more
+    return work, heads
+
+
+def _work(found: Sequence[Any]) -> Work:
     threads = {row.name: row.stops for row in found if row.stops is not None}
     return Work(threads, [row.name for row in found if row.stops is None])
 
@@ -148,11 +188,19 @@ _TAKE_AWAY = sa.text(
     "DELETE FROM procrastinate_jobs WHERE id = :job AND status = 'doing' AND worker_id IS NOT DISTINCT FROM :worker "
     "RETURNING id"
 )
+# One place each: PostgreSQL plans a statement about the rows of an array each time anew, which takes it longer than to
+# execute this one.
 _WAKE = """
-INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args)
-SELECT %(queue)s, %(task)s, priority, place, place, jsonb_build_object('place', place)
-FROM unnest(%(places)s::text[], %(priorities)s::integer[]) AS woken (place, priority)
-ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
+INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args, status, worker_id)
+SELECT %(queue)s, %(task)s, %(priority)s, place, place, jsonb_build_object('place', place),
+    CASE WHEN taker IS NULL THEN 'todo' ELSE 'doing' END::procrastinate_job_status, taker
+FROM (SELECT %(place)s::text AS place, (
+    SELECT id FROM procrastinate_workers WHERE id = %(taker)s AND NOT EXISTS (
+        SELECT FROM procrastinate_jobs WHERE lock = %(place)s AND status IN ('todo', 'doing')
+    )
+) AS taker) AS job
+ON CONFLICT DO NOTHING
+RETURNING id, status, task_name, priority, lock, queueing_lock, args, scheduled_at, queue_name, attempts, worker_id
 """
 _LEAVE = """
 WITH released AS (
@@ -160,16 +208,34 @@ WITH released AS (
 )
 DELETE FROM procrastinate_jobs WHERE queueing_lock = %(place)s AND status = 'todo'
 """
+NO_TAKERS: Mapping[str, int] = {}
 QUEUE = "places"
 TASK = "run_place"
 
 
-async def wake(tx: PostgresTransaction, woken: Mapping[str, bool]) -> None:
+async def wake(
+    tx: PostgresTransaction, woken: Mapping[str, bool], takers: Mapping[str, int] = NO_TAKERS
+) -> Sequence[Mapping[str, Any]]:
     """Has somebody look after these places, by a job each, where none waits. As Procrastinate defers one, but without
     an error, and a savepoint for it, where one waits. Places in which there is nothing to handle go first: what is to
-    be shown there takes a moment, and turns may keep all workers for long."""
-    priorities = [0 if handles else 1 for handles in woken.values()]
-    await tx.execute(_WAKE, {"queue": QUEUE, "task": TASK, "places": list(woken), "priorities": priorities})
+    be shown there takes a moment, and turns may keep all workers for long.
+
+    Args:
+        takers: workers that have the jobs of these places from the start, if they are still known, and nobody looks
+            after the place or is going to.
+
+    Returns:
+        The jobs that they have, as Procrastinate fetches them.
+    """
+    given = []
+    for place, handles in woken.items():
+        values = {"place": place, "priority": 0 if handles else 1, "taker": takers.get(place)}
+        cursor = await tx.execute(_WAKE, {"queue": QUEUE, "task": TASK, **values})
+        made = await cursor.fetchone()
+        if place in takers and made is not None:
+            job = dict(zip((column.name for column in cursor.description), made, strict=True))
+            given += [job] if job["status"] == "doing" else []
+    return given
 
 
 async def jobless(tx: PostgresTransaction, among: Collection[str]) -> Sequence[str]:

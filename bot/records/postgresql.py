@@ -11,7 +11,7 @@ import asyncio
 import math
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -63,7 +63,12 @@ _MAKE_LOCKS = "INSERT INTO locks (name, epoch) SELECT unnest(%(names)s::text[]),
 _EPOCH = "SELECT epoch, (SELECT id FROM crash_marker) FROM locks WHERE name = %(name)s"
 _MARK = "INSERT INTO crash_marker (id) VALUES (gen_random_uuid()) ON CONFLICT DO NOTHING"
 _MARKED = "SELECT id FROM crash_marker"
-_CLAIM = "UPDATE locks SET epoch = epoch + 1, held = true WHERE name = %(name)s RETURNING epoch"
+_CLAIM = """
+WITH before AS (SELECT name, epoch, coalesce(held, false) AS held FROM locks WHERE name = %(name)s FOR UPDATE)
+UPDATE locks SET epoch = locks.epoch + 1, held = true FROM before WHERE locks.name = before.name
+RETURNING locks.name, locks.epoch, (SELECT id FROM crash_marker), before.held
+"""
+"""Locks a place, too. Returns the new epoch, and whether it was held before."""
 _OF_WHAT_IS_WRITTEN = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
 _MADE_AT = "made_at"
 """What is noted of a connection of the pool, on the clock of `time.monotonic`."""
@@ -72,9 +77,10 @@ MOST_KNOWN = 100_000
 Fetched = TypeVar("Fetched")
 
 
-WakePlaces = Callable[["PostgresTransaction", Mapping[str, bool]], Awaitable[None]]
+WakePlaces = Callable[["PostgresTransaction", Mapping[str, bool]], AbstractAsyncContextManager[None]]
 """Makes sure, in this transaction, that somebody looks after these places; and whether there
-is something to handle, rather than merely to show. Must not raise for one that is looked after already."""
+is something to handle, rather than merely to show. Must not raise for one that is looked after already. The
+transaction is committed within it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +200,10 @@ class PostgresTransaction(Transaction):
         woken = sorted(self._woken.items())
         return {place: handles for place, handles in woken if claim is None or claim.lost or place != claim.place}
 
+    def has_free(self, place: str) -> bool:
+        """Whether the place is locked, and nobody has claimed it and not released it."""
+        return place in self._locked and not self._locked[place].held
+
     def as_locked(self, name: str) -> LockedName:
         """What stands in the row that was locked under this name."""
         return self._locked[place_of(name)]
@@ -284,7 +294,7 @@ class PostgresDatabase:
         self.answered_at = -math.inf
         """When the server had last done what was asked of it, on the clock of `time.monotonic`."""
         self.wake_places: WakePlaces | None = None
-        """Called just before a commit with the places in which there is something to do then."""
+        """Entered just before a commit with the places in which there is something to do then."""
         self.woke_places: Callable[[Sequence[str]], None] | None = None
         """Called just after it with those among them that somebody may look after."""
 
@@ -349,18 +359,17 @@ class PostgresDatabase:
     @asynccontextmanager
     async def claiming(self, place: str) -> AsyncIterator[tuple[PostgresTransaction, Claim]]:
         """A transaction that takes over a place, with the claim that holds once it is committed."""
-        async with self._writing(place) as tx:
+        async with self._writing(place, locking=_CLAIM) as tx:
             locked = tx.as_locked(place)
             marker = locked.marker
             if marker is None:  # the first claim ever, or since a crash
                 await tx.execute(_MARK)
                 (marker,) = await (await tx.execute(_MARKED)).fetchone()
-            (epoch,) = await (await tx.execute(_CLAIM, {"name": place})).fetchone()
-            yield tx, Claim(place, epoch, marker, taken_over=locked.held)
+            yield tx, Claim(place, locked.epoch, marker, taken_over=locked.held)
 
     @asynccontextmanager
     async def _writing(
-        self, *locks: str | NoLocks, rests_on: str | NoLocks = UNLOCKED
+        self, *locks: str | NoLocks, rests_on: str | NoLocks = UNLOCKED, locking: str = _LOCK
     ) -> AsyncIterator[PostgresTransaction]:
         names = [lock for lock in locks if isinstance(lock, str)]
         async with AsyncExitStack() as stack:
@@ -369,14 +378,14 @@ class PostgresDatabase:
                 driver = lent.driver
                 with raising_sqlalchemys(self.dialect, _BEGIN):
                     await driver.execute(_BEGIN)
-                locked = await self.lock(driver, names) if names else NOTHING_LOCKED
+                locked = await self.lock(driver, names, locking) if names else NOTHING_LOCKED
             transaction = PostgresTransaction(lent, self, locked)
             yield transaction
             if isinstance(rests_on, str) and self._foundation is not None:
                 await self._write_what(rests_on, self._foundation, transaction, locked[place_of(rests_on)])
             woken, told = transaction.woken, transaction.told
             if woken and self.wake_places is not None:
-                await self.wake_places(transaction, woken)
+                await stack.enter_async_context(self.wake_places(transaction, woken))
             await self._see_commit_through(transaction, told)
 
     @asynccontextmanager
@@ -439,21 +448,22 @@ class PostgresDatabase:
         if record.info[_MADE_AT] < self._broken_at:
             raise sa.exc.DisconnectionError
 
-    async def lock(self, driver: Any, names: Sequence[str]) -> Mapping[str, LockedName]:
-        """Lock these names on a connection until its transaction ends. Returns what stands there, by place."""
+    async def lock(self, driver: Any, names: Sequence[str], locking: str = _LOCK) -> Mapping[str, LockedName]:
+        """Lock these names on a connection until its transaction ends. Returns what stands there, by place. `locking`:
+        the statement that does it."""
         sorted_names = sorted({place_of(name) for name in names})
         missing = [name for name in sorted_names if name not in self._made]
-        with raising_sqlalchemys(self.dialect, _LOCK):
+        with raising_sqlalchemys(self.dialect, locking):
             if missing:
                 await driver.execute(_MAKE_LOCKS, {"names": missing})
-            cursor = await driver.execute(_LOCK, {"names": sorted_names})
+            cursor = await driver.execute(locking, {"names": sorted_names, "name": sorted_names[0]})
         rows = await cursor.fetchall()
         if len(self._made) > MOST_KNOWN:
             self._made.clear()
         self._made.update(sorted_names)  # what is rolled back is found missing by the count below
         if len(rows) < len(sorted_names):
             self._made.difference_update(sorted_names)
-            return await self.lock(driver, names)
+            return await self.lock(driver, names, locking)
         locked = {name: LockedName(*row) for name, *row in rows}
         claim = current_claim()
         if claim is not None and any(

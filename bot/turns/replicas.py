@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from contextvars import Context
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import psycopg
 import structlog
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
-from procrastinate.jobs import DeleteJobCondition
+from procrastinate.jobs import DeleteJobCondition, Job
 from procrastinate.manager import JobManager
 from procrastinate.worker import Worker
 
@@ -34,7 +36,7 @@ from bot.records.locks import UNLOCKED
 from bot.records.notifications import Notifications
 from bot.records.places import Work
 from bot.records.postgres_connections import connection_parameters, connection_pool
-from bot.records.postgresql import PostgresDatabase, connection_settings
+from bot.records.postgresql import PostgresDatabase, PostgresTransaction, connection_settings
 from bot.repeated_failures import RepeatedFailure, cause_of
 from bot.turns import engine
 from bot.turns.engine import AdaptiveLimit, Crowd, DeliveryHandler, ThreadWorkers
@@ -53,6 +55,9 @@ LONGEST_SWEEP_SECONDS = 6.0
 AWAY_SECONDS = 3.0
 """Seconds without any answer of the database after which it is taken to be away. While there is much to do a sweep may
 take longer."""
+GIVEN_AT_ONCE = 16
+"""Places that a process may look after for it to have the jobs of more from the start. Above that whoever has time
+fetches them, as one that every message reaches must not be left alone with all of them."""
 POLL_SECONDS = 0.5
 """Seconds between two looks for jobs of which nobody was told."""
 CROWD = Crowd(arrivals=30.0, decisions=20.0)
@@ -175,7 +180,7 @@ class DistributedEngine(ThreadWorkers):
         )
         self._connector = PsycopgConnector()
         self._app = App(connector=self._connector)
-        self._app.job_manager = PlaceJobs(self._connector)
+        self._app.job_manager = self._jobs = PlaceJobs(self._connector)
         self._app.task(name=places.TASK, queue=places.QUEUE)(self._run_place)
         self._worker: PlaceWorker | None = None
         self._outage_in_places = RepeatedFailure("place_not_read")
@@ -185,7 +190,7 @@ class DistributedEngine(ThreadWorkers):
         """Jobs that this process's worker had at the last look, and did not know of."""
         self._trusting_until = 0.0
         """Until then nobody is taken for dead: after an outage the heartbeats of the others have to arrive first."""
-        database.wake_places = places.wake
+        database.wake_places = self._wake_places
         database.woke_places = self._tell_others
         notifications.subscribe(_TOLD, self._was_told, self._look_everywhere)
         notifications.subscribe(_JOBS, self._look_for_jobs, self._look_for_jobs)
@@ -290,18 +295,12 @@ class DistributedEngine(ThreadWorkers):
         now = self._clock()
         try:
             async with self._database.claiming(place) as (tx, claim):
-                work = await places.work_in(tx, place, now)
+                work, ready = await places.begin_work(tx, place, now)
                 if not work:
                     raise _NothingToDo  # noqa: TRY301  # rolls back
-                ready: dict[str, tuple[Delivery, bool]] = {}
-                for thread_id in work.threads:
-                    head, more = await deliveries.head_and_more(tx, thread_id, now)
-                    if head is not None:
-                        await places.begin(tx, head)
-                        ready[thread_id] = head, more
         except _NothingToDo:
             return None
-        return PlaceRun(claim, context_under(claim), ready), work
+        return PlaceRun(claim, context_under(claim), dict(ready)), work
 
     def _take_up(self, run: PlaceRun, work: Work, *, left_over: bool = False) -> None:
         self._outbox.send(work.lanes, left_over=left_over)
@@ -424,6 +423,18 @@ class DistributedEngine(ThreadWorkers):
 
     # ------------------------------------------------------------------------------------------- others
 
+    @asynccontextmanager
+    async def _wake_places(self, tx: PostgresTransaction, woken: Mapping[str, bool]) -> AsyncIterator[None]:
+        """Where there is room, the worker of this process has the jobs from the start: nobody has to fetch them."""
+        worker = None if self._stopping else self._worker
+        free = [place for place, handles in woken.items() if handles and tx.has_free(place)]
+        with nullcontext(places.NO_TAKERS) if worker is None else worker.room_for(free) as takers:
+            given_at = asyncio.get_running_loop().time()
+            given = [Job.from_row(dict(row)) for row in await places.wake(tx, woken, takers)]
+            if given and worker is not None:
+                tx.afterwards(partial(worker.take, given, given_at))
+            yield
+
     def _tell_others(self, names: Sequence[str]) -> None:
         """Whoever looks after these places is told that there is more to do. Here it is known."""
         self._notifications.tell(_TOLD, *(name for name in names if self._here.open_run(name) is None))
@@ -520,6 +531,7 @@ class DistributedEngine(ThreadWorkers):
         while not self._stopping:
             self._worker = PlaceWorker(
                 self._app,
+                self._jobs,
                 self._limit_of_threads,
                 queues=[places.QUEUE],
                 name="places",
@@ -552,20 +564,26 @@ class Slots:
 
     def __init__(self, limit: AdaptiveLimit) -> None:
         self._limit = limit
-        self._used = self._owed = 0
+        self.used = 0
+        self._owed = 0
         self._changed = asyncio.Event()
         limit.when_changed = self._changed.set
 
+    @property
+    def size(self) -> int:
+        """How many there are now."""
+        return self._limit.size
+
     async def acquire(self) -> None:
         """Wait for room for one more job."""
-        while self._used >= self._limit.size:
+        while self.used >= self.size:
             self._changed.clear()
             await self._changed.wait()
-        self._used += 1
+        self.used += 1
 
     def give_back(self) -> None:
         """The job needs its slot no more."""
-        self._used -= 1
+        self.used -= 1
         self._changed.set()
 
     def take_back(self) -> None:
@@ -581,7 +599,24 @@ class Slots:
 
 
 class PlaceJobs(JobManager):
-    """Procrastinate's, with one thing that waits for the disk."""
+    """Procrastinate's, with jobs that a worker has from the start, and one thing that waits for the disk."""
+
+    def __init__(self, connector: PsycopgConnector) -> None:
+        super().__init__(connector)
+        self.given: Callable[[], Job | None] = lambda: None
+        """Returns one of those that has not begun, if there is one."""
+        self.look = True
+        """Whether there may be others in the database."""
+
+    async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
+        """Returns a job that the worker has already, else one that it gets now; `None`: there is none."""
+        found = self.given()
+        while found is None and self.look:
+            self.look = False  # what is said meanwhile counts
+            found = await super().fetch_job(queues, worker_id)
+            self.look |= found is not None
+            found = found or self.given()
+        return found
 
     async def register_worker(self) -> int:
         """Returns a number that no other worker ever has. PostgreSQL would give it out again after a crash that took
@@ -598,9 +633,15 @@ class PlaceWorker(Worker):
     _alive_at = 0.0
     """When its last heartbeat began that arrived."""
 
-    def __init__(self, app: App, limit: AdaptiveLimit, **options: Any) -> None:
+    def __init__(self, app: App, jobs: PlaceJobs, limit: AdaptiveLimit, **options: Any) -> None:
         super().__init__(app, **options)
         self.slots = Slots(limit)
+        self._jobs = jobs
+        jobs.given = self._next_given
+        self._given: deque[Job] = deque()
+        """What it has from the start and has not begun."""
+        self._promised = 0
+        """Jobs that it is about to have from the start."""
         self._no_heartbeat = RepeatedFailure("heartbeat_failed")
         self._no_jobs = RepeatedFailure("jobs_not_fetched")
 
@@ -614,12 +655,42 @@ class PlaceWorker(Worker):
 
     @property
     def job_ids(self) -> set[int]:
-        """The jobs that it works on."""
-        return {context.job.id for context in self._running_jobs.values() if context.job.id is not None}
+        """The jobs that it works on, or is about to."""
+        running = (context.job for context in self._running_jobs.values())
+        return {job.id for job in (*running, *self._given) if job.id is not None}
 
     def look(self) -> None:
         """There may be a job."""
+        self._jobs.look = True
         self._new_job_event.set()
+
+    @contextmanager
+    def room_for(self, free: Sequence[str]) -> Iterator[Mapping[str, int]]:
+        """As many of these places as it can look after at once, each with its number; nobody else gets that room within
+        the block."""
+        busy = self.slots.used + len(self._given) + self._promised
+        room = min(GIVEN_AT_ONCE, self.slots.size) - busy if self._beats else 0
+        taken = {} if self.worker_id is None else dict.fromkeys(free[: max(room, 0)], self.worker_id)
+        self._promised += len(taken)
+        try:
+            yield taken
+        finally:
+            self._promised -= len(taken)
+
+    def take(self, jobs: Iterable[Job], given_at: float) -> None:
+        """Has it work on these, which it has in the database since this moment of the loop's clock. If that is too long
+        ago it lets go of them: others may have taken it for dead, and them away."""
+        if asyncio.get_running_loop().time() - given_at < HEARTBEAT_SECONDS:
+            self._given.extend(jobs)
+            self._new_job_event.set()
+
+    def _next_given(self) -> Job | None:
+        return self._given.popleft() if self._given and self._beats else None
+
+    @property
+    def _beats(self) -> bool:
+        """Whether nobody takes it for dead, or is about to."""
+        return asyncio.get_running_loop().time() - self._alive_at <= BEAT_SECONDS
 
     async def _update_heartbeat(self) -> None:
         """One that gets no answer holds up no other, which may go by another connection."""
@@ -634,6 +705,8 @@ class PlaceWorker(Worker):
             if self.worker_id is not None:
                 async with asyncio.timeout(BEAT_SECONDS):
                     await self.app.job_manager.update_heartbeat(self.worker_id)
+                if not self._beats:
+                    self._given.clear()  # others may have taken them away
                 self._alive_at = max(self._alive_at, began)
                 self._no_heartbeat.worked()
                 self.look()
@@ -641,8 +714,10 @@ class PlaceWorker(Worker):
             self._no_heartbeat.failed(error)
 
     async def _fetch_and_process_jobs(self) -> None:
-        if asyncio.get_running_loop().time() - self._alive_at > BEAT_SECONDS:
-            return  # others take it for dead, or are about to
+        if not self._beats:
+            return
+        if not self._given:
+            self._jobs.look = True  # nothing else woke it
         try:
             try:
                 await super()._fetch_and_process_jobs()  # type: ignore[no-untyped-call]

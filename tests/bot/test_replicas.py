@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +24,7 @@ from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
 from bot.records.locks import UNLOCKED
 from bot.records.notifications import Notifications
-from bot.records.postgresql import PostgresDatabase, postgres_database
+from bot.records.postgresql import PostgresDatabase, PostgresTransaction, postgres_database
 from bot.turns import replicas
 from bot.turns.replicas import DistributedEngine, PlacesHere
 from tests.bot.conftest import BEGINNING, RecordingPlatform, SetClock, place, until
@@ -126,6 +127,11 @@ def let_go(*replicas_: Replica) -> None:
         each.hold.set()
 
 
+async def at_work(*replicas_: Replica) -> None:
+    """Their workers are known to live."""
+    await until(lambda: all(each.engine._worker and each.engine._worker._beats for each in replicas_))
+
+
 async def at_rest(*replicas_: Replica) -> None:
     await until(lambda: not any(each.here.runs for each in replicas_))
 
@@ -192,6 +198,63 @@ async def test_what_comes_to_several_is_handled_one_at_a_time_in_each_thread(a: 
     assert sorted(a.handled + b.handled) == sorted(key for key, _ in everything)
     assert most == 1
     assert not await waiting(a.database)
+
+
+async def test_a_process_handles_what_it_accepts_while_it_has_room(
+    a: Replica, b: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has to fetch that."""
+    await at_work(a, b)
+    monkeypatch.setattr(replicas, "BEAT_SECONDS", 60.0)
+    for number in range(10):
+        await a.accept(f"m{number}", f"chat:T{number}")
+        await until(lambda n=number: len(a.handled + b.handled) > n)  # type: ignore[misc]
+        await at_rest(a, b)
+    assert not b.handled
+    assert not await jobs(a.database)
+
+
+async def test_others_handle_what_a_process_accepts_beyond_its_room(address: str, clock: SetClock) -> None:
+    small, other = await open_replica(address, clock, concurrency=2), await open_replica(address, clock)
+    await at_work(small, other)
+    await held(small, other)
+    for number in range(6):
+        await small.accept(f"m{number}", f"chat:T{number}")
+    await until(lambda: len(small.handled + other.handled) == 6)
+    assert len(small.handled) <= 2
+    let_go(small, other)
+    await at_rest(small, other)
+    for each in (small, other):
+        await close(each)
+
+
+async def test_a_message_to_a_thread_that_is_released_just_then_is_handled(a: Replica, b: Replica) -> None:
+    """The job of the run before may be there still, so that none is given for the place."""
+    for number in range(40):
+        await (a, b)[number % 2].accept(f"m{number}")
+        await until(lambda n=number: len(a.handled + b.handled) == n + 1)  # type: ignore[misc]
+    await at_rest(a, b)
+    assert sorted(a.handled + b.handled) == sorted(f"m{number}" for number in range(40))
+
+
+async def test_what_a_process_accepted_and_had_no_time_to_begin_is_handled_by_others(a: Replica, b: Replica) -> None:
+    """It has the job, by the database's word, and knows nothing of it: the connection broke in the commit."""
+    await at_work(a)
+    assert a.engine._worker is not None
+    a.engine._worker.take = lambda *_: None  # type: ignore[method-assign]
+    await a.accept("m1")
+    await until(lambda: a.handled + b.handled)
+    assert a.handled + b.handled == ["m1"]
+    await at_rest(a, b)
+
+
+async def test_whoever_waits_for_a_place_claims_it_as_it_was_left(a: Replica, b: Replica) -> None:
+    mine = await a.database.claim(THREAD)
+    async with a.database.writing(THREAD) as tx:
+        claiming = asyncio.create_task(b.database.claim(THREAD))
+        await until_somebody_waits_for_a_lock(a.database, claiming)
+        await places.leave(tx, THREAD)
+    assert (await claiming).follows(mine)
 
 
 async def test_what_another_accepts_is_handled_in_the_run_that_is_under_way(a: Replica, b: Replica) -> None:
@@ -672,7 +735,13 @@ async def test_others_are_told_of_more_to_do_in_a_place_only_where_somebody_may_
     """Whoever claims it later finds what was kept before: both lock the place."""
     database = postgres_database(address, most_connections=2)
     told: list[str] = []
-    database.wake_places, database.woke_places = places.wake, told.extend
+
+    @asynccontextmanager
+    async def wake_places(tx: PostgresTransaction, woken: Mapping[str, bool]) -> AsyncIterator[None]:
+        await places.wake(tx, woken)
+        yield
+
+    database.wake_places, database.woke_places = wake_places, told.extend
 
     async def wake(*locks: str) -> list[str]:
         told.clear()

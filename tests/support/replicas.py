@@ -42,8 +42,8 @@ def take_locks_out(monkeypatch: pytest.MonkeyPatch, *beginnings: str) -> None:
     def kept(names: Iterable[str]) -> list[str]:
         return [name for name in names if beginnings and not name.startswith(beginnings)]
 
-    async def locks_others(database: PostgresDatabase, driver: Any, names: Sequence[str]) -> Any:
-        return await lock(database, driver, kept(names)) if kept(names) else {}
+    async def locks_others(database: PostgresDatabase, driver: Any, names: Sequence[str], *locking: str) -> Any:
+        return await lock(database, driver, kept(names), *locking) if kept(names) else {}
 
     def needs_others(tx: PostgresTransaction, *names: str) -> None:
         needs(tx, *kept(names))
