@@ -157,7 +157,10 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         secrets = {secret for server in tool_config.servers for secret in server.secrets}
         secrets |= {*key.decode().split(","), *account_config.secrets}
         masker = masker_of(settings, secrets, key=fingerprint_key(key))
-        outside = await stack.enter_async_context(open_accounts(account_config, settings, database, key, clock))
+        notifications = page.notifications if page else None
+        outside = await stack.enter_async_context(
+            open_accounts(account_config, settings, database, key, clock, notifications=notifications)
+        )
         links = SignInLinks(
             database,
             outside.services,
@@ -170,12 +173,12 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         )
 
         # Senders, and what is shown and looked up through them.
-        people = PeopleChanges(page.notifications) if page else None
+        people = PeopleChanges(notifications) if notifications else None
         senders = make_senders(PlatformSetup(settings, key, links, clock, shared.pauses, page, people))
         platforms = senders.by_name
         stack.push_async_callback(senders.close)  # after the outbox, which may still be posting
         outbox, engine, calling = _outbox_and_engine(
-            settings, database, clock, platforms, masker=masker, notifications=page.notifications if page else None
+            settings, database, clock, platforms, masker=masker, notifications=notifications
         )
         directory = PeopleDirectory(platforms, database, clock)
         stack.push_async_callback(directory.close)

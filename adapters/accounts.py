@@ -20,6 +20,7 @@ from bot.settings import Settings
 
 if TYPE_CHECKING:
     from adapters.oauth.connections import ConnectionConfig
+    from bot.records.notifications import Notifications  # with SQLite there is one process
 
 
 class AccountsError(Exception):
@@ -71,9 +72,16 @@ def accounts_config(tools: ToolServersConfig, settings: Settings, variables: Map
 
 @asynccontextmanager
 async def open_accounts(
-    config: AccountsConfig, settings: Settings, database: Database, key: bytes, clock: Clock
+    config: AccountsConfig,
+    settings: Settings,
+    database: Database,
+    key: bytes,
+    clock: Clock,
+    *,
+    notifications: Notifications | None = None,
 ) -> AsyncIterator[AccountServices]:
-    """Accounts while the application runs. To be left after the tool servers: they use tokens until their end."""
+    """Accounts while the application runs. To be left after the tool servers: they use tokens until their end.
+    `notifications`: where several processes have the same records; not started yet."""
     if not config.connections:
         yield AccountServices()
         return
@@ -85,7 +93,7 @@ async def open_accounts(
     tokens = TokenStore(database, services, Safe(sealer), clock)
     proofs = ChatProofs(logins_from(settings), clock=clock)
     try:
-        yield AccountServices(services, proofs, tokens, CatalogueStore(database, clock))
+        yield AccountServices(services, proofs, tokens, CatalogueStore(database, clock, notifications))
     finally:
         await tokens.close()
 

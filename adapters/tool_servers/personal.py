@@ -89,6 +89,9 @@ class PersonalServer(BaseServer["PersonalSession"]):
         self._sessions: dict[str, PersonalSession] = {}
         self._leaving: set[PersonalSession] = set()
         self._keeping = asyncio.Lock()
+        self._catching_up = asyncio.Lock()
+        self._news = 0
+        """Of the catalogues, when they were read last."""
         self._learning = asyncio.Lock()
         self._settled = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -108,6 +111,7 @@ class PersonalServer(BaseServer["PersonalSession"]):
     async def offered(self) -> tuple[Tool, ...]:
         """The tools that can be called now. Signing in always can: who does may have the tool that is missed. Raises
         what the records raise."""
+        await self._catch_up()
         if not self._listing.tools:
             await self._learn_from_others()
         return self.tools if self.state in {ServerState.UP, ServerState.MISCONFIGURED} else ()
@@ -122,6 +126,7 @@ class PersonalServer(BaseServer["PersonalSession"]):
 
     async def find(self, full_name: str) -> Tool | None:
         """The tool that the model calls so. Raises what the records raise."""
+        await self._catch_up()
         tool = self._known_here(full_name)
         if tool is not None or not full_name.startswith(f"{self.config.name}__"):
             return tool
@@ -157,6 +162,9 @@ class PersonalServer(BaseServer["PersonalSession"]):
                 return session
             if self.state is ServerState.MISCONFIGURED:
                 return Failed(f"{self.config.name} {self.reason}. Nothing was called.")
+            if still_offered(tool, opened.tools):
+                # Another process may have listed them anew since this session did.
+                await session.list_again()
             if still_offered(tool, opened.tools):
                 # It was offered as others have it: from now on as this person does, who may try again.
                 self._known.lacks(REMEMBERED, tool.name)
@@ -288,6 +296,15 @@ class PersonalServer(BaseServer["PersonalSession"]):
             self._to(ServerState.UP, "")
         self._settled.set()
 
+    async def _catch_up(self) -> None:
+        """Learn what other processes have told of, if they have: tools that are known here may be others by now."""
+        if self._catalogues is None:
+            return
+        async with self._catching_up:  # who comes meanwhile waits for it
+            if (news := self._catalogues.news(self.config.name)) != self._news:
+                await self._learn_from_others()
+                self._news = news
+
     async def _learn_from_others(self) -> None:
         """Take over the tools that people of other processes were shown meanwhile."""
         if self._catalogues is None:
@@ -406,6 +423,22 @@ class PersonalSession:
         opened = self._state.result() if self._state.done() and not self._state.cancelled() else None
         return opened if isinstance(opened, OpenSession) and self.is_usable else None
 
+    async def list_again(self) -> None:
+        """Look up which tools there are now; those known so far stay if that cannot be done."""
+        opened = self.opened_now()
+        if opened is None:
+            return
+        try:
+            async with asyncio.timeout(self._common.timings.relist):
+                await self._list_again(opened)
+        except Exception as error:  # noqa: BLE001 - of the SDK or the server
+            log.warning("tool_server_not_listed_again", server=self._config.name, error=type(error).__name__)
+
+    async def _list_again(self, opened: OpenSession) -> None:
+        listed = await opened.connection.list_tools()
+        if listed != opened.listed:  # else nobody needs to hear of it
+            opened.listed, opened.tools = listed, (await self._listed(listed)).tools
+
     async def has_its_account(self) -> bool:
         """Look up the person's account for the call that is about to be made; whether it is the one that the session
         was opened with. Raises `AccountUnknown`."""
@@ -444,12 +477,9 @@ class PersonalSession:
                 opened = OpenSession(connection, listed, (await self._listed(listed)).tools)
                 self._state.set_result(opened)
 
-                async def list_again() -> None:
-                    opened.listed = await connection.list_tools()
-                    opened.tools = (await self._listed(opened.listed)).tools
-
                 timings = self._common.timings
-                reason = await attend(connection, timings, relist, list_again, idle=timings.idle)
+                again = partial(self._list_again, opened)
+                reason = await attend(connection, timings, relist, again, idle=timings.idle)
                 settle(connection.lost, reason)
                 self._gone(self)
         except Exception as error:  # noqa: BLE001 - whatever a transport or a server does, it is opened again

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -19,6 +20,9 @@ from bot.records import connections
 from bot.records.connections import ConnectionRow, Registration
 from bot.records.database import Database, written_at_last
 from bot.records.locks import CLIENT_REGISTRATIONS, UNLOCKED, refresh_name
+
+if TYPE_CHECKING:  # with SQLite there is one process
+    from bot.records.notifications import Notifications
 
 log = structlog.get_logger(__name__)
 AHEAD = 120.0
@@ -276,12 +280,22 @@ class ClientStore:
                 await connections.forget_registration(tx, of)
 
 
-class CatalogueStore:
-    """Which tools the servers have that ask everybody to sign in."""
+CATALOGUES = "countersign_catalogues"
+"""Where processes tell each other which of them they have kept."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+
+class CatalogueStore:
+    """Which tools the servers have that ask everybody to sign in. `notifications`: of the processes on the same
+    records, where there may be several; not started yet."""
+
+    def __init__(self, database: Database, clock: Clock, notifications: Notifications | None = None) -> None:
         self._database = database
         self._clock = clock
+        self._notifications = notifications
+        self._told: Counter[str] = Counter()
+        self._missed = 0
+        if notifications is not None:
+            notifications.subscribe(CATALOGUES, self._was_told, self._missed_some)
 
     async def load(self, server: str, fingerprint: str) -> Sequence[Mapping[str, Any]] | None:
         """The tools as they were seen last under this configuration; `None`: nobody has seen them."""
@@ -292,3 +306,21 @@ class CatalogueStore:
         """Keep the tools for the time when nobody is signed in, and for after a restart."""
         async with self._database.writing_apart(UNLOCKED) as tx:  # whoever looked last
             await connections.keep_catalogue(tx, server, fingerprint, tools, self._clock())
+        if self._notifications is not None:
+            self._notifications.tell(CATALOGUES, json.dumps([self._notifications.name, server]))
+
+    def news(self, server: str) -> int:
+        """A number that grows whenever another process has kept this server's tools, or may have."""
+        return self._told[server] + self._missed
+
+    def _was_told(self, key: str) -> None:
+        match json.loads(key):
+            case [name, *_] if self._notifications is not None and name == self._notifications.name:
+                pass
+            case [_, str(server)]:
+                self._told[server] += 1
+            case _:
+                self._missed_some()  # of a newer version
+
+    def _missed_some(self) -> None:
+        self._missed += 1

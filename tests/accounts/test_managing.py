@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from contextlib import AsyncExitStack
 
+import pytest
 from cryptography.fernet import Fernet
 from structlog.testing import capture_logs
 
@@ -11,15 +14,19 @@ from bot.accounts.codes import CODE_MINUTES
 from bot.accounts.connections import Changes, Connections
 from bot.accounts.flow import ShowCode
 from bot.accounts.ports import Unreachable
-from bot.accounts.tokens import CatalogueStore, ClientStore
+from bot.accounts.tokens import CATALOGUES, CatalogueStore, ClientStore
 from bot.crypto import Sealer
 from bot.domain import ConnectionView, Refused, Settled, SignInReply, Unknown
 from bot.records import authorizations, connections
+from bot.records import notifications as notifications_module
 from bot.records.locks import UNLOCKED
+from bot.records.notifications import Notifications
 from graph.ports import AccountNeeded, SignInNeeded
 from tests.accounts.stage import ANA, BEN, HERE, Stage
 from tests.bot.conftest import until
 from tests.bot.stubs import KEY, nobody
+from tests.support import postgres_cluster
+from tests.support.replicas import two_databases
 
 
 async def only(stage: Stage) -> ConnectionView:
@@ -280,3 +287,27 @@ async def test_catalogues_are_kept_for_one_configuration(stage: Stage) -> None:
     await store.keep("files", "f2", [])
     assert await store.load("files", "f1") is None
     assert await store.load("files", "f2") == []
+
+
+@pytest.mark.postgres
+async def test_catalogues_that_a_process_has_kept_are_news_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notifications_module, "RECONNECT_SECONDS", 0.05)
+    async with two_databases() as databases, AsyncExitStack() as stack:
+        stores = []
+        for database in databases:
+            notifications = Notifications(postgres_cluster.own_database())
+            stores.append(CatalogueStore(database, time.time, notifications))
+            await notifications.start()
+            stack.push_async_callback(notifications.stop)
+        one, other = stores
+        await until(lambda: one.news("files") and other.news("files"))  # what was kept before they listened
+        before = one.news("files"), other.news("files"), other.news("mail")
+        await one.keep("files", "f1", [{"name": "read"}])
+        await until(lambda: other.news("files") > before[1])
+        assert await other.load("files", "f1") == [{"name": "read"}]
+        await other.keep("mail", "m1", [])
+        await until(lambda: one.news("mail") > before[0])
+        assert (one.news("files"), other.news("mail")) == (before[0], before[2])  # one's own are none
+
+        notifications.tell(CATALOGUES, '["a newer version", {"of": "files"}]')
+        await until(lambda: one.news("files") > before[0])

@@ -362,3 +362,41 @@ async def test_a_tool_that_a_sign_in_has_shown_to_one_is_there_for_the_other(
         await other.thread.approve(card["id"])
         await other.thread.says("ana-at-notes wrote milk")
     assert notes.written == [("ana-at-notes", "milk")]
+
+
+async def test_a_tool_that_has_changed_is_shown_as_it_is_now_by_both(
+    home: ProductFolder, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though only one of them has had a session in which it was listed so."""
+    home.policy(ASKED_TO_WRITE)
+    async with taking_notes(home, model, monkeypatch) as (notes, _, both):
+        one, other = (each.thread for each in both.products)
+        await one.send("use notes__sign_in")
+        await both.shown(asked_to_sign_in)
+        await signs_in(notes, one, "ana-at-notes")
+        await both.shown(lambda thread: thread.says("signed in"))
+        await one.send("use notes__write what=milk")
+        (card,) = await both.shown(lambda thread: thread.waiting())
+        for thread in (one, other):
+            assert await fields(thread, card) == {"what"}
+
+        notes.upgraded()
+        (account,) = (await one.visitor.get("/api/connections")).body["connections"]
+        assert (await one.visitor.delete(f"/api/connections/{account['id']}")).status == 200
+        await one.approve(card["id"])
+        await both.shown(asked_to_sign_in)
+        await signs_in(notes, one, "ana-at-notes")
+        await both.shown(lambda thread: thread.says("has changed in the meantime"))
+        await one.send("use notes__write what=rye")
+        (card,) = await both.shown(lambda thread: thread.waiting())
+        async with asyncio.timeout(5):
+            for thread in (one, other):
+                while await fields(thread, card) != {"what", "colour"}:
+                    await asyncio.sleep(0.05)
+
+
+async def fields(thread: Thread, card: Json) -> set[str]:
+    """What can be edited in a call, as one of them shows it."""
+    form = await thread.visitor.get(f"/api/approvals/{card['id']}/form")
+    assert form.status == 200
+    return {field["name"] for field in form.body["fields"]}

@@ -32,6 +32,20 @@ class Notes:
     server: ProtectedServer
     written: list[tuple[str, str]] = field(default_factory=list)
     secrets: set[str] = field(default_factory=lambda: {PLANTED}, repr=False)
+    tools: list[FastMCP] = field(default_factory=list)
+    """Where its tools are, once it runs."""
+
+    def upgraded(self) -> None:
+        """The server has a new version, whose tool takes more; sessions that are open stay so."""
+
+        def write(what: str, colour: str = "red") -> str:
+            """Write a note in a colour."""
+            self.written.append((caller(), f"{colour} {what}"))
+            return f"{caller()} wrote {colour} {what}"
+
+        for mcp in self.tools:
+            mcp.remove_tool("write")
+            mcp.tool(title="Write it")(write)
 
     def all_secrets(self) -> set[str]:
         """All that there have been."""
@@ -56,6 +70,7 @@ class Notes:
 async def notes_server() -> AsyncIterator[Notes]:
     """The server, running."""
     written: list[tuple[str, str]] = []
+    tools: list[FastMCP] = []
 
     def write(what: str) -> str:
         """Write a note."""
@@ -64,9 +79,10 @@ async def notes_server() -> AsyncIterator[Notes]:
 
     def add_tools(mcp: FastMCP) -> None:
         mcp.tool(title="Write it", description=f"Write a note, with {PLANTED}.")(write)
+        tools.append(mcp)
 
     async with protected_server(add_tools) as server:
-        yield Notes(server, written)
+        yield Notes(server, written, tools=tools)
 
 
 def entry(notes: Notes, **more: Any) -> Json:

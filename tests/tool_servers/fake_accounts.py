@@ -57,6 +57,11 @@ class FakeCatalogues:
     """The tools that were remembered, in a dictionary."""
 
     kept: dict[tuple[str, str], Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    told: int = 0
+    """How often others have said that they kept some."""
+
+    def news(self, server: str) -> int:
+        return self.told
 
     async def load(self, server: str, fingerprint: str) -> Sequence[Mapping[str, Any]] | None:
         return self.kept.get((server, fingerprint))
@@ -88,6 +93,8 @@ class Drive:
     before: Callable[[str], web.Response | None] = lambda _: None
     """Asked with the method before anything else."""
     tools: tuple[str, ...] = TOOLS
+    schema: dict[str, Any] = field(default_factory=lambda: {"type": "object"})
+    """Of all of them."""
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
@@ -124,9 +131,7 @@ class Drive:
             case _ if session not in self.sessions:
                 return web.Response(status=404)
             case "tools/list":
-                return self.result(
-                    message, {"tools": [{"name": n, "inputSchema": {"type": "object"}} for n in self.tools]}
-                )
+                return self.result(message, {"tools": [{"name": n, "inputSchema": self.schema} for n in self.tools]})
             case "tools/call":
                 return self.call(message, who, token)
             case "ping":

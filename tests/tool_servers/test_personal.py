@@ -108,6 +108,16 @@ async def two_processes(folder: Path) -> AsyncIterator[tuple[ToolServers, ToolSe
             yield one, other, server
 
 
+NEWER = {"type": "object", "properties": {"colour": {"type": "string"}}}
+
+
+async def lists_newer_ones(servers: ToolServers, server: Drive) -> None:
+    """The server has a new version, which Ana's session is opened with."""
+    server.schema = NEWER
+    await servers.forget("web:ana", "drive")
+    await known(servers)
+
+
 async def test_a_call_that_was_asked_for_at_one_process_can_be_made_at_another(tmp_path: Path) -> None:
     async with two_processes(tmp_path) as (one, other, _):
         await known(one)
@@ -128,6 +138,63 @@ async def test_what_people_sign_in_to_at_one_process_is_offered_at_another(tmp_p
     async with two_processes(tmp_path) as (one, other, _):
         await known(one)
         assert await names(other) == ["error", "repeat", "scope", "whoami"]
+
+
+async def test_a_tool_that_is_another_one_now_is_so_at_each_process_that_was_told(tmp_path: Path) -> None:
+    async with two_processes(tmp_path) as (one, other, server):
+        await known(one)
+        old = await other.find("drive__whoami")
+        await lists_newer_ones(one, server)
+        assert await other.find("drive__whoami") == old
+        of_drive: Any = one._servers["drive"]
+        of_drive._catalogues.told += 1
+        found, offered = await asyncio.gather(other.find("drive__whoami"), other.available())
+        assert found == await one.find("drive__whoami") != old
+        assert found in offered
+
+
+async def test_what_was_told_is_looked_up_though_the_records_were_away_the_first_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with two_processes(tmp_path) as (one, other, server):
+        await known(one)
+        await names(other)
+        await lists_newer_ones(one, server)
+        of_drive: Any = one._servers["drive"]
+        of_drive._catalogues.told += 1
+        with monkeypatch.context() as away:
+            away.setattr(FakeCatalogues, "load", None)
+            with pytest.raises(TypeError):
+                await other.available()
+        assert await other.find("drive__whoami") == await one.find("drive__whoami")
+
+
+async def test_a_session_that_has_listed_an_older_tool_lists_anew_before_it_is_called(tmp_path: Path) -> None:
+    """Another process may have listed the newer one."""
+    async with two_processes(tmp_path) as (one, other, server):
+        for each in (one, other):
+            await known(each)
+        await lists_newer_ones(one, server)
+        of_drive: Any = one._servers["drive"]
+        of_drive._catalogues.told += 1
+        got = await call(other, "drive__whoami", caller=ANA, colour="red")
+        assert got == Succeeded("ana", owner="web:ana")
+
+
+async def test_a_tool_that_the_person_has_otherwise_is_not_called_though_it_was_listed_anew(tmp_path: Path) -> None:
+    async with two_processes(tmp_path) as (one, other, server):
+        await known(other)
+        await lists_newer_ones(one, server)
+        of_drive: Any = one._servers["drive"]
+        of_drive._catalogues.told += 1
+        server.schema = {"type": "object"}
+        got = await call(other, "drive__whoami", caller=ANA)
+        assert got == Failed("drive__whoami has changed in the meantime. Nothing was called.")
+        server.before = lambda method: web.Response(status=500) if method == "tools/list" else None
+        of_drive._catalogues.told += 1
+        got = await call(other, "drive__whoami", caller=ANA)
+        assert got == Failed("drive__whoami has changed in the meantime. Nothing was called.")
+        assert server.calls == []
 
 
 async def test_another_configuration_knows_nothing_of_the_tools(tmp_path: Path) -> None:
