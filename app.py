@@ -338,7 +338,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             await asyncio.gather(*ended)
 
         application.on_shutdown.append(end_sign_ins)
-        application[ASKING] = lambda: flow.is_asking or (outside.tokens is not None and outside.tokens.is_asking)
+        tokens = outside.tokens
+        application[ASKING] = lambda: senders.is_asking or flow.is_asking or (tokens is not None and tokens.is_asking)
         for receiver in receivers.all:
             application.add_routes(receiver.routes())
             stack.push_async_callback(receiver.stop)

@@ -61,6 +61,8 @@ class ChatPlatform:
     sender: Sender
     receiver: Callable[[Services], Receiver]
     """Makes the receiving half, once there are services."""
+    is_asking: Callable[[], bool] = lambda: False
+    """Says whether the platform was asked for something that it gives only once, and that is not kept yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def slack_platform(setup: PlatformSetup) -> ChatPlatform | None:
     sender = slack_sender(
         setup.settings, setup.key, setup.links.link, setup.clock, exchange=setup.exchange, changes=setup.changes
     )
-    return ChatPlatform(sender, partial(SlackReceiver, sender))
+    return ChatPlatform(sender, partial(SlackReceiver, sender), lambda: sender.is_asking)
 
 
 def teams_platform(setup: PlatformSetup) -> ChatPlatform | None:
@@ -120,6 +122,11 @@ class Senders:
         """Those that are on, by the names of their platforms."""
         page = {self.page.name: self.page} if self.page is not None else {}
         return {**page, **{chat.sender.name: chat.sender for chat in self.chats}}
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a platform was asked for something that it gives only once, and that is not kept yet."""
+        return any(chat.is_asking() for chat in self.chats)
 
     async def close(self) -> None:
         """Disconnect, when nobody posts any more."""

@@ -67,6 +67,11 @@ class SlackSender:
         self.account_of, self.name_of = facts.account_of, facts.name_of
         self.named_place = named_place
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether Slack was asked for something that it gives only once, and that is not kept yet."""
+        return self.installations is not None and self.installations.is_asking
+
     async def close(self) -> None:
         """Disconnect."""
         await self._drafts.close()

@@ -601,12 +601,20 @@ async def test_a_used_up_refresh_token_is_lost_when_no_process_can_have_a_newer_
     assert at_last.value.permanent
 
 
-async def test_a_renewal_under_way_is_finished_before_the_end(slack: FakeSlack, tmp_path: Path) -> None:
+async def test_a_renewal_that_slack_was_asked_for_is_finished_before_the_end(slack: FakeSlack, tmp_path: Path) -> None:
     address = address_for(tmp_path / "records.db")
     async with stage(slack, address) as product:
         await product.install(rotating=True)
-        old = await product.records.token("T2", "")
+        old, held = await product.records.token("T2", ""), slack.hold("oauth.v2.access")
         assert await renewed_after(product, hours=11) == old
+        await held.reached()
+        ending = asyncio.create_task(product.records.close())
+        await asyncio.sleep(0)
+        assert product.records.is_asking
+        assert not ending.done()
+        held.release()
+        await ending
+        assert not product.records.is_asking
     async with stage(slack, address) as product:
         assert await product.records.token("T2", "") not in (old, None)
     assert len(slack.calls_of("oauth.v2.access")) == 2
@@ -653,6 +661,27 @@ async def waiting_for_locks(address: str) -> int:
     with connected(address) as connection:
         waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
         return int(connection.scalar(sa.text(waiting)) or 0)
+
+
+@pytest.mark.postgres
+async def test_a_renewal_that_waits_for_another_process_is_not_begun_at_the_end(
+    slack: FakeSlack, tmp_path: Path
+) -> None:
+    async with two_processes(slack, tmp_path / "records.db") as (one, two):
+        await one.install(rotating=True)
+        slack.clock.move(13 * 3600)
+        held = slack.hold("oauth.v2.access")
+        asked = [asyncio.create_task(each.records.token("T2", "")) for each in (one, two)]
+        await held.reached()
+        async with asyncio.timeout(10):
+            while await waiting_for_locks(one.address) < 1:
+                await asyncio.sleep(0.01)
+        (ends,) = [each for each in (one, two) if not each.records.is_asking]
+        await ends.records.close()
+        held.release()
+        came_of_it = await asyncio.gather(*asked, return_exceptions=True)
+        assert [str(each) for each in came_of_it if isinstance(each, Exception)] == ["oauth.v2.access: process_ends"]
+        assert len(slack.calls_of("oauth.v2.access")) == 2
 
 
 @pytest.mark.postgres

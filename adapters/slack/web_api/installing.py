@@ -43,6 +43,7 @@ from adapters.shared.http import failing
 from adapters.shared.outages import AWAY, RefusedInOwnForm
 from adapters.slack.config import SCOPES, SlackConfig
 from adapters.slack.web_api.client import QUIET, REQUEST_SECONDS, USED_UP, SlackHttpClient, refusal_of
+from bot.accounts.only_once import OnlyOnce, ProcessEnds
 from bot.crypto import Sealer
 from bot.domain import Clock, system_clock
 from bot.records.addresses import sqlite_file
@@ -133,6 +134,7 @@ class Installations(AsyncInstallationStore):
         keep = inf if sqlite_file(address) is not None else _KNOWN_SECONDS
         self._known: Remembered[_Key, Installation | None] = Remembered(keep=keep, clock=clock)
         self._renewals: Shared[_Key, Installation] = Shared()
+        self._once = OnlyOnce()
         self._not_before: dict[_Key, float] = {}
         self._used_up_since: dict[_Key, tuple[str | None, float]] = {}
         """Whose refresh token Slack refused as used up: the token beside it, and since when."""
@@ -153,9 +155,15 @@ class Installations(AsyncInstallationStore):
         for table in (self._store.installations, self._store.bots):
             await self._reseal(table, [name for name in SECRETS if name in table.c])
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether Slack was asked for a new token that is not kept yet."""
+        return self._once.is_asking
+
     async def close(self) -> None:
-        """Finish what is under way: a token that Slack has renewed and we have not kept is lost."""
+        """Finish what Slack was asked for: a token that it has renewed and we have not kept is lost."""
         await self._known.close()
+        await self._once.end()
         await self._renewals.finish()
         await self.http.close()
         await self._engine.dispose()
@@ -223,6 +231,12 @@ class Installations(AsyncInstallationStore):
 
     async def _renew(self, owner: _Key, old: Installation) -> Installation:
         """A new token for the old one, kept before anybody speaks with it; or the newer one that is kept already."""
+        try:
+            return await self._once.seen_through(self._renew_alone(owner, old), "slack token")
+        except ProcessEnds:
+            raise CallFailed(_METHOD, "process_ends") from None
+
+    async def _renew_alone(self, owner: _Key, old: Installation) -> Installation:
         async with self._renewing(owner):
             return await self._renewed(owner, old)
 
@@ -256,6 +270,7 @@ class Installations(AsyncInstallationStore):
             raise CallFailed(_METHOD, "not_installed", permanent=True)
         row_id, installation = found
         if installation.bot_token == old.bot_token:
+            self._once.asks()
             try:
                 bot = await self._exchange(installation.to_bot())
             except CallFailed as failure:
