@@ -490,6 +490,8 @@ class PostgresDatabase:
             self.woke_places(told)
 
     async def _commit(self, driver: Any) -> None:
+        if driver.pgconn.transaction_status == TransactionStatus.INERROR:  # COMMIT would roll it back without an error
+            raise NotOnDisk("one of its statements failed, and nothing was made of that")
         with raising_sqlalchemys(self.dialect):
             await driver.commit()
 

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from bot.records import database as records
 from bot.records import postgres_connections as module
 from bot.records import postgresql
-from bot.records.database import is_away, is_outage, written_at_last
+from bot.records.database import NotOnDisk, is_away, is_outage, written_at_last
 from bot.records.locks import UNLOCKED
 from bot.records.postgres_checkpoints import postgres_checkpoints
 from bot.records.postgres_connections import BoundedConnection, connection_parameters, connection_pool, has_ended
@@ -311,6 +311,21 @@ async def test_what_follows_from_a_commit_follows_although_its_task_was_cancelle
     with pytest.raises(asyncio.CancelledError):
         await writing
     assert done == ["this", "chat:room"]
+
+
+async def test_a_transaction_is_not_taken_for_kept_though_its_block_has_let_an_error_pass(
+    database: PostgresDatabase,
+) -> None:
+    """PostgreSQL rolls it back then, whatever is said in the end."""
+    done: list[str] = []
+    with pytest.raises(NotOnDisk):
+        async with database.writing(UNLOCKED) as tx:
+            tx.afterwards(lambda: done.append("this"))
+            await tx.run(NOTE)
+            with suppress(sa.exc.DataError):
+                await tx.run(sa.text("SELECT 1 / 0"))
+    assert not done
+    await note(database)
 
 
 # --------------------------------------------------------------------------- what cannot be had again
