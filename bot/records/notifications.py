@@ -16,13 +16,16 @@ from dataclasses import dataclass, field
 import psycopg
 import structlog
 
-from bot.records.postgres_connections import CONNECT_SECONDS, BoundedConnection, connection_parameters
+from bot.records.postgres_connections import BoundedConnection, connection_parameters
 from bot.records.postgresql import connection_settings
 from bot.repeated_failures import RepeatedFailure
 
 log = structlog.get_logger(__name__)
-LISTEN_SECONDS = 10.0
-"""Seconds of silence after which it is found out whether the connection still leads anywhere."""
+LISTEN_SECONDS = 2.5
+"""Seconds after which it is found out again whether the connection still leads anywhere: what is told to a silent one
+is not heard until then."""
+LISTENED_SECONDS = 2.5
+"""Seconds that this may take."""
 RECONNECT_SECONDS = 1.0
 """Seconds until a broken connection is made anew."""
 TELL_SECONDS = 10.0
@@ -183,7 +186,7 @@ class Notifications:
                     while True:
                         async for told in connection.notifies(timeout=LISTEN_SECONDS):
                             self._hear(told.channel, told.payload)
-                        async with asyncio.timeout(CONNECT_SECONDS):
+                        async with asyncio.timeout(LISTENED_SECONDS):
                             await connection.execute("SELECT 1")
             except Exception as error:  # noqa: BLE001  # as above
                 failure.failed(error)

@@ -9,9 +9,11 @@ import psycopg
 import pytest
 
 from bot.records import notifications as module
+from bot.records import postgres_connections
 from bot.records.notifications import LONGEST_KEY, Notifications
 from tests.bot.conftest import until
 from tests.support import postgres_cluster
+from tests.support.one_way_proxy import proxied
 
 pytestmark = pytest.mark.postgres
 CHANNEL = "countersign_test"
@@ -91,6 +93,28 @@ async def test_who_could_not_hear_learns_that_something_may_be_missed(a: Listene
     await until(lambda: b.missed > missed)
     a.notifications.tell(CHANNEL, "one")
     await until(lambda: "one" in b.heard)
+
+
+async def test_who_listens_to_a_connection_that_leads_nowhere_learns_soon_that_something_may_be_missed(
+    address: str, a: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing ends it, and the same process may reach PostgreSQL by all its others."""
+    monkeypatch.setattr(module, "LISTEN_SECONDS", 0.05)
+    monkeypatch.setattr(module, "LISTENED_SECONDS", 0.2)
+    monkeypatch.setattr(postgres_connections, "CANCEL_SECONDS", 0.1)
+    async with proxied(address) as proxy:
+        b = await listening(proxy.address)
+        missed = b.missed
+        proxy.cut_off()
+        await until(lambda: b.missed > missed, within=3.0)
+        a.notifications.tell(CHANNEL, "one")
+        await until(lambda: b.heard == ["one"])
+        await b.notifications.stop()
+
+
+def test_nobody_listens_to_a_connection_that_leads_nowhere_for_more_than_seven_seconds() -> None:
+    found_out = module.LISTEN_SECONDS + module.LISTENED_SECONDS + postgres_connections.CANCEL_SECONDS
+    assert found_out + module.RECONNECT_SECONDS <= 7.0
 
 
 async def test_what_could_not_be_told_is_told_later(a: Listener, b: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
