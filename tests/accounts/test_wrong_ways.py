@@ -93,6 +93,7 @@ async def test_the_same_answer_again_connects_nothing_more(stage: Stage) -> None
     before = stage.everything()
     assert kind(await browser.returns(url, code="code-of-ben")) == "used"
     await stage.tells(ANA, shown.code)
+    await stage.outbox.stop(1.0)  # which notes that the card is shown
     after = stage.everything()
     assert before != after
     assert kind(await browser.returns(url, code="code-of-ben")) == "used"
