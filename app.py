@@ -546,15 +546,16 @@ async def serve(settings: Settings) -> None:
             await asyncio.sleep(TURNED_AWAY_SECONDS)
 
 
-def _end_in_time(asking: Callable[[], bool], until: float, *, waited: bool = False) -> None:
-    """End it although something is still waited for, but for what cannot be had again."""
+def _end_in_time(asking: Callable[[], bool], until: float, *, waited: bool = False, last: bool = False) -> None:
+    """End it although something is still waited for, but for what cannot be had again: also when a service is asked
+    for that in the last seconds after something else was kept (`last`)."""
     loop = asyncio.get_running_loop()
     if asking() and loop.time() < until:
         if not waited:
             log.warning("end_put_off", note="a service was asked for what it gives only once, and that is not kept yet")
         loop.call_later(KEPT_SECONDS / 10, partial(_end_in_time, asking, until, waited=True))
-    elif waited:
-        loop.call_later(KEPT_SECONDS, _end_now)
+    elif waited and not last:
+        loop.call_later(KEPT_SECONDS, partial(_end_in_time, asking, until, waited=True, last=True))
     else:
         _end_now()
 
