@@ -197,7 +197,7 @@ SELECT %(queue)s, %(task)s, %(priority)s, place, place, jsonb_build_object('plac
 FROM (SELECT %(place)s::text AS place, (
     SELECT id FROM procrastinate_workers WHERE id = %(taker)s AND NOT EXISTS (
         SELECT FROM procrastinate_jobs WHERE lock = %(place)s AND status IN ('todo', 'doing')
-    )
+    ) FOR KEY SHARE SKIP LOCKED
 ) AS taker) AS job
 ON CONFLICT DO NOTHING
 RETURNING id, status, task_name, priority, lock, queueing_lock, args, scheduled_at, queue_name, attempts, worker_id

@@ -22,7 +22,7 @@ import psycopg
 import structlog
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
-from procrastinate.jobs import DeleteJobCondition, Job
+from procrastinate.jobs import DeleteJobCondition, Job, Status
 from procrastinate.manager import JobManager
 from procrastinate.worker import Worker
 
@@ -46,7 +46,8 @@ HEARTBEAT_SECONDS = 1.0
 DEAD_SECONDS = 3.0
 """Seconds without a heartbeat after which a worker is taken for dead and its places are given to others."""
 BEAT_SECONDS = DEAD_SECONDS - HEARTBEAT_SECONDS
-"""How long a heartbeat may take to arrive: what began longer ago counts for nothing."""
+"""How long a heartbeat may take to arrive: what began longer ago counts for nothing. Fetching and finishing a job may
+take as long: who waits longer on one connection would seem to live by the others."""
 FORGOTTEN_SECONDS = 60.0
 """Seconds without one after which nothing is known of it any more."""
 SWEEP_SECONDS = 1.0
@@ -292,10 +293,9 @@ class DistributedEngine(ThreadWorkers):
 
     async def _claim(self, place: str) -> tuple[PlaceRun, Work] | None:
         """Takes over a place, and notes what is begun there with that; `None`: nothing is to be done there."""
-        now = self._clock()
         try:
             async with self._database.claiming(place) as (tx, claim):
-                work, ready = await places.begin_work(tx, place, now)
+                work, ready = await places.begin_work(tx, place, self._clock())
                 if not work:
                     raise _NothingToDo  # noqa: TRY301  # rolls back
         except _NothingToDo:
@@ -613,10 +613,16 @@ class PlaceJobs(JobManager):
         found = self.given()
         while found is None and self.look:
             self.look = False  # what is said meanwhile counts
-            found = await super().fetch_job(queues, worker_id)
+            async with asyncio.timeout(BEAT_SECONDS):  # what is given out nevertheless is let go of
+                found = await super().fetch_job(queues, worker_id)
             self.look |= found is not None
             found = found or self.given()
         return found
+
+    async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:  # noqa: FBT001  # as it is called
+        """The job has ended. Raises `TimeoutError` when nobody says that this was noted."""
+        async with asyncio.timeout(BEAT_SECONDS):
+            await super().finish_job(job, status, delete_job)
 
     async def register_worker(self) -> int:
         """Returns a number that no other worker ever has. PostgreSQL would give it out again after a crash that took
@@ -638,8 +644,8 @@ class PlaceWorker(Worker):
         self.slots = Slots(limit)
         self._jobs = jobs
         jobs.given = self._next_given
-        self._given: deque[Job] = deque()
-        """What it has from the start and has not begun."""
+        self._given_at: deque[tuple[float, Job]] = deque()
+        """What it has from the start and has not begun, since when by the loop's clock; the oldest first."""
         self._promised = 0
         """Jobs that it is about to have from the start."""
         self._no_heartbeat = RepeatedFailure("heartbeat_failed")
@@ -657,7 +663,7 @@ class PlaceWorker(Worker):
     def job_ids(self) -> set[int]:
         """The jobs that it works on, or is about to."""
         running = (context.job for context in self._running_jobs.values())
-        return {job.id for job in (*running, *self._given) if job.id is not None}
+        return {job.id for job in (*running, *(job for _, job in self._given)) if job.id is not None}
 
     def look(self) -> None:
         """There may be a job."""
@@ -678,14 +684,21 @@ class PlaceWorker(Worker):
             self._promised -= len(taken)
 
     def take(self, jobs: Iterable[Job], given_at: float) -> None:
-        """Has it work on these, which it has in the database since this moment of the loop's clock. If that is too long
-        ago it lets go of them: others may have taken it for dead, and them away."""
-        if asyncio.get_running_loop().time() - given_at < HEARTBEAT_SECONDS:
-            self._given.extend(jobs)
-            self._new_job_event.set()
+        """Has it work on these, which it has in the database since this moment of the loop's clock. After some time it
+        lets go of them: others may have more, or have taken it for dead, and them away."""
+        self._given.extend((given_at, job) for job in jobs)
+        self._new_job_event.set()
 
     def _next_given(self) -> Job | None:
-        return self._given.popleft() if self._given and self._beats else None
+        return self._given.popleft()[1] if self._given and self._beats else None
+
+    @property
+    def _given(self) -> deque[tuple[float, Job]]:
+        """Without what it had no time to begin, of which it lets go."""
+        now = asyncio.get_running_loop().time()
+        while self._given_at and now - self._given_at[0][0] >= HEARTBEAT_SECONDS:
+            self._given_at.popleft()
+        return self._given_at
 
     @property
     def _beats(self) -> bool:
@@ -734,7 +747,7 @@ class PlaceWorker(Worker):
     async def _process_job(self, context: Any) -> None:
         try:
             await super()._process_job(context)
-        except ConnectorException as error:
+        except (ConnectorException, TimeoutError) as error:
             # It was taken away from this worker, or the database is away: whoever sweeps finds what is left.
             log.debug("job_not_finished", cause=cause_of(error))
         finally:

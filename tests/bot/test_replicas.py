@@ -248,6 +248,43 @@ async def test_what_a_process_accepted_and_had_no_time_to_begin_is_handled_by_ot
     await at_rest(a, b)
 
 
+@pytest.mark.parametrize("silent", ["execute_query_one_async", "execute_query_async"], ids=["fetching", "finishing"])
+async def test_a_connection_for_jobs_that_gets_no_answer_holds_nothing_up_for_long(
+    a: Replica, b: Replica, silent: str
+) -> None:
+    """While another one says that the worker lives, and so has what it was given."""
+    await at_work(a, b)
+    ask, asked, never = getattr(a.engine._connector, silent), asyncio.Event(), asyncio.Event()
+
+    async def unanswered(query: str, **values: Any) -> Any:
+        if "fetch_job" not in query and "finish_job" not in query:
+            return await ask(query=query, **values)
+        asked.set()
+        return await never.wait()
+
+    setattr(a.engine._connector, silent, unanswered)
+    await a.accept("m1", "chat:T1")
+    await asked.wait()
+    async with asyncio.timeout(8):
+        await a.accept("m2", "chat:T2")
+        await b.accept("m3", "chat:T1")
+        await until(lambda: len(a.handled + b.handled) >= 3)
+    assert sorted(a.handled + b.handled) == ["m1", "m2", "m3"]
+    await b.engine.stop(0.2)
+
+
+async def test_what_a_process_accepts_while_its_worker_is_forgotten_is_kept(a: Replica, b: Replica) -> None:
+    """Its number is deleted, but not for good yet."""
+    await at_work(a, b)
+    await b.engine.stop(0.2)
+    assert a.engine._worker is not None
+    async with b.database.writing_apart(UNLOCKED) as tx:
+        await tx.run(sa.text(f"DELETE FROM procrastinate_workers WHERE id = {a.engine._worker.worker_id}"))
+        async with asyncio.timeout(5):
+            await a.accept("m1")
+    await until(lambda: a.handled == ["m1"])
+
+
 async def test_whoever_waits_for_a_place_claims_it_as_it_was_left(a: Replica, b: Replica) -> None:
     mine = await a.database.claim(THREAD)
     async with a.database.writing(THREAD) as tx:
