@@ -620,6 +620,33 @@ async def test_a_renewal_that_slack_was_asked_for_is_finished_before_the_end(sla
     assert len(slack.calls_of("oauth.v2.access")) == 2
 
 
+async def test_an_install_that_slack_was_asked_for_is_kept_though_the_process_ends(
+    slack: FakeSlack, tmp_path: Path
+) -> None:
+    """Slack takes its code once only."""
+    address = address_for(tmp_path / "records.db")
+    async with stage(slack, address) as product:
+        held = slack.hold("oauth.v2.access")
+        visit = asyncio.create_task(product.install())
+        await held.reached()
+        assert product.records.is_asking
+        visit.add_done_callback(lambda _: held.release())  # the server waits no longer
+    with pytest.raises(aiohttp.ClientError):
+        await visit
+    async with stage(slack, address) as product:
+        assert await product.records.token("T2", "") in slack.world.tokens
+    assert len(slack.calls_of("oauth.v2.access")) == 1
+
+
+async def test_who_comes_back_from_slack_when_the_process_ends_uses_no_code_up(product: InstallStage) -> None:
+    asked, cookie = await product.begin()
+    await product.records.close()
+    code = product.slack.issue_code("T2", redirect_uri=PUBLIC_URL + REDIRECT)
+    page = await product.get(f"{REDIRECT}?code={code}&state={asked['state']}", cookie)
+    assert (page.status, f'<a href="{INSTALL}">Try again</a>' in page.text) == (503, True)
+    assert product.slack.calls_of("oauth.v2.access") == []
+
+
 # ------------------------------------------------------------------------------------- several processes
 
 

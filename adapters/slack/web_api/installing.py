@@ -134,7 +134,8 @@ class Installations(AsyncInstallationStore):
         keep = inf if sqlite_file(address) is not None else _KNOWN_SECONDS
         self._known: Remembered[_Key, Installation | None] = Remembered(keep=keep, clock=clock)
         self._renewals: Shared[_Key, Installation] = Shared()
-        self._once = OnlyOnce()
+        self.once = OnlyOnce()
+        """Renewals, and installs that come back from Slack."""
         self._not_before: dict[_Key, float] = {}
         self._used_up_since: dict[_Key, tuple[str | None, float]] = {}
         """Whose refresh token Slack refused as used up: the token beside it, and since when."""
@@ -157,13 +158,14 @@ class Installations(AsyncInstallationStore):
 
     @property
     def is_asking(self) -> bool:
-        """Whether Slack was asked for a new token that is not kept yet."""
-        return self._once.is_asking
+        """Whether Slack was asked for a token that is not kept yet: for a new one, or by an install."""
+        return self.once.is_asking
 
     async def close(self) -> None:
-        """Finish what Slack was asked for: a token that it has renewed and we have not kept is lost."""
+        """Finish what Slack was asked for: a token that it has renewed and we have not kept is lost, and the code of an
+        install is used up."""
         await self._known.close()
-        await self._once.end()
+        await self.once.end()
         await self._renewals.finish()
         await self.http.close()
         await self._engine.dispose()
@@ -232,7 +234,7 @@ class Installations(AsyncInstallationStore):
     async def _renew(self, owner: _Key, old: Installation) -> Installation:
         """A new token for the old one, kept before anybody speaks with it; or the newer one that is kept already."""
         try:
-            return await self._once.seen_through(self._renew_alone(owner, old), "slack token")
+            return await self.once.seen_through(self._renew_alone(owner, old), "slack token")
         except ProcessEnds:
             raise CallFailed(_METHOD, "process_ends") from None
 
@@ -270,7 +272,7 @@ class Installations(AsyncInstallationStore):
             raise CallFailed(_METHOD, "not_installed", permanent=True)
         row_id, installation = found
         if installation.bot_token == old.bot_token:
-            self._once.asks()
+            self.once.asks()
             try:
                 bot = await self._exchange(installation.to_bot())
             except CallFailed as failure:
@@ -531,6 +533,7 @@ _FAILURES = {
     "unreachable": (502, "Slack could not be reached."),
     "storage_error": (500, "It could not be kept here."),
     "away": (503, AWAY),
+    "process_ends": (503, "This Countersign is being restarted."),
 }
 _OTHER_FAILURE = (400, "Slack did not allow it.")
 _CLOSED = (
@@ -540,6 +543,18 @@ _CLOSED = (
 _NOT_ALLOWED = "This Countersign is for certain workspaces only, and this is none of them."
 _REVOKE_SECONDS = 5.0
 """What taking a token back may take: somebody waits for the page."""
+
+
+class _SeenThrough(AsyncOAuthFlow):
+    """The OAuth flow of Bolt, which says when it asks Slack for what a code is worth."""
+
+    def __init__(self, *, once: OnlyOnce, **given: Any) -> None:
+        super().__init__(**given)
+        self._once = once
+
+    async def run_installation(self, code: str) -> Installation | None:
+        self._once.asks()
+        return await super().run_installation(code)
 
 
 class InstallPages:
@@ -564,21 +579,32 @@ class InstallPages:
         return await to_aiohttp_response(await self._flow().handle_installation(asked))
 
     async def redirect(self, request: web.Request) -> web.Response:
-        """Back from Slack, with a code that is worth a token."""
+        """Back from Slack, with a code that is worth a token. Slack takes it once only: who has asked keeps what comes
+        of it, also where the server waits for this request no longer."""
+        returned = await to_bolt_request(request)
         try:
-            answer = await self._flow().handle_callback(await to_bolt_request(request))
+            answer = await self._installations.once.seen_through(self._came_back(returned), "slack install")
+        except ProcessEnds:
+            log.warning("slack_install_failed", reason="process_ends")
+            answer = _failed("process_ends")
+        return await to_aiohttp_response(answer)
+
+    async def _came_back(self, returned: AsyncBoltRequest) -> BoltResponse:
+        try:
+            return await self._flow().handle_callback(returned)
+        except ProcessEnds:
+            raise
         except NotAllowedError as refused:
-            answer = await self._turned_away(refused.installation)
+            return await self._turned_away(refused.installation)
         except (aiohttp.ClientError, TimeoutError) as error:
             log.warning("slack_install_failed", reason="unreachable", error=type(error).__name__)
-            answer = _failed("unreachable")
+            return _failed("unreachable")
         except Exception as error:  # SDK: whoever installs gets a page whatever went wrong
             if is_outage(error):
                 raise RefusedInOwnForm(await to_aiohttp_response(_failed("away"))) from error
             # Its name alone: the message and the traceback may hold the code or the token.
             log.error("slack_install_failed", reason="storage_error", error=type(error).__name__)  # noqa: TRY400
-            answer = _failed("storage_error")
-        return await to_aiohttp_response(answer)
+            return _failed("storage_error")
 
     def _flow(self) -> AsyncOAuthFlow:
         config = self._config
@@ -598,7 +624,8 @@ class InstallPages:
             state_expiration_seconds=STATE_SECONDS,
             logger=QUIET,
         )
-        return AsyncOAuthFlow(client=self._installations.http.client, logger=QUIET, settings=settings)
+        installations = self._installations
+        return _SeenThrough(once=installations.once, client=installations.http.client, logger=QUIET, settings=settings)
 
     async def _turned_away(self, installation: Installation) -> BoltResponse:
         """Say so, and give back what Slack gave us: nobody is to have a token for a workspace that is not served."""
