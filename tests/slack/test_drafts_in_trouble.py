@@ -8,10 +8,13 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from adapters.shared.caches import MEMORY
 from adapters.slack.ids import SlackLocation, place_of
+from adapters.slack.outbound.streams import SlackStream, StreamedAnswer
 from bot.platform import PostFailed
+from bot.records.claims import Claim, under
 from tests.slack.stage import QUICK, Stage, feedback_of, shown_text, staged, streaming
 
 
@@ -109,6 +112,58 @@ async def test_a_stream_that_cannot_be_stopped_with_its_turn_shows_no_call_as_ru
     stage.slack.end_stream(ts)  # as Slack does after some minutes
     live.end(waiting=False)
     await stage.slack.until(lambda: calls_in(stage.answers()[0]) == ["error"])
+
+
+class Records:
+    """What a claim is looked up in; `away` for a while."""
+
+    def __init__(self) -> None:
+        self.away = False
+        self.asked_in_vain = 0
+
+    def claim(self) -> Claim:
+        """A claim that nobody takes over."""
+        return Claim("slack:T1:C1", 1, check=self._check)
+
+    async def _check(self) -> None:
+        if self.away:
+            self.asked_in_vain += 1
+            raise sa.exc.OperationalError("SELECT", {}, Exception("server closed the connection"))
+
+
+async def test_a_call_that_ends_after_the_records_were_away_is_shown_as_done(stage: Stage) -> None:
+    records = Records()
+    with under(records.claim()):
+        live = stage.live()
+        live.task("t1", "tasks: Search", "running")
+    ts = await streaming(stage)
+    records.away = True
+    await stage.slack.until(lambda: records.asked_in_vain > 1)
+    records.away = False
+    live.task("t1", "tasks: Search", "done")
+    await stage.slack.until(lambda: calls_in(stage.answers()[0]) == ["complete"])
+    live.end(waiting=False)
+    await stage.slack.until(lambda: not stage.answers()[0]["streaming"])
+    assert [m["ts"] for m in stage.answers()] == [ts]
+
+
+async def test_a_draft_that_cannot_be_written_any_more_is_ended_with_its_turn(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = stage.live()
+    live.task("t1", "tasks: Search", "running")
+    await streaming(stage)
+    written = asyncio.Event()
+
+    async def write(_stream: SlackStream, _answer: StreamedAnswer) -> None:
+        written.set()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(SlackStream, "write", write)
+    await written.wait()
+    live.end(waiting=False)
+    await stage.slack.until(lambda: calls_in(stage.answers()[0]) == ["error"])
+    assert not stage.answers()[0]["streaming"]
 
 
 def calls_in(message: Mapping[str, Any]) -> list[str]:
@@ -244,6 +299,15 @@ async def test_an_answer_that_is_tried_again_is_written_into_the_same_message(st
     [message] = stage.answers()
     assert message["ts"] == ts
     assert "a better try" in shown_text(message)
+
+
+async def test_an_answer_that_is_tried_again_and_there_at_once_takes_the_place_of_the_first_try(stage: Stage) -> None:
+    stage.live().text("d.1", "a try that fai\n")
+    ts = await streaming(stage)
+    stage.live().text("d.1", "a better\n")
+    await stage.outbound.send(stage.said("d.1", "a better try"))
+    [message] = stage.answers()
+    assert (message["ts"], message["streaming"]) == (ts, False)
 
 
 @pytest.mark.parametrize("killed", [False, True])

@@ -26,6 +26,7 @@ from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.web_api.client import WebApi
 from bot.domain import Clock, ConversationReference, Post, Said, system_clock
 from bot.records.claims import Overtaken, check_claim, current_claim
+from bot.records.database import is_outage
 from graph.ports import TaskState
 
 log = structlog.get_logger(__name__)
@@ -287,19 +288,22 @@ class Draft:
         """When a draft whose turn is at rest is given up, on the loop's clock, because no post has finished it."""
         self._live = live
         self._api, self._location, self._pace = live.drafts.api, live.location, live.drafts.pace
+        self._legacy = legacy
         self._earlier = earlier
         self._over = asyncio.Event()
         self._lost = False
+        self._has_defect = False
+        """Nothing more is written; its message still has to be ended."""
         self._last_ts = ""
         self._message: SlackStream | UpdatedMessage | None = (
             SlackStream(self._api, self._location, live.recipient) if live.can_stream else self._updated("")
         )
-        self.writer = asyncio.create_task(self._write_on(legacy), name="slack draft")
+        self.writer = asyncio.create_task(self._write_on(), name="slack draft")
 
     @property
     def is_open(self) -> bool:
         """Whether anything can still be added."""
-        return not self._over.is_set() and not self.writer.done()
+        return not self._over.is_set() and not self._has_defect and not self.writer.done()
 
     @property
     def is_to_begin(self) -> bool:
@@ -345,26 +349,52 @@ class Draft:
                 # No post replaces calls without text: they would seem to run for ever. Slack ends a long stream itself.
                 with failures_logged_as("slack_draft_not_ended", **self._whereabouts()):
                     await self._updated(message.ts).leave(self._answer())
+        except Exception as error:
+            if is_outage(error):
+                self._message = message  # it has not been ended, and is ended with the next try
+            raise
         return False
 
     # ------------------------------------------------------------------------------------------- written by its task
 
-    async def _write_on(self, legacy: Legacy | None) -> None:
+    async def _write_on(self) -> None:
         try:
             await happens(self._over, self._pace.before)
-            if legacy is not None and (ts := await legacy(str(self.text))):
-                self._message = self._updated(ts)
+            while self._message is not None and self._legacy is not None:
+                # Also when the post is there: it takes the place of what is found.
+                pause = await self._go_on(self._message)
+                await asyncio.sleep(pause)
             while self._message is not None and not self._over.is_set():
-                if now() >= self.left_until:
-                    await self._close(None)
-                    return
-                may_write = self._message.ts or self._may_begin()
-                await happens(self._over, await self._write(self._message) if may_write else WHILE_POSTING)
+                await happens(self._over, await self._go_on(self._message))
         except Overtaken:
             self._live.drafts.leave(self)
         except Exception:
             # A defect of ours; what was shown so far stays for its post, and the turn knows nothing of it.
             log.exception("slack_draft_defect", **self._whereabouts())
+
+    async def _go_on(self, message: SlackStream | UpdatedMessage) -> float:
+        """Do what comes next; seconds until the next time."""
+        try:
+            if self._legacy is not None:
+                ts, self._legacy = await self._legacy(str(self.text)), None
+                self._message = self._updated(ts) if ts else message
+                return AT_ONCE
+            if now() >= self.left_until:
+                await self._close(None)
+                return AT_ONCE
+            may_write = not self._has_defect and (message.ts or self._may_begin())
+            return await self._write(message) if may_write else WHILE_POSTING
+        except Overtaken:
+            raise
+        except Exception as error:
+            if not is_outage(error):
+                if self._has_defect or not self.ts:
+                    raise
+                # Its message would seem to be written for ever, if it was not ended with the turn.
+                self._has_defect = True
+                log.exception("slack_draft_defect", **self._whereabouts())
+            # Else the records are away: they were asked before Slack was, so that the same can be done again.
+            return self._pace_of(message)
 
     def _may_begin(self) -> bool:
         self._earlier = [draft for draft in self._earlier if draft.is_to_begin]
@@ -372,7 +402,7 @@ class Draft:
 
     async def _write(self, message: SlackStream | UpdatedMessage) -> float:
         """Show what is new; seconds until the next time."""
-        pace = self._pace.append if isinstance(message, SlackStream) else self._pace.update
+        pace = self._pace_of(message)
         await check_claim()  # whoever has taken over may have made a post of this message
         try:
             await message.write(self._answer())
@@ -403,6 +433,9 @@ class Draft:
         elif failure.permanent:
             log.info("slack_draft_refused", **self._whereabouts(), error=failure.error)
             self._put_away()
+
+    def _pace_of(self, message: SlackStream | UpdatedMessage) -> float:
+        return self._pace.append if isinstance(message, SlackStream) else self._pace.update
 
     def _answer(self) -> StreamedAnswer:
         return StreamedAnswer(str(self.text), self.is_complete, dict(self.tasks))
