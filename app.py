@@ -43,6 +43,7 @@ from adapters.tool_servers.elicitation import CallingRun, OnlyProcess
 from adapters.tool_servers.servers import ToolServers, look_up
 from adapters.web.sender import SharedPage
 from bot.accounts.account_services import make_accounts
+from bot.accounts.only_once import LONGEST_SECONDS as LONGEST_ASKING_SECONDS
 from bot.accounts.sign_ins import Address, SignInLinks, SignIns
 from bot.approvals.decisions import Approvals
 from bot.approvals.directory import PeopleDirectory
@@ -120,11 +121,11 @@ HANDOVER_SECONDS = 3.5
 LONGEST_END_SECONDS = 8.5
 """Seconds after which the process ends there, whatever is still waited for: ten are left to it, of which the log may
 take some. One thing is waited for longer: what a service has been asked for and gives only once."""
-LONGEST_KEEPING_SECONDS = 90.0
-"""Seconds after which it ends there although that is not kept: a service has ten to answer, and PostgreSQL may be
-away."""
 KEPT_SECONDS = 3.0
 """Seconds for the rest of the end, when that is kept: a browser is answered, and the other processes are told."""
+LONGEST_KEEPING_SECONDS = LONGEST_END_SECONDS + LONGEST_ASKING_SECONDS + KEPT_SECONDS
+"""Seconds after which it ends there although that is not kept: what is last asked for is asked for before the process
+would end otherwise."""
 CONNECTIONS = 20
 """To PostgreSQL, at once, for the records and for the checkpoints each. Procrastinate has four, one listens and one
 tells."""

@@ -11,11 +11,14 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from bot.accounts.ports import Unreachable
+from bot.records.database import KEPT_OR_LOST_SECONDS
 
 DoneT = TypeVar("DoneT")
-LONGEST_SECONDS = 85.0
-"""How long the end waits at most: a service answers within ten seconds, and what it gave is tried to be written for
-`AT_LAST_SECONDS`."""
+ANSWERS_SECONDS = 30.0
+"""How long what services are asked for in one piece of work may take: a sign-in makes two requests of ten seconds, and
+may look its owner up in chat; an install in Slack makes two as well, and may take back what it got."""
+LONGEST_SECONDS = ANSWERS_SECONDS + KEPT_OR_LOST_SECONDS
+"""How long the end waits at most: until services have answered, and what they gave is written or given up."""
 
 
 class ProcessEnds(Unreachable):

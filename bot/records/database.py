@@ -86,6 +86,9 @@ def is_away(error: Exception) -> bool:
 AT_LAST_SECONDS = 75.0
 """How long what cannot be had again is tried to be written: longer than a database should be away."""
 _AGAIN_SECONDS = 0.5
+KEPT_OR_LOST_SECONDS = AT_LAST_SECONDS + _AGAIN_SECONDS + 25.0
+"""After which that is written or given up: a last try may begin just in time, wait for a connection, and then for an
+answer that does not come."""
 
 
 async def written_at_last(write: Callable[[], Awaitable[DoneT]]) -> DoneT:
@@ -96,7 +99,8 @@ async def written_at_last(write: Callable[[], Awaitable[DoneT]]) -> DoneT:
     Any outage is worth another try here, also one that counts as somebody's fault elsewhere (`is_away`): what is given
     up is lost.
 
-    Raises what the last try raised, after `AT_LAST_SECONDS`, and at once what is no outage, or one that does not pass.
+    Raises what the last try raised, which began within `AT_LAST_SECONDS` or just after, and at once what is no outage,
+    or one that does not pass.
     """
     failure, until = RepeatedFailure("not_written_yet"), time.monotonic() + AT_LAST_SECONDS
     while True:

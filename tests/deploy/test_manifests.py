@@ -17,10 +17,15 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import app
+from adapters.oauth import http
 from adapters.shared import serving
+from adapters.slack.web_api import client as slack
+from adapters.slack.web_api import installing
+from adapters.teams.connector import client as teams
 from adapters.tool_servers.config import HttpTransport, parse_config
 from bot.accounts import only_once
-from bot.records.database import AT_LAST_SECONDS
+from bot.records import postgres_connections, postgresql
+from bot.records.database import AT_LAST_SECONDS, KEPT_OR_LOST_SECONDS
 from bot.settings import Settings, load_settings, variable
 from servers.start import HEALTH, SHORTEST_TOKEN, TOKEN
 from tests.deploy.image import DOCKERFILE, ROOT, bases
@@ -233,7 +238,6 @@ def test_it_has_time_to_end() -> None:
     """Also where it keeps what a service gives only once while PostgreSQL is away."""
     longest = app.TURNED_AWAY_SECONDS + app.HANDOVER_SECONDS + 4.5
     assert longest <= 10
-    assert app.LONGEST_KEEPING_SECONDS > only_once.LONGEST_SECONDS > AT_LAST_SECONDS
     pod = templates()["Deployment"]
     _, before = pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
     assert pod["terminationGracePeriodSeconds"] >= float(before) + app.LONGEST_KEEPING_SECONDS + longest
@@ -243,6 +247,18 @@ def test_it_has_time_to_end() -> None:
     interval = re.search(r"health_interval (\d+)s", (DEPLOY / "Caddyfile").read_text())
     assert interval is not None
     assert float(interval[1]) < app.TURNED_AWAY_SECONDS
+
+
+def test_what_a_service_gives_only_once_has_time_to_be_written_until_the_last_try() -> None:
+    """Also where services take all their time to answer, and PostgreSQL does not answer the last try."""
+    one_try = max(postgres_connections.CONNECT_SECONDS, postgresql.LOCK_SECONDS) + postgres_connections.ANSWER_SECONDS
+    assert AT_LAST_SECONDS + one_try < KEPT_OR_LOST_SECONDS
+    sign_in = 2 * http.SECONDS + max(slack.AT_ONCE, teams.AT_ONCE)
+    install = 2 * slack.REQUEST_SECONDS + 2 * installing.REVOKE_SECONDS
+    assert max(sign_in, install) <= only_once.ANSWERS_SECONDS
+    assert only_once.ANSWERS_SECONDS + KEPT_OR_LOST_SECONDS <= only_once.LONGEST_SECONDS
+    until = app.LONGEST_KEEPING_SECONDS - app.KEPT_SECONDS
+    assert until >= app.LONGEST_END_SECONDS + only_once.LONGEST_SECONDS
 
 
 def test_there_are_enough_connections_to_postgresql() -> None:

@@ -369,7 +369,7 @@ async def test_a_token_that_cannot_be_revoked_is_said_once_and_holds_nobody_up(
     slack: FakeSlack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, object]
 ) -> None:
     """Rules 10 and 13; the last fault is a Slack that never answers."""
-    monkeypatch.setattr(installing, "_REVOKE_SECONDS", 0.05)
+    monkeypatch.setattr(installing, "REVOKE_SECONDS", 0.05)
     if fault:
         slack.fail("auth.revoke", **fault)  # type: ignore[arg-type]  # one of several kinds of fault
     else:

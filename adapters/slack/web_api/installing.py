@@ -47,7 +47,7 @@ from bot.accounts.only_once import OnlyOnce, ProcessEnds
 from bot.crypto import Sealer
 from bot.domain import Clock, system_clock
 from bot.records.addresses import sqlite_file
-from bot.records.database import AT_LAST_SECONDS, insert_for, is_outage, written_at_last
+from bot.records.database import KEPT_OR_LOST_SECONDS, insert_for, is_outage, written_at_last
 
 log = structlog.get_logger(__name__)
 STATE_SECONDS = 600
@@ -89,7 +89,7 @@ _LOCK_SECONDS = 20
 _KEPT_SECONDS = 3.0
 """How long the new token of another process is waited for, which has used the refresh token up, before whoever needs it
 has to come again."""
-_LOST_AFTER = AT_LAST_SECONDS + 2 * REQUEST_SECONDS
+_LOST_AFTER = KEPT_OR_LOST_SECONDS + REQUEST_SECONDS
 """Seconds since Slack first refused a refresh token as used up, after which it is known to be lost: by then another
 process that had exchanged it has kept what it got, or has given that up."""
 _MAKING_TABLES = 6_723_941_210
@@ -541,7 +541,7 @@ _CLOSED = (
     "<code>SLACK_INSTALL_TEAMS</code>, and restart it."
 )
 _NOT_ALLOWED = "This Countersign is for certain workspaces only, and this is none of them."
-_REVOKE_SECONDS = 5.0
+REVOKE_SECONDS = 5.0
 """What taking a token back may take: somebody waits for the page."""
 
 
@@ -635,7 +635,7 @@ class InstallPages:
             if not token:
                 continue
             try:
-                await self._installations.http.request("auth.revoke", {}, token=token, seconds=_REVOKE_SECONDS)
+                await self._installations.http.request("auth.revoke", {}, token=token, seconds=REVOKE_SECONDS)
             except CallFailed as failure:
                 log.warning("slack_token_not_revoked", **where, error=failure.error)
         return _page(403, "Nothing was installed", _NOT_ALLOWED)
