@@ -7,6 +7,7 @@ import math
 from collections.abc import AsyncIterator
 
 import pytest
+import sqlalchemy as sa
 
 from adapters.slack.ids import SlackLocation, place_of
 from adapters.slack.outbound.recovery import Answer
@@ -159,6 +160,23 @@ async def test_who_was_overtaken_in_turn_takes_nothing_away(stage: Stage) -> Non
         stage.live().end(waiting=False)
     await sweeps()
     assert [m["ts"] for m in stage.answers()] == left
+
+
+async def test_what_was_left_is_taken_away_when_the_records_are_there_again(stage: Stage) -> None:
+    long_after(stage)
+    await dies_writing(stage, "I have found\n")
+    asked = 0
+
+    async def away_once() -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            raise sa.exc.OperationalError("SELECT", {}, Exception("server closed the connection"))
+
+    with under(Claim("slack:T1:C1", 2, taken_over=True, check=away_once)):
+        stage.live().end(waiting=False)
+    await sweeps()
+    assert stage.answers() == []
 
 
 @pytest.mark.parametrize("streams", [True, False])

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -149,8 +149,14 @@ class SlackDrafts:
 
     async def _sweep(self, location: SlackLocation) -> None:
         await asyncio.sleep(self.pace.grace)
-        with suppress(Overtaken):  # whoever has taken over does the same
+        try:
             await self.orphans.clear(location)
+        except Overtaken:
+            return  # whoever has taken over does the same
+        except Exception as error:
+            if not is_outage(error):
+                raise
+            await self._sweep(location)
 
 
 class SlackLiveAnswer:

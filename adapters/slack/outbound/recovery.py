@@ -223,10 +223,12 @@ class Orphans:
             return
         found = await self._in_thread(location, known)
         while found:
+            await check_claim()
+            if not found:
+                return  # it was claimed meanwhile
             orphan = found.pop()
             if orphan.ts in known.taken:
                 continue
-            await check_claim()
             with failures_logged_as("slack_orphan_not_removed", team=location.team, channel=location.channel):
                 await self._stop(location, orphan)
                 await remove(self._api, location, orphan.ts)
