@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,9 +13,10 @@ import sqlalchemy as sa
 
 from adapters.shared.caches import MEMORY
 from adapters.slack.ids import SlackLocation, place_of
+from adapters.slack.outbound.posting import UNFINISHED
 from adapters.slack.outbound.streams import SlackStream, StreamedAnswer
 from bot.platform import PostFailed
-from bot.records.claims import Claim, under
+from bot.records.claims import Claim, Overtaken, under
 from tests.slack.stage import QUICK, Stage, feedback_of, shown_text, staged, streaming
 
 
@@ -120,12 +122,15 @@ class Records:
     def __init__(self) -> None:
         self.away = False
         self.asked_in_vain = 0
+        self.have_another_claim = False
 
     def claim(self) -> Claim:
-        """A claim that nobody takes over."""
+        """A claim that holds until another process has made its own."""
         return Claim("slack:T1:C1", 1, check=self._check)
 
     async def _check(self) -> None:
+        if self.have_another_claim:
+            raise Overtaken
         if self.away:
             self.asked_in_vain += 1
             raise sa.exc.OperationalError("SELECT", {}, Exception("server closed the connection"))
@@ -164,6 +169,20 @@ async def test_a_draft_that_cannot_be_written_any_more_is_ended_with_its_turn(
     live.end(waiting=False)
     await stage.slack.until(lambda: calls_in(stage.answers()[0]) == ["error"])
     assert not stage.answers()[0]["streaming"]
+
+
+async def test_a_draft_that_nobody_finished_is_left_to_whoever_has_taken_over(stage: Stage) -> None:
+    place = place_of(SlackLocation("T1", "D1"), direct=True)
+    stage.drafts.pace = replace(QUICK, grace=0.0)
+    records = Records()
+    with under(records.claim()):
+        live = stage.live(place)
+        live.text("d.1", "one and some more words\n")
+        await stage.slack.until(lambda: stage.answers("D1"))
+        records.have_another_claim = True
+        live.end(waiting=False)
+    await stage.slack.until(lambda: not stage.drafts.in_use())
+    assert [m["metadata"] for m in stage.answers("D1")] == [UNFINISHED]  # nothing was changed
 
 
 def calls_in(message: Mapping[str, Any]) -> list[str]:

@@ -386,6 +386,7 @@ class Draft:
                 self._message = self._updated(ts) if ts else message
                 return AT_ONCE
             if now() >= self.left_until:
+                await check_claim()  # whoever has taken over may have made a post of this message
                 await self._close(None)
                 return AT_ONCE
             may_write = not self._has_defect and (message.ts or self._may_begin())
