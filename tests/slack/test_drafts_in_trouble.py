@@ -185,6 +185,17 @@ async def test_a_draft_that_nobody_finished_is_left_to_whoever_has_taken_over(st
     assert [m["metadata"] for m in stage.answers("D1")] == [UNFINISHED]  # nothing was changed
 
 
+async def test_a_stream_that_was_given_up_is_marked_before_its_message_is_updated(stage: Stage) -> None:
+    live = stage.live()
+    live.text("d.1", "one\n")
+    await streaming(stage)
+    stage.slack.fail("chat.appendStream", status=500)
+    stage.slack.fail("chat.update", status=429, retry_after=30)
+    live.text("d.1", "two\n")
+    await stage.slack.until(lambda: stage.slack.calls_of("chat.update"))
+    assert [m["metadata"] for m in stage.answers()] == [UNFINISHED]
+
+
 def calls_in(message: Mapping[str, Any]) -> list[str]:
     """How the tool calls stand that a message shows."""
     return [block["status"] for block in message["blocks"] if block["type"] == "task_card"]

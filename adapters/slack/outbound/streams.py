@@ -103,8 +103,8 @@ class SlackStream:
         await stop_stream(self._api, self._location, self.ts, chunks=self._changed(answer.ended().tasks))
 
     async def give_up(self) -> None:
-        """End the stream as it is: its message is updated from now on. Raises `CallFailed`."""
-        await stop_stream(self._api, self._location, self.ts)
+        """End the stream as it is: its message is updated from now on, and not finished before. Raises `CallFailed`."""
+        await stop_stream(self._api, self._location, self.ts, metadata=UNFINISHED)
 
     async def stop(self, ending: Ending) -> bool:
         """End the stream with its post; whether the message now is what the post is to be. Raises `CallFailed`."""
