@@ -13,7 +13,7 @@ from adapters.slack.ids import SlackLocation, place_of
 from adapters.slack.outbound.recovery import Answer
 from bot.domain import ConversationReference
 from bot.records.claims import Claim, Overtaken, under
-from tests.slack.stage import QUICK, Stage, human_says, shown_text, staged
+from tests.slack.stage import QUICK, Stage, human_says, shown_text, staged, streaming
 from tests.support.cpu import at_most_cpu
 
 
@@ -174,6 +174,19 @@ async def test_what_was_left_is_taken_away_when_the_records_are_there_again(stag
             raise sa.exc.OperationalError("SELECT", {}, Exception("server closed the connection"))
 
     with under(Claim("slack:T1:C1", 2, taken_over=True, check=away_once)):
+        stage.live().end(waiting=False)
+    await sweeps()
+    assert stage.answers() == []
+
+
+async def test_calls_whose_stream_slack_has_ended_before_the_process_died_are_taken_away(stage: Stage) -> None:
+    """They seemed to run for ever: Slack ends a stream after some minutes, and a call may take longer."""
+    long_after(stage)
+    stage.live().task("t1", "tasks: Search", "running")
+    stage.slack.end_stream(await streaming(stage))
+    await stage.drafts.close()
+    stage.again()
+    with under(Claim("slack:T1:C1", 2, taken_over=True)):
         stage.live().end(waiting=False)
     await sweeps()
     assert stage.answers() == []

@@ -46,7 +46,13 @@ def is_streaming(message: Mapping[str, Any]) -> bool:
 def is_unfinished(message: Mapping[str, Any]) -> bool:
     """Whether a message of ours is a draft that is being written, or was when its process ended."""
     metadata = message.get("metadata") or {}
-    return is_streaming(message) or metadata.get("event_type") == UNFINISHED["event_type"]
+    return is_streaming(message) or metadata.get("event_type") == UNFINISHED["event_type"] or _shows_running(message)
+
+
+def _shows_running(message: Mapping[str, Any]) -> bool:
+    """Whether a message shows a tool call as running: Slack ends a stream after some minutes, which leaves no mark."""
+    cards = (block for block in message.get("blocks") or () if block.get("type") == "task_card")
+    return any(card.get("status") == "in_progress" for card in cards)
 
 
 def where(location: SlackLocation) -> dict[str, str]:
