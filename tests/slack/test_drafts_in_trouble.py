@@ -196,6 +196,25 @@ async def test_a_stream_that_was_given_up_is_marked_before_its_message_is_update
     assert [m["metadata"] for m in stage.answers()] == [UNFINISHED]
 
 
+async def test_a_stream_that_slack_does_not_stop_in_time_is_not_waited_for(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer's post waits for it."""
+    monkeypatch.setattr("adapters.slack.outbound.streams.PIECE_SECONDS", 0.3)
+    live = stage.live()
+    live.text("d.1", "one\n")
+    await streaming(stage)
+    stage.slack.fail("chat.appendStream", status=500)
+    held = stage.slack.hold("chat.stopStream")
+    live.text("d.1", "two\n")
+    await held.reached()
+    async with asyncio.timeout(3.0):
+        await stage.slack.until(lambda: stage.slack.calls_of("chat.update"))
+    held.release()
+    await stage.outbound.send(stage.said("d.1", "one\ntwo"))
+    assert "two" in shown_text(stage.answers()[0])
+
+
 def calls_in(message: Mapping[str, Any]) -> list[str]:
     """How the tool calls stand that a message shows."""
     return [block["status"] for block in message["blocks"] if block["type"] == "task_card"]

@@ -101,7 +101,7 @@ async def update_piece(
         if failure.error != "streaming_state_conflict":
             raise
         # It was left streaming, by a crash or by a stop that did not arrive.
-        await stop_stream(api, location, ts)
+        await stop_stream(api, location, ts, patience=patience)
         await show_piece(api, location.team, "chat.update", arguments, piece, patience=patience)
 
 
@@ -122,11 +122,12 @@ async def stop_stream(
     chunks: Sequence[Mapping[str, Any]] = (),
     blocks: Sequence[Mapping[str, Any]] = (),
     metadata: Mapping[str, Any] | None = None,
+    patience: float = CALL_SECONDS,
 ) -> None:
     """End a stream, with last words and what stands below them. Raises `CallFailed`."""
     optional = {"chunks": list(chunks), "blocks": list(blocks), "metadata": metadata}
     arguments = {"channel": location.channel, "ts": ts} | {name: value for name, value in optional.items() if value}
-    await api.call(location.team, "chat.stopStream", arguments)
+    await api.call(location.team, "chat.stopStream", arguments, patience=patience)
 
 
 async def show_piece(

@@ -104,7 +104,7 @@ class SlackStream:
 
     async def give_up(self) -> None:
         """End the stream as it is: its message is updated from now on, and not finished before. Raises `CallFailed`."""
-        await stop_stream(self._api, self._location, self.ts, metadata=UNFINISHED)
+        await stop_stream(self._api, self._location, self.ts, metadata=UNFINISHED, patience=PIECE_SECONDS)
 
     async def stop(self, ending: Ending) -> bool:
         """End the stream with its post; whether the message now is what the post is to be. Raises `CallFailed`."""
