@@ -148,15 +148,17 @@ class SlackDrafts:
         await self.status.close()
 
     async def _sweep(self, location: SlackLocation) -> None:
-        await asyncio.sleep(self.pace.grace)
-        try:
-            await self.orphans.clear(location)
-        except Overtaken:
-            return  # whoever has taken over does the same
-        except Exception as error:
-            if not is_outage(error):
-                raise
-            await self._sweep(location)
+        while True:
+            await asyncio.sleep(self.pace.grace)
+            try:
+                await self.orphans.clear(location)
+            except Overtaken:
+                return  # whoever has taken over does the same
+            except Exception as error:
+                if not is_outage(error):
+                    raise
+            else:
+                return
 
 
 class SlackLiveAnswer:
