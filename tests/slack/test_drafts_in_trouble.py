@@ -215,6 +215,22 @@ async def test_a_stream_that_slack_does_not_stop_in_time_is_not_waited_for(
     assert "two" in shown_text(stage.answers()[0])
 
 
+async def test_calls_that_nobody_finished_are_ended_though_the_next_turn_has_the_place(stage: Stage) -> None:
+    """Each claim replaces the one before, also of the same process, which releases a place when its posts are out."""
+    records = Records()
+    with under(records.claim()):
+        live = stage.live()
+        live.task("t1", "tasks: Search", "running")
+        await streaming(stage)
+        live.task("t1", "tasks: Search", "done")
+        live.end(waiting=True)
+        records.have_another_claim = True
+    await stage.slack.until(lambda: not stage.drafts.in_use())
+    (message,) = stage.answers()
+    assert not message["streaming"]
+    assert calls_in(message) == ["complete"]
+
+
 def calls_in(message: Mapping[str, Any]) -> list[str]:
     """How the tool calls stand that a message shows."""
     return [block["status"] for block in message["blocks"] if block["type"] == "task_card"]

@@ -388,7 +388,10 @@ class Draft:
                 self._message = self._updated(ts) if ts else message
                 return AT_ONCE
             if now() >= self.left_until:
-                await check_claim()  # whoever has taken over may have made a post of this message
+                # Whoever has the place now may have made a post of its text. Calls become none: this is their only end,
+                # also where the next turn of this process has claimed the place meanwhile.
+                if str(self.text).strip():
+                    await check_claim()
                 await self._close(None)
                 return AT_ONCE
             may_write = not self._has_defect and (message.ts or self._may_begin())
