@@ -24,7 +24,8 @@ from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
 from bot.records.locks import UNLOCKED
 from bot.records.notifications import Notifications
-from bot.records.postgresql import PostgresDatabase, PostgresTransaction, postgres_database
+from bot.records.postgres_connections import connection_parameters
+from bot.records.postgresql import PostgresDatabase, PostgresTransaction, connection_settings, postgres_database
 from bot.turns import replicas
 from bot.turns.replicas import DistributedEngine, PlacesHere
 from tests.bot.conftest import BEGINNING, RecordingPlatform, SetClock, place, until
@@ -285,6 +286,41 @@ async def test_what_a_process_accepts_while_its_worker_is_forgotten_is_kept(a: R
     await until(lambda: a.handled == ["m1"])
 
 
+async def test_a_worker_that_ends_is_known_to_live_while_it_finishes(a: Replica, b: Replica) -> None:
+    """Else others would take over what is given time to end."""
+    await at_work(a, b)
+    await held(a)
+    await a.accept("m1")
+    await until(lambda: a.handled)
+    assert a.engine._worker is not None
+    still = f"SELECT 1 FROM procrastinate_workers WHERE id = {a.engine._worker.worker_id} AND last_heartbeat > :then"
+    async with b.database.reading() as tx:
+        row = await tx.one(sa.text("SELECT clock_timestamp() + interval '1.5 seconds' AS then"))
+        assert row is not None
+        ending = asyncio.create_task(a.engine.stop(20.0))
+        async with asyncio.timeout(10):
+            while await tx.one(sa.text(still), {"then": row.then}) is None:
+                await asyncio.sleep(0.01)
+    let_go(a)
+    await ending
+    assert (a.handled, a.broken_off, b.handled) == (["m1"], [], [])
+
+
+async def test_a_job_is_found_without_reading_all_that_wait(address: str) -> None:
+    """The server has no statistics of them yet."""
+    settings = connection_settings(*replicas._OF_JOBS)
+    async with await psycopg.AsyncConnection.connect(**connection_parameters(address, settings)) as connection:
+        await connection.execute(
+            "INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock) "
+            "SELECT 'places', 'run_place', 'p' || n, 'p' || n FROM generate_series(1, 3000) AS n"
+        )
+        fetching = "SELECT * FROM procrastinate_fetch_job_v2(ARRAY['places'], NULL)"
+        explained = await connection.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {fetching}")
+        ((plan,),) = await explained.fetchall()
+        await connection.rollback()
+    assert plan[0]["Plan"]["Shared Hit Blocks"] < 1_000
+
+
 async def test_whoever_waits_for_a_place_claims_it_as_it_was_left(a: Replica, b: Replica) -> None:
     mine = await a.database.claim(THREAD)
     async with a.database.writing(THREAD) as tx:
@@ -429,7 +465,7 @@ async def test_a_place_in_which_very_much_waits_is_read_at_once(address: str) ->
     """Rule 13: how many messages wait in a thread is up to people, and the place is locked meanwhile."""
     many = (
         "INSERT INTO deliveries (key, thread_id, kind, body, urgent, accepted_at, due_at, tries, status) "
-        "SELECT 'd' || number, %s, 'message', '{}', false, 0, 0, 0, 'waiting' FROM generate_series(1, 15000) AS number"
+        "SELECT 'd' || number, %s, 'message', '{}', false, 0, 0, 0, 'waiting' FROM generate_series(1, 3000) AS number"
     )
     with psycopg.connect(address) as connection:
         connection.execute(many, [THREAD])
