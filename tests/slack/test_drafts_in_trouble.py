@@ -231,6 +231,21 @@ async def test_calls_that_nobody_finished_are_ended_though_the_next_turn_has_the
     assert calls_in(message) == ["complete"]
 
 
+async def test_calls_that_no_post_finishes_are_ended_with_the_process(stage: Stage) -> None:
+    """Their turn waits for somebody, who is answered by the next process; that has no reason to look for them."""
+    stage.drafts.pace = replace(QUICK, append=60.0)
+    live = stage.live()
+    live.task("t1", "tasks: Search", "running")
+    await streaming(stage)
+    live.task("t1", "tasks: Search", "done")
+    live.end(waiting=True)
+    await stage.drafts.close()
+    (message,) = stage.answers()
+    assert not message["streaming"]
+    assert calls_in(message) == ["complete"]
+    assert not message.get("metadata")
+
+
 def calls_in(message: Mapping[str, Any]) -> list[str]:
     """How the tool calls stand that a message shows."""
     return [block["status"] for block in message["blocks"] if block["type"] == "task_card"]

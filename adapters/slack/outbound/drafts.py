@@ -141,7 +141,8 @@ class SlackDrafts:
         """End all that is being written, and show nothing any more."""
         self._closed = True
         await self._sweeps.drain(0.0)
-        ends = [asyncio.create_task(draft.finish(Ending("", (), UNFINISHED))) for draft in self._open]
+        unfinished = Ending("", (), UNFINISHED)
+        ends = [asyncio.create_task(each.finish(None if each.is_all else unfinished)) for each in self._open]
         if ends:
             await asyncio.wait(ends, timeout=CLOSING)
             await drained([*ends, *(draft.writer for draft in self._open)], 0.0)
@@ -312,6 +313,11 @@ class Draft:
     def is_open(self) -> bool:
         """Whether anything can still be added."""
         return not self._over.is_set() and not self._has_defect and not self.writer.done()
+
+    @property
+    def is_all(self) -> bool:
+        """Whether its turn is at rest and no post finishes it, since it shows calls without text: nobody goes on."""
+        return self.left_until < math.inf and not str(self.text).strip()
 
     @property
     def is_to_begin(self) -> bool:
