@@ -76,8 +76,9 @@ JOBS_SECONDS = 5.0
 _OF_JOBS = "synchronous_commit=off", "statement_timeout=10s", "enable_sort=off"
 """What is lost of jobs and heartbeats in a crash of the server is made up for by the sweep. Jobs are found in the order
 of their index: where thousands wait, of which the server has no statistics yet, it would read and sort all for each."""
-WOKEN_AT_ONCE = 500
-"""Places in one transaction of the sweep: so many take a fraction of a second."""
+WOKEN_AT_ONCE = 50
+"""Places in one transaction of the sweep, each a trip to the server: where that is far away, so many have to get
+through within `LONGEST_SWEEP_SECONDS`, too."""
 _REGISTER = "SELECT worker_id, set_config('synchronous_commit', 'on', true) FROM procrastinate_register_worker_v1()"
 
 
@@ -487,11 +488,14 @@ class DistributedEngine(ThreadWorkers):
                 run.claim.lose()
             elif place in wanted:
                 self._take_up_here(run, work)
+        if asyncio.get_running_loop().time() >= self._trusting_until:
+            await self._take_away_jobs()
         for some in (jobless[at : at + WOKEN_AT_ONCE] for at in range(0, len(jobless), WOKEN_AT_ONCE)):
-            async with self._database.writing_apart(UNLOCKED) as tx:
+            async with self._database.writing_apart(UNLOCKED) as tx:  # the last, since they may be many
                 tx.wakes(*some)
-        if asyncio.get_running_loop().time() < self._trusting_until:
-            return
+
+    async def _take_away_jobs(self) -> None:
+        """Of the dead, and those that nobody knows of."""
         stalled = await self._app.job_manager.get_stalled_jobs(queue=places.QUEUE, seconds_since_heartbeat=DEAD_SECONDS)
         for job in stalled:
             if job.id is not None and job.lock is not None and job.lock not in self._here.runs:
@@ -678,7 +682,7 @@ class PlaceWorker(Worker):
         """As many of these places as it can look after at once, each with its number; nobody else gets that room within
         the block."""
         busy = self.slots.used + len(self._given) + self._promised
-        room = min(GIVEN_AT_ONCE, self.slots.size) - busy if self._beats else 0
+        room = min(GIVEN_AT_ONCE, self.slots.size) - busy if self._beats and not self._stop_event.is_set() else 0
         taken = {} if self.worker_id is None else dict.fromkeys(free[: max(room, 0)], self.worker_id)
         self._promised += len(taken)
         try:

@@ -306,6 +306,27 @@ async def test_a_worker_that_ends_is_known_to_live_while_it_finishes(a: Replica,
     assert (a.handled, a.broken_off, b.handled) == (["m1"], [], [])
 
 
+async def test_a_sweep_that_is_broken_off_has_woken_some_of_many_places(
+    a: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is far away, and nobody has a job for what is due."""
+    wake = places.wake
+
+    async def slowly(tx: PostgresTransaction, woken: Mapping[str, bool], *takers: Any) -> Any:
+        await asyncio.sleep(0.05 * len(woken))
+        return await wake(tx, woken, *takers)
+
+    monkeypatch.setattr(a.database, "wake_places", None)
+    for number in range(12):
+        await a.accept(f"m{number}", f"chat:T{number}")
+    monkeypatch.setattr(replicas, "LONGEST_SWEEP_SECONDS", 0.4)
+    monkeypatch.setattr(replicas, "WOKEN_AT_ONCE", 2)
+    monkeypatch.setattr(places, "wake", slowly)
+    monkeypatch.setattr(a.database, "wake_places", a.engine._wake_places)
+    await until(lambda: len(a.handled) == 12)
+    await at_rest(a)
+
+
 async def test_a_job_is_found_without_reading_all_that_wait(address: str) -> None:
     """The server has no statistics of them yet."""
     settings = connection_settings(*replicas._OF_JOBS)
