@@ -118,9 +118,7 @@ async def work_in(tx: PostgresTransaction, place: str, now: float) -> Work:
     return _work(await tx.all(_WORK_IN, {"place": place, "now": now}))
 
 
-async def begin_work(
-    tx: PostgresTransaction, place: str, now: float
-) -> tuple[Work, Mapping[str, tuple[Delivery, bool]]]:
+async def begin_work(tx: PostgresTransaction, place: str, now: float) -> tuple[Work, dict[str, tuple[Delivery, bool]]]:
     """The same, with the heads of its threads, and whether anything waits behind each. Of these it is noted that they
     are begun, as by `begin`; they are returned as they were before."""
     found = await tx.all(_BEGIN_WORK, {"place": place, "now": now})
@@ -188,8 +186,8 @@ _TAKE_AWAY = sa.text(
     "DELETE FROM procrastinate_jobs WHERE id = :job AND status = 'doing' AND worker_id IS NOT DISTINCT FROM :worker "
     "RETURNING id"
 )
-# One place each: PostgreSQL plans a statement about the rows of an array each time anew, which takes it longer than to
-# execute this one.
+# One place each: PostgreSQL plans a statement that unnests an array anew for every execution, and planning takes longer
+# than executing.
 _WAKE = """
 INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args, status, worker_id)
 SELECT %(queue)s, %(task)s, %(priority)s, place, place, jsonb_build_object('place', place),
@@ -215,7 +213,7 @@ TASK = "run_place"
 
 async def wake(
     tx: PostgresTransaction, woken: Mapping[str, bool], takers: Mapping[str, int] = NO_TAKERS
-) -> Sequence[Mapping[str, Any]]:
+) -> Sequence[dict[str, Any]]:
     """Has somebody look after these places, by a job each, where none waits. As Procrastinate defers one, but without
     an error, and a savepoint for it, where one waits. Places in which there is nothing to handle go first: what is to
     be shown there takes a moment, and turns may keep all workers for long.

@@ -57,8 +57,8 @@ AWAY_SECONDS = 3.0
 """Seconds without any answer of the database after which it is taken to be away. While there is much to do a sweep may
 take longer."""
 GIVEN_AT_ONCE = 16
-"""Places that a process may look after for it to have the jobs of more from the start. Above that whoever has time
-fetches them, as one that every message reaches must not be left alone with all of them."""
+"""While a process looks after fewer places than this, it has the jobs of what it accepts from the start. Otherwise any
+process fetches them: one that receives every message must not be left alone with all of them."""
 POLL_SECONDS = 0.5
 """Seconds between two looks for jobs of which nobody was told."""
 CROWD = Crowd(arrivals=30.0, decisions=20.0)
@@ -304,7 +304,7 @@ class DistributedEngine(ThreadWorkers):
                     raise _NothingToDo  # noqa: TRY301  # rolls back
         except _NothingToDo:
             return None
-        return PlaceRun(claim, context_under(claim), dict(ready)), work
+        return PlaceRun(claim, context_under(claim), ready), work
 
     def _take_up(self, run: PlaceRun, work: Work, *, left_over: bool = False) -> None:
         self._outbox.send(work.lanes, left_over=left_over)
@@ -434,7 +434,7 @@ class DistributedEngine(ThreadWorkers):
         free = [place for place, handles in woken.items() if handles and tx.has_free(place)]
         with nullcontext(places.NO_TAKERS) if worker is None else worker.room_for(free) as takers:
             given_at = asyncio.get_running_loop().time()
-            given = [Job.from_row(dict(row)) for row in await places.wake(tx, woken, takers)]
+            given = [Job.from_row(row) for row in await places.wake(tx, woken, takers)]
             if given and worker is not None:
                 tx.afterwards(partial(worker.take, given, given_at))
             yield

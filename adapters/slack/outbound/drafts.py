@@ -394,8 +394,8 @@ class Draft:
                 self._message = self._updated(ts) if ts else message
                 return AT_ONCE
             if now() >= self.left_until:
-                # Whoever has the place now may have made a post of its text. Calls become none: this is their only end,
-                # also where the next turn of this process has claimed the place meanwhile.
+                # Another process that has the place now may have made a post of the text. Calls without text never
+                # become a post: only this ends them, even if the next turn here has claimed the place again.
                 if str(self.text).strip():
                     await check_claim()
                 await self._close(None)

@@ -152,7 +152,7 @@ class UpdatedMessage:
         self._api = api
         self._location = location
         self._draw = draw
-        self._shown = _Shown("", {})
+        self._shown = _Content("", {})
 
     async def write(self, answer: StreamedAnswer) -> None:
         """Post it, or replace it. Raises `CallFailed`."""
@@ -175,19 +175,19 @@ class UpdatedMessage:
         if not last.is_empty:
             await self._update(last, {})
 
-    def _to_show(self, answer: StreamedAnswer) -> _Shown:
+    def _to_show(self, answer: StreamedAnswer) -> _Content:
         text = cut_at_line(answer.shown(), MOST_STREAMED)
         if text.strip():
-            return _Shown(text, {})
-        return _Shown("", dict(answer.tasks) if self.ts else {})
+            return _Content(text, {})
+        return _Content("", dict(answer.tasks) if self.ts else {})
 
-    async def _update(self, new: _Shown, metadata: Mapping[str, Any]) -> None:
+    async def _update(self, new: _Content, metadata: Mapping[str, Any]) -> None:
         drawn = self._draw(new.text) if new.text else _draw_tasks(new.tasks)
         await update_piece(self._api, self._location, self.ts, drawn, metadata, patience=PIECE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _Content:
     """What an updated message shows."""
 
     text: str
