@@ -9,7 +9,16 @@ import pytest
 
 from bot.turns.engine import ThreadWorkers
 from tests.fakes.openai_server import FakeOpenAI
-from tests.support.notes import ALLOWED, SERVER, asked_to_sign_in, browser_of, entry, link_of, notes_server
+from tests.support.notes import (
+    ALLOWED,
+    SERVER,
+    asked_to_sign_in,
+    browser_of,
+    entry,
+    hold_codes,
+    link_of,
+    notes_server,
+)
 from tests.support.product import ProductFolder, product_here
 from tests.support.visitor import visiting
 
@@ -19,7 +28,6 @@ async def test_their_browser_is_answered_and_turns_do_not_wait_for_that(
 ) -> None:
     home.policy(ALLOWED)
     home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-nobody", "LLM_MODEL": "any"}
-    asked, answers = asyncio.Event(), asyncio.Event()
     stop_workers = ThreadWorkers._stop_workers
 
     async def noted(engine: ThreadWorkers, seconds: float) -> object:
@@ -31,14 +39,7 @@ async def test_their_browser_is_answered_and_turns_do_not_wait_for_that(
     async with AsyncExitStack() as stack:
         notes = await stack.enter_async_context(notes_server())
         home.tool_servers({SERVER: entry(notes)})
-        exchange = notes.server.exchange_authorization_code
-
-        async def slow(*code: object) -> object:
-            asked.set()
-            await answers.wait()
-            return await exchange(*code)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(notes.server, "exchange_authorization_code", slow)
+        asked, answers = hold_codes(notes, monkeypatch)
         product = await stack.enter_async_context(AsyncExitStack())
         url = await product.enter_async_context(product_here(home))
         ana = await stack.enter_async_context(visiting(url))

@@ -13,7 +13,16 @@ from tests.fakes.openai_server import fake_openai
 from tests.replicas.cluster import Cluster
 from tests.replicas.processes import replicas
 from tests.support.brain import obedient
-from tests.support.notes import ALLOWED, SERVER, asked_to_sign_in, browser_of, entry, link_of, notes_server
+from tests.support.notes import (
+    ALLOWED,
+    SERVER,
+    asked_to_sign_in,
+    browser_of,
+    entry,
+    hold_codes,
+    link_of,
+    notes_server,
+)
 from tests.support.product import ProductFolder
 from tests.support.two_products import taking_turns
 from tests.support.visitor import visiting
@@ -26,20 +35,12 @@ async def test_an_account_is_kept_though_its_tokens_came_when_postgresql_was_awa
 ) -> None:
     """The replica ends later than others do, and no later than it has to."""
     home.policy(ALLOWED)
-    asked, answers = asyncio.Event(), asyncio.Event()
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(fake_openai(obedient))
         home.variables["OPENAI_BASE_URL"] = model.base_url
         notes = await stack.enter_async_context(notes_server())
         home.tool_servers({SERVER: entry(notes)})
-        exchange = notes.server.exchange_authorization_code
-
-        async def slow(*code: object) -> object:
-            asked.set()
-            await answers.wait()
-            return await exchange(*code)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(notes.server, "exchange_authorization_code", slow)
+        asked, answers = hold_codes(notes, monkeypatch)
         turns = await stack.enter_async_context(taking_turns())
         running = replicas(home, address, count=1, PUBLIC_URL=turns.url)
         (replica,) = await stack.enter_async_context(running)

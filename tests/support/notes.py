@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+import pytest
 from mcp.server.fastmcp import FastMCP
 from yarl import URL
 
@@ -64,6 +66,20 @@ class Notes:
         offered = self.noting(await browser.open(link))
         assert offered.status == 200, offered.words
         return self.noting(await browser.press(offered))
+
+
+def hold_codes(notes: Notes, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
+    """The server is slow to give tokens for codes. Returns what is set once it is asked for some, and what has to be
+    set before it answers."""
+    exchange, asked, answers = notes.server.exchange_authorization_code, asyncio.Event(), asyncio.Event()
+
+    async def slow(*code: object) -> object:
+        asked.set()
+        await answers.wait()
+        return await exchange(*code)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(notes.server, "exchange_authorization_code", slow)
+    return asked, answers
 
 
 @asynccontextmanager
