@@ -74,6 +74,13 @@ class Message:
     """Whether it speaks to the bot (mention, direct chat, web page) rather than to others in the thread."""
     origin: Mapping[str, Any] = field(default_factory=dict)
     """What the platform's adapter needs to introduce the message later; JSON, opaque to everything else."""
+    via: Literal["", "api"] = ""
+    """How it came, where that is another way than the platform of its place: `api`, from a program."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """How its turn differs from others: a `graph.state.TurnOptions`."""
+    owners: frozenset[str] = frozenset()
+    """Person ids of the author's human, where conversations of the place belong to whoever began them: in one of
+    somebody else nothing is accepted. Empty: everybody who is there may write."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,7 +251,9 @@ def message_delivery(message: Message, thread: ThreadForMessage, now: float) -> 
             "origin": dict(message.origin),
             "at": message.at,
             "begins": thread.begins,
-        },
+        }
+        | ({"via": message.via} if message.via else {})
+        | ({"options": dict(message.options)} if message.options else {}),
         urgent=False,
         accepted_at=now,
         due_at=now,

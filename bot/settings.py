@@ -114,6 +114,32 @@ def long_enough(value: SecretStr) -> SecretStr:
     return value
 
 
+def jwt_secret(value: SecretStr) -> SecretStr:
+    """Long enough for HS256: as many bytes as its hash has (RFC 7518, 3.2)."""
+    if len(value.get_secret_value().encode()) < 32:
+        raise ValueError("is too short. Use at least 32 bytes.")
+    return value
+
+
+def issuer_address(value: str) -> str:
+    """The address of an OpenID issuer: https, or http on loopback. As written: tokens repeat it letter by letter."""
+    parts = _split(value)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("is not the address of an issuer. Write it like https://accounts.google.com.")
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
+        raise ValueError("is not safe over http. Use https; http is for loopback only.")
+    return value
+
+
+def origins(value: tuple[str, ...]) -> tuple[str, ...]:
+    """Origins as browsers write them: scheme, host and port, nothing more."""
+    for origin in value:
+        parts = _split(origin)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or f"{parts.scheme}://{parts.netloc}" != origin:
+            raise ValueError("has an entry that is not an origin. Write it like https://app.example.com.")
+    return tuple(origin.lower() for origin in value)
+
+
 def lower_case(value: Any) -> Any:
     """Text in lower case, so that `INFO` is fine too."""
     return value.strip().lower() if isinstance(value, str) else value
@@ -189,6 +215,33 @@ class Settings(BaseSettings):
     web_password: Annotated[SecretStr, AfterValidator(long_enough)] | None = Field(
         None, description="Lets the web page be served beyond loopback; at least 8 characters."
     )
+    web_login: Annotated[Literal["local", "password", "oidc"], LowerCase] = Field(
+        "local",
+        description="Who people on the web page are: local (three made-up people, on this machine only), password "
+        "(accounts made with `python app.py user add`) or oidc (OIDC_ISSUER says).",
+    )
+    web_register: bool = Field(False, description="With WEB_LOGIN=password: let anybody make themselves an account.")
+    oidc_issuer: Annotated[str, AfterValidator(issuer_address)] | None = Field(
+        None, description="With WEB_LOGIN=oidc: the issuer that people sign in at (Entra, Google, Okta, Keycloak, …)."
+    )
+    oidc_client_id: str | None = Field(None, description="Our client there.")
+    oidc_client_secret: SecretStr | None = Field(None, description="Its secret; none: a public client.")
+    oidc_scopes: str = Field("openid profile email", description="What is asked for there, separated by spaces.")
+    operators: Names = Field(
+        (),
+        description="People and groups who may see other people's conversations, the audit log and the details of "
+        "/health-check, separated by commas: web:ana,slack:T1:U2,slack-group:T1:S3,entra-group:….",
+    )
+    api_jwt_issuer: Annotated[str, AfterValidator(issuer_address)] | None = Field(
+        None, description="Issuer whose JWTs programs may send as `Authorization: Bearer …`."
+    )
+    api_jwt_audience: str | None = Field(None, description="What such tokens have to be for (`aud`).")
+    api_jwt_secret: Annotated[SecretStr, AfterValidator(jwt_secret)] | None = Field(
+        None, description="Secret shared with whoever signs JWTs for programs (HS256); at least 32 bytes."
+    )
+    api_cors_origins: Annotated[Names, AfterValidator(origins)] = Field(
+        (), description="Origins of pages elsewhere that may use the HTTP API, separated by commas; none by default."
+    )
     health_token: Annotated[SecretStr, AfterValidator(long_enough)] | None = Field(
         None,
         description="Shows the details of /health-check beyond this machine, sent as `Authorization: Bearer …`; at "
@@ -235,6 +288,10 @@ class Settings(BaseSettings):
     policy_file: Path = Field(Path("policies/default.yaml"), description="Who may approve what.")
     agent_mode: Mode = Field(Mode.DEFAULT, description="readOnly, default or safeWrite: the ceiling on the rules.")
     agent_strict_readonly: bool = Field(False, description="true: readOnly, whatever AGENT_MODE and the rules say.")
+    agent_enable: bool = Field(True, description="false: no turns begin anywhere; whoever writes is told so.")
+    hitl_timeout_seconds: float = Field(
+        120.0, gt=0, le=86400, description="Seconds after which approvals asked for by POST /query/stream expire."
+    )
     redact_patterns: Patterns = Field(
         {},
         description="Masked besides tokens, keys and passwords in what tools return, on cards, in logs and in the "
@@ -443,7 +500,7 @@ def plain(secret: SecretStr | None) -> str | None:
 # ------------------------------------------------------------------------------------------------ several together
 def contradictions(settings: Settings) -> list[str]:
     """What is wrong between settings that are right one by one."""
-    return [*_model(settings), *_slack(settings), *_teams(settings), *_pairs(settings)]
+    return [*_model(settings), *_sign_in(settings), *_slack(settings), *_teams(settings), *_pairs(settings)]
 
 
 def _model(s: Settings) -> list[str]:
@@ -459,6 +516,24 @@ def _model(s: Settings) -> list[str]:
                 f"OPENAI_API_KEY: is not set, and {name} is {value}. Set it, point OPENAI_BASE_URL at a service that "
                 f"needs no key, or set {name}={DEMO}."
             )
+    return lines
+
+
+def _sign_in(s: Settings) -> list[str]:
+    lines = []
+    if s.web_login == "oidc":
+        missing = [n for n, v in (("OIDC_ISSUER", s.oidc_issuer), ("OIDC_CLIENT_ID", s.oidc_client_id)) if not v]
+        lines += [f"{name}: is not set, and WEB_LOGIN is oidc. Set it." for name in missing]
+    elif s.oidc_issuer or s.oidc_client_id or s.oidc_client_secret:
+        lines.append("WEB_LOGIN: is not oidc, but OIDC_ variables are set. Set WEB_LOGIN=oidc, or remove them.")
+    if s.web_login != "local" and s.web_password:
+        lines.append(f"WEB_PASSWORD: is for WEB_LOGIN=local only. Remove it: {s.web_login} says who people are.")
+    if s.web_register and s.web_login != "password":
+        lines.append("WEB_REGISTER: is only for WEB_LOGIN=password. Set that, or remove it.")
+    if bool(s.api_jwt_issuer) and not s.api_jwt_audience:
+        lines.append("API_JWT_AUDIENCE: is not set, and API_JWT_ISSUER is. Tokens for other services would be taken.")
+    if s.api_jwt_audience and not (s.api_jwt_issuer or s.api_jwt_secret):
+        lines.append("API_JWT_ISSUER: is not set, but API_JWT_AUDIENCE is. Set it or API_JWT_SECRET, or remove both.")
     return lines
 
 

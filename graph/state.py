@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.graph.message import add_messages
@@ -17,6 +17,19 @@ from langgraph.types import Command
 
 from graph.ports import InTurn, Judged, Live, TaskState, Unfinished
 from policies.judging import Policy
+
+
+class TurnOptions(TypedDict, total=False):
+    """How a turn differs from others, as whoever began it asked for. Each can only take away from what is allowed."""
+
+    mode: str
+    """A `policies.model.Mode`: the stricter of it and the configured one counts."""
+    tools: bool
+    """False: the model is given no tools."""
+    asks: bool
+    """False: calls that would be asked about are not made."""
+    approval_seconds: float
+    """Seconds after which approvals of the turn expire at the latest."""
 
 
 class Turn(TypedDict):
@@ -31,6 +44,7 @@ class Turn(TypedDict):
     platform: str
     channel: str
     thread_id: str
+    options: NotRequired[TurnOptions]
 
 
 class State(TypedDict, total=False):

@@ -61,6 +61,16 @@ threads = sa.Table(
     sa.Index("ix_threads_session", "place_key", sa.text("length(thread_id)"), "thread_id"),
     sa.Index("ix_threads_session_of", "place_key", "requester", sa.text("length(thread_id)"), "thread_id"),
 )
+thread_owners = sa.Table(
+    "thread_owners",
+    metadata,
+    sa.Column("thread_id", sa.Text, primary_key=True),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("since", sa.Float, nullable=False),
+    sa.Index(None, "owner", "since"),
+)
+"""Who began a conversation of the page or of a program. Of one that an older version began there is no row until
+somebody writes there again."""
 locks = sa.Table(
     "locks",
     metadata,
@@ -377,6 +387,76 @@ catalogues = sa.Table(
     sa.Column("tools", sa.JSON, nullable=False),
     sa.Column("at", sa.Float, nullable=False),
 )
+
+
+# ------------------------------------------------------------------- who people of the page and programs are
+# Of passwords and tokens there are hashes only.
+
+
+users = sa.Table(
+    "users",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("display_name", sa.Text, nullable=False),
+    sa.Column("password_hash", sa.Text, nullable=False),
+    sa.Column("created_at", sa.Float, nullable=False),
+)
+sessions = sa.Table(
+    "sessions",
+    metadata,
+    sa.Column("session_hash", sa.Text, primary_key=True),
+    sa.Column("person_id", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("login", sa.Text, nullable=False),
+    sa.Column("begun_at", sa.Float, nullable=False),
+    sa.Column("until", sa.Float, nullable=False),
+    sa.Index(None, "person_id"),
+    sa.Index(None, "until"),
+)
+"""Browsers, and programs that were given a token for a password, that are signed in."""
+login_attempts = sa.Table(
+    "login_attempts",
+    metadata,
+    sa.Column("state_hash", sa.Text, primary_key=True),
+    sa.Column("browser_hash", sa.Text, nullable=False),
+    sa.Column("sealed", sa.Text, nullable=False),
+    sa.Column("until", sa.Float, nullable=False),
+    sa.Index(None, "until"),
+)
+"""Browsers that were sent to the issuer and have not come back."""
+service_tokens = sa.Table(
+    "service_tokens",
+    metadata,
+    sa.Column("token_id", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("token_hash", sa.Text, nullable=False, unique=True),
+    sa.Column("person_id", sa.Text, nullable=False),
+    sa.Column("scopes", sa.JSON, nullable=False),
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("expires_at", sa.Float),
+    sa.Column("used_at", sa.Float),
+    sa.Column("revoked_at", sa.Float),
+    sa.Index(None, "person_id"),
+)
+identities = sa.Table(
+    "identities",
+    metadata,
+    sa.Column("person_id", sa.Text, primary_key=True),
+    sa.Column("issuer", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("email", sa.Text, nullable=False),
+    sa.Column("vouched_at", sa.Float),
+)
+"""What an issuer said of a person when they signed in last, or a program's token did. `email`: vouched for then."""
+conversation_numbers = sa.Table(
+    "conversation_numbers",
+    metadata,
+    sa.Column("number", Sequence, primary_key=True, autoincrement=True),
+    sa.Column("thread_id", sa.Text, nullable=False, unique=True),
+    sa.Column("owner", sa.Text, nullable=False),
+)
+"""Threads that programs know by a number."""
 
 
 # -------------------------------------------------------------------------- what several processes share

@@ -348,10 +348,12 @@ class TurnHandler:
                     requester=body["person"],
                     requester_name=body["name"],
                     time_zone=body["time_zone"],
-                    platform=place.platform,
+                    platform=body.get("via") or place.platform,
                     channel=place.channel,
                     thread_id=thread_id,
                 )
+                if body.get("options"):
+                    turn["options"] = body["options"]
                 handling.live.status("Thinking…")
                 background = body.get("background", "")
                 handling.status = await self.agent.begin(turn, body["text"], handling.live, background=background)

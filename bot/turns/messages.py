@@ -221,4 +221,6 @@ def message_of(delivery: Delivery, thread: ThreadRow, text: str) -> Message:
         at=body.get("at", delivery.accepted_at),
         addressed=body["addressed"],
         origin=body.get("origin", {}),
+        via=body.get("via", ""),
+        options=body.get("options", {}),
     )

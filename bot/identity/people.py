@@ -1,0 +1,37 @@
+"""Ids of people who sign in at an issuer, or whom a program's token names. Pure."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+
+WEB = "web"
+USER_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+"""Names of users with a password."""
+_PLAIN_SUBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_HASHED = ("oidc.", "sub.")
+DIGITS = 24
+"""Hexadecimal digits of the hash in an id: 96 bits."""
+
+
+def person_id_of(issuer: str, subject: str) -> str:
+    """Returns the person id of a subject: the same wherever the same issuer names it.
+
+    Args:
+        issuer: `iss`; empty: the token is signed with a secret that we share.
+        subject: `sub`, as it stands in the token.
+    """
+    if issuer:
+        return f"{WEB}:oidc.{_digest(issuer, subject)}"
+    if _PLAIN_SUBJECT.fullmatch(subject) and not subject.startswith(_HASHED):
+        return f"{WEB}:{subject}"
+    return f"{WEB}:sub.{_digest(subject)}"
+
+
+def user_person_id(name: str) -> str:
+    """Returns the person id of a user with a password."""
+    return f"{WEB}:{name}"
+
+
+def _digest(*parts: str) -> str:
+    return sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
