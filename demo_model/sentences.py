@@ -29,10 +29,10 @@ class DemoTool(StrEnum):
     CREATE_EVENT = "calendar__create_event"
     UPDATE_EVENT = "calendar__update_event"
     DELETE_EVENT = "calendar__delete_event"
-    ADD_TASK = "tasks__add"
-    LIST_TASKS = "tasks__list"
-    COMPLETE_TASK = "tasks__complete"
-    DELETE_TASK = "tasks__delete"
+    ADD_TASK = "tasks__add_task"
+    LIST_TASKS = "tasks__list_tasks"
+    COMPLETE_TASK = "tasks__complete_task"
+    DELETE_TASK = "tasks__delete_task"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,9 @@ from servers import database
 from servers.plain_server import ADDS, MARKS, READS, REPLACES, CallRefused, PlainServer, Text, Title, described
 from servers.start import start_server
 
-INSTRUCTIONS = """A list of things to do. Look up a task's id with list before changing, completing or deleting it."""
+INSTRUCTIONS = (
+    """A list of things to do. Look up a task's id with list_tasks before changing, completing or deleting it."""
+)
 
 MOST_LISTED = 200
 """Tasks in one listing, so that it fits a model's context. Our own choice."""
@@ -48,7 +50,7 @@ def read_date(given: Any) -> str:
 
 Status = Literal["open", "done"]
 Day = Annotated[str, BeforeValidator(read_date), WithJsonSchema({"type": "string", "format": "date"})]
-TaskId = Annotated[UUID, described("Task", "The task's id, as list gives it.")]
+TaskId = Annotated[UUID, described("Task", "The task's id, as list_tasks gives it.")]
 Due = Annotated[Day | None, described("Due", "The day it is due, such as 2026-11-30.")]
 NewTitle = Annotated[Title | None, described("Title", "A new title.")]
 NewDue = Annotated[Day | None, described("Due", "A new due day; empty removes it.")]
@@ -84,7 +86,7 @@ def build(path: Path) -> PlainServer:
     server = PlainServer("tasks", instructions=INSTRUCTIONS, log_level="WARNING")
 
     @server.tool(title="Add task", annotations=ADDS)
-    def add(
+    def add_task(
         title: Annotated[Title, described("Title", "What is to be done.")],
         due: Due = None,
         notes: Annotated[Text, Field(title="Notes")] = "",
@@ -97,7 +99,7 @@ def build(path: Path) -> PlainServer:
             _save(connection, task)
         return task
 
-    @server.tool(name="list", title="List tasks", annotations=READS)
+    @server.tool(title="List tasks", annotations=READS)
     def list_tasks(
         status: Annotated[
             Literal["open", "done", "all"], Field(title="Status", description="Which tasks: open, done or all.")
@@ -112,13 +114,13 @@ def build(path: Path) -> PlainServer:
         return TaskList(tasks=tasks, left_out=max(0, len(rows) - MOST_LISTED))
 
     @server.tool(title="Complete task", annotations=MARKS)
-    def complete(task_id: TaskId) -> Task:
+    def complete_task(task_id: TaskId) -> Task:
         """Mark a task as done."""
         with database.writing(path) as connection:
             return _change(connection, task_id, status="done")
 
     @server.tool(title="Update task", annotations=REPLACES)
-    def update(
+    def update_task(
         task_id: TaskId, title: NewTitle = None, due: NewDue = None, notes: NewNotes = None, status: NewStatus = None
     ) -> Task:
         """Change a task; what is left out stays as it is."""
@@ -130,7 +132,7 @@ def build(path: Path) -> PlainServer:
             return _change(connection, task_id, **changes)
 
     @server.tool(title="Delete task", annotations=REPLACES)
-    def delete(task_id: TaskId) -> Task:
+    def delete_task(task_id: TaskId) -> Task:
         """Delete a task for good; the result is the task as it was."""
         with database.writing(path) as connection:
             task = _find(connection, task_id)

@@ -15,7 +15,7 @@ NOW = "2026-11-21T09:00:00+01:00 (Europe/Berlin)"
 CALENDAR = tuple(
     f"calendar__{name}" for name in ("list_calendars", "list_events", "create_event", "update_event", "delete_event")
 )
-TASKS = tuple(f"tasks__{name}" for name in ("add", "list", "complete", "update", "delete"))
+TASKS = tuple(f"tasks__{name}" for name in ("add_task", "list_tasks", "complete_task", "update_task", "delete_task"))
 CLARIFY = "request_clarification"
 ALL_TOOLS = (*CALENDAR, *TASKS, CLARIFY)
 

@@ -114,7 +114,7 @@ def test_a_tool_that_is_not_there_is_said_to_be_unavailable(said: str) -> None:
 def test_one_missing_server_does_not_stop_the_other_half_of_a_request() -> None:
     chat = Chat(tools=(*TASKS, CLARIFY))
     chat.says("add a task to buy milk and create a meeting called Standup tomorrow at 9am")
-    assert chat.names == ["tasks__add"]
+    assert chat.names == ["tasks__add_task"]
     chat.results({"title": "buy milk"})
     assert "Added the task **buy milk**." in chat.text
     assert "create_event of calendar is unavailable" in chat.text
@@ -131,7 +131,7 @@ def test_only_the_newest_message_of_a_person_counts() -> None:
     chat.says("add a task to buy milk")
     chat.results({"title": "buy milk"})
     chat.says("list my tasks")
-    assert chat.names == ["tasks__list"]
+    assert chat.names == ["tasks__list_tasks"]
 
 
 def test_without_a_line_about_the_present_the_clock_is_used() -> None:
@@ -161,7 +161,7 @@ def test_an_hour_that_a_clock_change_leaves_out_moves_with_the_clock() -> None:
 
 
 @tool
-def tasks__add(title: str) -> str:
+def tasks__add_task(title: str) -> str:
     """Add a task."""
     return title
 
@@ -169,15 +169,15 @@ def tasks__add(title: str) -> str:
 @pytest.mark.parametrize(
     "definition",
     [
-        "tasks__add",
-        {"type": "function", "function": {"name": "tasks__add", "description": "", "parameters": {}}},
-        {"name": "tasks__add", "description": "", "parameters": {}},
-        tasks__add,
+        "tasks__add_task",
+        {"type": "function", "function": {"name": "tasks__add_task", "description": "", "parameters": {}}},
+        {"name": "tasks__add_task", "description": "", "parameters": {}},
+        tasks__add_task,
     ],
 )
 def test_tools_can_be_bound_by_name_definition_or_object(definition: Any) -> None:
     bound = DemoChatModel().bind_tools([definition], tool_choice="auto")
-    assert bound.answer([NOW, HumanMessage("add a task to buy milk")]).tool_calls[0]["name"] == "tasks__add"
+    assert bound.answer([NOW, HumanMessage("add a task to buy milk")]).tool_calls[0]["name"] == "tasks__add_task"
 
 
 async def test_streamed_pieces_add_up_to_the_whole_answer() -> None:
@@ -220,7 +220,7 @@ def test_a_request_for_a_summary_gets_the_beginnings_of_what_was_said() -> None:
 
 def test_a_prompt_that_only_quotes_such_a_request_gets_an_answer() -> None:
     quoting = SystemMessage("Rules.\nEarlier in this conversation:\nAna: Summarise the conversation")
-    answer = DemoChatModel().bind_tools(["tasks__list"]).answer([quoting, HumanMessage("list my tasks")])
+    answer = DemoChatModel().bind_tools(["tasks__list_tasks"]).answer([quoting, HumanMessage("list my tasks")])
     assert answer.tool_calls
 
 

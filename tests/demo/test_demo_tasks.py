@@ -10,7 +10,7 @@ MILK = task("buy milk")
 def test_a_task_is_proposed_and_told_as_added_only_by_its_result() -> None:
     chat = Chat()
     chat.says("add a task to buy milk")
-    assert chat.names == ["tasks__add"]
+    assert chat.names == ["tasks__add_task"]
     assert chat.calls[0]["args"] == {"title": "buy milk"}
     assert "Added" not in chat.text
     chat.results(MILK)
@@ -44,7 +44,7 @@ def test_a_rejected_task_is_proposed_again_as_corrected() -> None:
 def test_the_task_list_is_told() -> None:
     chat = Chat()
     chat.says("list my tasks")
-    assert (chat.names, chat.calls[0]["args"]) == (["tasks__list"], {"status": "open"})
+    assert (chat.names, chat.calls[0]["args"]) == (["tasks__list_tasks"], {"status": "open"})
     chat.results(tasks(MILK, task("write report", due="2026-11-30", notes="short")))
     assert chat.text == "Your open tasks:\n\n- **buy milk**\n- **write report**, due 2026-11-30 (short)"
 
@@ -59,9 +59,9 @@ def test_no_tasks_are_told_as_none() -> None:
 def test_a_task_is_found_by_its_title_and_completed() -> None:
     chat = Chat()
     chat.says("complete the task buy milk")
-    assert chat.names == ["tasks__list"]
+    assert chat.names == ["tasks__list_tasks"]
     chat.results(tasks(task("buy milk and eggs", task_id="t-2"), task("Buy milk", task_id="t-1")))
-    assert (chat.names, chat.calls[0]["args"]) == (["tasks__complete"], {"task_id": "t-1"})
+    assert (chat.names, chat.calls[0]["args"]) == (["tasks__complete_task"], {"task_id": "t-1"})
     chat.results({**MILK, "status": "done"})
     assert chat.text == "Completed the task **buy milk**."
 
@@ -81,7 +81,7 @@ def test_among_several_matching_tasks_it_asks_which() -> None:
     assert chat.names == [CLARIFY]
     assert chat.calls[0]["args"]["fields"][0]["options"] == ["buy milk", "boil milk"]
     chat.results({"answer": "the boil milk one"})
-    assert (chat.names, chat.calls[0]["args"]) == (["tasks__complete"], {"task_id": "t-2"})
+    assert (chat.names, chat.calls[0]["args"]) == (["tasks__complete_task"], {"task_id": "t-2"})
 
 
 def test_a_task_is_deleted_whatever_its_status() -> None:
@@ -89,7 +89,7 @@ def test_a_task_is_deleted_whatever_its_status() -> None:
     chat.says("delete the task buy milk")
     assert chat.calls[0]["args"] == {"status": "all"}
     chat.results(tasks(MILK))
-    assert chat.names == ["tasks__delete"]
+    assert chat.names == ["tasks__delete_task"]
     chat.results(MILK)
     assert chat.text == "Deleted the task **buy milk**."
 
@@ -97,9 +97,9 @@ def test_a_task_is_deleted_whatever_its_status() -> None:
 def test_two_things_in_one_message_are_both_done() -> None:
     chat = Chat()
     chat.says("complete the task buy milk and add a task to buy eggs")
-    assert chat.names == ["tasks__list"]
+    assert chat.names == ["tasks__list_tasks"]
     chat.results(tasks(MILK))
-    assert chat.names == ["tasks__complete", "tasks__add"]
+    assert chat.names == ["tasks__complete_task", "tasks__add_task"]
     chat.results("Rejected by Ana. No reason was given.", task("buy eggs"))
     assert "**buy milk** was not completed: Ana rejected it and gave no reason." in chat.text
     assert "Added the task **buy eggs**." in chat.text
@@ -124,7 +124,7 @@ def test_several_tasks_are_proposed_at_once(said: str, titles: list[str]) -> Non
 def test_the_tasks_that_are_asked_for_are_looked_up(said: str, status: str) -> None:
     chat = Chat()
     chat.says(said)
-    assert (chat.names, chat.calls[0]["args"]) == (["tasks__list"], {"status": status})
+    assert (chat.names, chat.calls[0]["args"]) == (["tasks__list_tasks"], {"status": status})
 
 
 @pytest.mark.parametrize("said", ["delete the milk task", "remove milk from my tasks", "drop the task milk"])
@@ -132,4 +132,4 @@ def test_a_task_to_delete_is_named_in_several_wordings(said: str) -> None:
     chat = Chat()
     chat.says(said)
     chat.results(tasks(MILK))
-    assert (chat.names, chat.calls[0]["args"]) == (["tasks__delete"], {"task_id": MILK["id"]})
+    assert (chat.names, chat.calls[0]["args"]) == (["tasks__delete_task"], {"task_id": MILK["id"]})

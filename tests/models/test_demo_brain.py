@@ -19,10 +19,10 @@ def bound(*names: str) -> list[dict[str, Any]]:
 async def test_the_demo_model_carries_a_conversation_over_the_wire(connect: Connect) -> None:
     messages: list[AnyMessage] = [NOW, HumanMessage("add a task to buy milk")]
     async with fake_openai(demo_brain) as server:
-        model = connect(server).bind_tools(bound("tasks__add", "tasks__list"))
+        model = connect(server).bind_tools(bound("tasks__add_task", "tasks__list_tasks"))
         asked = await stream_message(model, messages, lambda _: None)
         (call,) = asked.tool_calls
-        assert call["name"] == "tasks__add"
+        assert call["name"] == "tasks__add_task"
         assert "milk" in str(call["args"])
 
         ours = AIMessage(asked.content, tool_calls=[{**call, "id": "slack:T1:C1:1732150000.123456.0.0"}])

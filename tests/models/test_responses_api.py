@@ -20,7 +20,7 @@ from graph.models.streaming import stream_message
 from tests.models.conftest import ONCE
 
 ARGUMENTS = '{"title": "buy milk"}'
-CALL = {"id": "fc_1", "type": "function_call", "call_id": "call_0", "name": "tasks__add", "status": "completed"}
+CALL = {"id": "fc_1", "type": "function_call", "call_id": "call_0", "name": "tasks__add_task", "status": "completed"}
 TEXT = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
 PART = {"type": "output_text", "annotations": [], "logprobs": []}
 OUTPUT = [{**TEXT, "content": [{**PART, "text": "I will."}]}, {**CALL, "arguments": ARGUMENTS}]
@@ -101,13 +101,13 @@ async def test_text_calls_and_usage_come_back_as_from_chat_completions() -> None
     shown: list[str] = []
     journal: list[dict[str, Any]] = []
     long = "slack:T1:C1:1732150000.123456.0.0" * 3
-    earlier: Any = {"name": "tasks__list", "args": {}, "id": long, "type": "tool_call"}
+    earlier: Any = {"name": "tasks__list_tasks", "args": {}, "id": long, "type": "tool_call"}
     messages = [HumanMessage("hi"), AIMessage("", tool_calls=[earlier]), ToolMessage("[]", tool_call_id=long)]
     async with service(EVENTS, journal) as model:
         message = await stream_message(model, messages, shown.append, retry=ONCE)
     assert shown == ["I ", "will."]
     assert message.content == "I will."
-    assert [(c["name"], c["args"]) for c in message.tool_calls] == [("tasks__add", {"title": "buy milk"})]
+    assert [(c["name"], c["args"]) for c in message.tool_calls] == [("tasks__add_task", {"title": "buy milk"})]
     assert message.usage_metadata is not None
     assert message.usage_metadata["total_tokens"] == 19
     assert journal[0]["store"] is False
@@ -118,13 +118,18 @@ async def test_text_calls_and_usage_come_back_as_from_chat_completions() -> None
 
 async def test_arguments_that_are_said_once_and_not_with_the_call_are_not_taken_for_none() -> None:
     """Rule 12: a gateway says them when they are complete, and not again with the item; `add()` may be everything."""
-    said = {"type": "response.function_call_arguments.done", "output_index": 1, "item_id": "fc_1", "name": "tasks__add"}
+    said = {
+        "type": "response.function_call_arguments.done",
+        "output_index": 1,
+        "item_id": "fc_1",
+        "name": "tasks__add_task",
+    }
     done = {"type": "response.output_item.done", "output_index": 1, "item": {**CALL, "arguments": ""}}
     events = [*EVENTS[:7], {**said, "arguments": ARGUMENTS}, done, EVENTS[-1]]
     async with service(events, []) as model:
         message = await stream_message(model, [HumanMessage("hi")], lambda _: None, retry=ONCE)
     assert message.tool_calls == []
-    assert [call["name"] for call in message.invalid_tool_calls] == ["tasks__add"]
+    assert [call["name"] for call in message.invalid_tool_calls] == ["tasks__add_task"]
 
 
 async def test_a_stream_without_its_end_is_no_answer() -> None:
@@ -162,7 +167,9 @@ async def test_a_cut_answer_leaves_no_call(events: list[dict[str, Any]]) -> None
     async with service(events, []) as model:
         message = await stream_message(model, [HumanMessage("hi")], lambda _: None, retry=ONCE)
     assert message.tool_calls == []
-    assert [(c["name"], "cut off" in (c["error"] or "")) for c in message.invalid_tool_calls] == [("tasks__add", True)]
+    assert [(c["name"], "cut off" in (c["error"] or "")) for c in message.invalid_tool_calls] == [
+        ("tasks__add_task", True)
+    ]
     assert message.content == "I will."
 
 

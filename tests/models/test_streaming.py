@@ -18,7 +18,7 @@ from tests.fakes.openai_server import Reply, ToolUse, fake_openai
 from tests.models.conftest import KEY, ONCE, QUICK, Connect
 
 ASK: list[AnyMessage] = [SystemMessage("rules"), HumanMessage("hi")]
-TOOLS = [{"type": "function", "function": {"name": "tasks__add", "parameters": {"type": "object"}}}]
+TOOLS = [{"type": "function", "function": {"name": "tasks__add_task", "parameters": {"type": "object"}}}]
 
 
 class Shown:
@@ -73,14 +73,14 @@ async def test_the_first_piece_is_shown_before_the_answer_is_finished(connect: C
 
 
 async def test_calls_come_back_with_their_arguments_and_the_text_beside_them(connect: Connect) -> None:
-    calls = [ToolUse("tasks__add", {"title": "buy milk"}), ToolUse("tasks__list")]
+    calls = [ToolUse("tasks__add_task", {"title": "buy milk"}), ToolUse("tasks__list_tasks")]
     async with fake_openai([Reply(text="I will", calls=calls)]) as server:
         message = await stream_message(connect(server).bind_tools(TOOLS), ASK, Shown())
         assert server.requests[0]["tools"] == TOOLS
     assert message.content == "I will"
     assert [(c["name"], c["args"], c["id"]) for c in message.tool_calls] == [
-        ("tasks__add", {"title": "buy milk"}, "call_0"),
-        ("tasks__list", {}, "call_1"),
+        ("tasks__add_task", {"title": "buy milk"}, "call_0"),
+        ("tasks__list_tasks", {}, "call_1"),
     ]
     assert message.invalid_tool_calls == []
 
@@ -98,25 +98,25 @@ async def test_calls_come_back_with_their_arguments_and_the_text_beside_them(con
 async def test_arguments_that_cannot_be_read_are_told_and_never_guessed(
     connect: Connect, written: str, says: str
 ) -> None:
-    good = ToolUse("tasks__add", {"title": "bread"})
-    async with fake_openai([Reply(calls=[ToolUse("tasks__add", written), good])]) as server:
+    good = ToolUse("tasks__add_task", {"title": "bread"})
+    async with fake_openai([Reply(calls=[ToolUse("tasks__add_task", written), good])]) as server:
         message = await stream_message(connect(server), ASK, Shown())
     assert [c["args"] for c in message.tool_calls] == [{"title": "bread"}]
     (broken,) = message.invalid_tool_calls
-    assert (broken["name"], broken["args"], broken["id"]) == ("tasks__add", written, "call_0")
+    assert (broken["name"], broken["args"], broken["id"]) == ("tasks__add_task", written, "call_0")
     assert says in (broken["error"] or "")
 
 
 async def test_line_breaks_within_strings_are_fine(connect: Connect) -> None:
-    async with fake_openai([Reply(calls=[ToolUse("tasks__add", '{"title": "a\nb"}')])]) as server:
+    async with fake_openai([Reply(calls=[ToolUse("tasks__add_task", '{"title": "a\nb"}')])]) as server:
         message = await stream_message(connect(server), ASK, Shown())
     assert message.tool_calls[0]["args"] == {"title": "a\nb"}
 
 
 async def test_what_goes_out_is_asked_with_usage_key_and_wire_ids(connect: Connect) -> None:
     long = "slack:T1:C1:1732150000.123456.0.0" * 3
-    call: Any = {"name": "tasks__add", "args": {}, "id": long, "type": "tool_call"}
-    messages = [*ASK, AIMessage("", tool_calls=[call]), ToolMessage("done", tool_call_id=long, name="tasks__add")]
+    call: Any = {"name": "tasks__add_task", "args": {}, "id": long, "type": "tool_call"}
+    messages = [*ASK, AIMessage("", tool_calls=[call]), ToolMessage("done", tool_call_id=long, name="tasks__add_task")]
     async with fake_openai([Reply(text="ok")]) as server:
         await stream_message(connect(server), messages, Shown())
         (request,) = server.requests
@@ -144,8 +144,8 @@ async def test_a_model_that_does_not_stream_is_fine_too() -> None:
         Reply(status=503, error="<html>upstream</html>"),
         Reply(text="never seen", drop_after=0),
         Reply(text="never seen", drop_after=1),
-        Reply(calls=[ToolUse("tasks__add", {"title": "lost"})], drop_after=2),
-        Reply(calls=[ToolUse("tasks__add", {"title": "lost"})], drop_after=3, end_early=True),
+        Reply(calls=[ToolUse("tasks__add_task", {"title": "lost"})], drop_after=2),
+        Reply(calls=[ToolUse("tasks__add_task", {"title": "lost"})], drop_after=3, end_early=True),
         Reply(text=""),
         Reply(raw="data: {broken\n\n"),
     ],
@@ -154,13 +154,13 @@ async def test_a_failure_before_anything_was_shown_is_tried_again_from_nothing(
     connect: Connect, failure: Reply
 ) -> None:
     shown = Shown()
-    good = Reply(text="Here", calls=[ToolUse("tasks__list")])
+    good = Reply(text="Here", calls=[ToolUse("tasks__list_tasks")])
     async with fake_openai([failure, failure, good]) as server:
         message = await stream_message(connect(server), ASK, shown, retry=QUICK)
         assert len(server.requests) == 3
         assert server.requests[0] == server.requests[2]
     assert (shown.text, message.content) == ("Here", "Here")
-    assert [c["name"] for c in message.tool_calls] == ["tasks__list"]
+    assert [c["name"] for c in message.tool_calls] == ["tasks__list_tasks"]
 
 
 @pytest.mark.parametrize("end_early", [True, False])

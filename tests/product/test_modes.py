@@ -116,7 +116,7 @@ async def test_safe_write_refuses_what_no_rule_names(stage: ProductFolder, tenan
 
 async def test_the_demo_model_quotes_the_requester_too(home: ProductFolder) -> None:
     home.variables["AGENT_MODE"] = "safeWrite"
-    home.policy("version: 1\nrules:\n  - {name: tasks, match: {server: tasks, tool: add}, decide: ask}\n")
+    home.policy("version: 1\nrules:\n  - {name: tasks, match: {server: tasks, tool: add_task}, decide: ask}\n")
     async with product_here(home) as url, visiting(url) as ana, visiting(url, "ben") as ben, ana.thread() as thread:
         await thread.send("add a task to buy milk")
         (card,) = await thread.waiting()

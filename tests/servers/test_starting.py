@@ -45,7 +45,7 @@ async def address_of(server: asyncio.subprocess.Process) -> str:
     raise AssertionError("the server ended without saying where it serves")
 
 
-@pytest.mark.parametrize(("name", "tool"), [("calendar", "create_event"), ("tasks", "add")])
+@pytest.mark.parametrize(("name", "tool"), [("calendar", "create_event"), ("tasks", "add_task")])
 async def test_it_is_served_over_http_on_this_machine_too(environment: dict[str, str], name: str, tool: str) -> None:
     async with process(f"servers.{name}", "--http", "0", environment=environment) as server:
         address = await address_of(server)
@@ -75,7 +75,7 @@ async def test_whoever_has_the_token_is_served_beyond_this_machine_and_nobody_el
             ClientSession(read, write) as session,
         ):
             await session.initialize()
-            assert "add" in await Client(session).tools()
+            assert "add_task" in await Client(session).tools()
 
 
 async def test_the_token_is_asked_for_on_this_machine_too_where_there_is_one(environment: dict[str, str]) -> None:
