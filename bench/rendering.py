@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from adapters.shared.live.entries import argument_page_json, form_json, post_json
 from adapters.slack.actions import Origin
 from adapters.slack.outbound.streams import MOST_STREAMED
 from adapters.slack.render import forms as slack_forms
@@ -17,7 +18,6 @@ from adapters.slack.render.markdown import streamable as slack_streamable
 from adapters.teams.render import dialogs as teams_dialogs
 from adapters.teams.render import posts as teams_posts
 from adapters.teams.render.markdown import streamable as teams_streamable
-from adapters.web.render import argument_page_json, form_json, post_json
 from bench.figures import Figure, Limit
 from bot.domain import (
     ApprovalView,

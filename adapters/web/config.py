@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 from bot.domain import Person
+from bot.safe_text import visible
 from bot.settings import Settings, plain
 
 DEFAULT_PEOPLE = (
@@ -95,3 +97,12 @@ class PageFacts:
 def config_from(settings: Settings, key: bytes) -> WebConfig:
     """What the environment says of the page. `key`: signs its cookies."""
     return WebConfig(settings.host, settings.port, settings.public_url, plain(settings.web_password), secret=key)
+
+
+def facts_json(facts: PageFacts) -> dict[str, Any]:
+    """What the page says about the server."""
+    servers = [
+        {"name": visible(each.name), "state": visible(each.state), "tools": each.tools, "reason": visible(each.reason)}
+        for each in facts.tool_servers
+    ]
+    return {"model_notice": visible(facts.model_notice), "mode": visible(facts.mode), "tool_servers": servers}

@@ -14,12 +14,13 @@ from weakref import WeakValueDictionary
 
 from aiohttp import web
 
+from adapters.shared.live.board import LiveBoard
+from adapters.shared.live.entries import asked_json, entry_json, person_json, thread_json, threads_json
+from adapters.shared.live.hub import SHOW_ANEW, THREADS_CHANGED, EndedError, Hub, Reader, frame, framed
 from adapters.shared.outages import AGAIN_SECONDS, AWAY
 from adapters.web.access import SECURITY_HEADERS, PageVisitor
 from adapters.web.bodies import RefusalError
 from adapters.web.inbound import thread_id_of
-from adapters.web.live import SHOW_ANEW, THREADS_CHANGED, EndedError, Hub, LiveBoard, Reader, frame, framed
-from adapters.web.render import asked_json, entry_json, person_json, thread_json, threads_json
 from bot.domain import Person, ThreadView
 from bot.queries import Queries
 from bot.records.database import is_outage

@@ -12,6 +12,16 @@ from aiohttp import web
 
 from adapters.shared import actions
 from adapters.shared.clicks import Act, settle
+from adapters.shared.live.entries import (
+    argument_page_json,
+    click_json,
+    connections_json,
+    form_json,
+    grants_json,
+    hidden_json,
+    passage,
+    threads_json,
+)
 from adapters.web.access import PageVisitor, json_answer
 from adapters.web.bodies import (
     AnswerBody,
@@ -26,16 +36,6 @@ from adapters.web.bodies import (
     SignInBody,
     checked_text,
     read_body,
-)
-from adapters.web.render import (
-    argument_page_json,
-    click_json,
-    connections_json,
-    form_json,
-    grants_json,
-    hidden_json,
-    passage,
-    threads_json,
 )
 from adapters.web.sender import WebSender
 from bot.accounts.codes import codes_among

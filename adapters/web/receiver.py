@@ -10,6 +10,7 @@ from time import monotonic
 
 from aiohttp import web
 
+from adapters.shared.live.entries import person_json
 from adapters.web.access import (
     MOST_ADDRESSES,
     PageVisitor,
@@ -21,10 +22,9 @@ from adapters.web.access import (
     visitor_of,
 )
 from adapters.web.bodies import RefusalError, WhoBody, read_body
-from adapters.web.config import PageFacts
+from adapters.web.config import PageFacts, facts_json
 from adapters.web.events import EventStreams
 from adapters.web.inbound import PageActions
-from adapters.web.render import facts_json, person_json
 from adapters.web.sender import WebSender
 from bot.domain import Clock, system_clock
 from bot.limits import Beginnings, BeginningsHere

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from adapters.shared.live.board import LiveBoard, WebLive
+from adapters.shared.live.entries import message_json, post_json
+from adapters.shared.live.hub import Hub
+from adapters.shared.live.replicas import OtherReplicas
 from adapters.web.config import WebConfig
-from adapters.web.live import Hub, LiveBoard, WebLive
-from adapters.web.render import message_json, post_json
-from adapters.web.replicas import OtherReplicas
 from bot.domain import AccountFacts, Arrival, ConversationReference, Introduction, MessageView, Post, Said
 from bot.platform import Reference
 

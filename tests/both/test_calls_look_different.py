@@ -16,6 +16,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from adapters.shared.arguments import excerpt
+from adapters.shared.live.entries import content_json, grants_json
 from adapters.slack.actions import Origin
 from adapters.slack.render import cards as slack_cards
 from adapters.slack.render import forms as slack_forms
@@ -25,7 +26,6 @@ from adapters.teams.render import cards as teams_cards
 from adapters.teams.render import dialogs as teams_dialogs
 from adapters.teams.render import questions as teams_questions
 from adapters.teams.render.overview import overview_card
-from adapters.web.render import content_json, grants_json
 from bot.card_masks import is_exact, masked
 from bot.characters import reads_one_way
 from bot.domain import ApprovalView, ClarificationView, GrantView, OutcomeView, Overview, Person, Shown, Together

@@ -17,8 +17,8 @@ import psycopg
 import pytest
 from playwright.async_api import expect
 
+from adapters.shared.live.replicas import OtherReplicas
 from adapters.shared.outages import AWAY
-from adapters.web.replicas import OtherReplicas
 from bot.records import live_answers
 from bot.records.live_answers import LiveAnswer, LiveAnswers
 from bot.records.postgresql import postgres_database

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.shared.live.entries import argument_page_json, arguments_json
 from adapters.slack.render.cards import argument_page as slack_page
 from adapters.slack.render.posts import pieces
 from adapters.teams.render.dialogs import argument_page as teams_page
 from adapters.teams.render.elements import LARGEST_CARD, weight
 from adapters.teams.render.markdown import streamable
-from adapters.web.render import argument_page_json, arguments_json
 from bench import rendering
 from bot.domain import Said
 from bot.safe_text import cut_by_size, visible, visible_excerpt, visible_line, visible_passage

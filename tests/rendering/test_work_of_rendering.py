@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+import adapters.shared.live.entries as page
 import adapters.slack.render.markdown as slack_splitting
-import adapters.web.render as page
 import bot.characters
+from adapters.shared.live.entries import argument_page_json
 from adapters.slack.render.posts import pieces
 from adapters.teams.render.dialogs import argument_page as teams_page
 from adapters.teams.render.markdown import streamable
-from adapters.web.render import argument_page_json
 from bench import rendering
 from bot.domain import ConversationReference, Post, Said
 from bot.safe_text import beginning_of_list, visible_line

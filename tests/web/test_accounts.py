@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from urllib.parse import quote
 
-from adapters.web.render import connections_json
+from adapters.shared.live.entries import connections_json
 from bot.domain import ClarificationView, ConnectionView, SignInView
 from tests.support.views import NOW
 from tests.web.serving import Browser, Product, browser_of

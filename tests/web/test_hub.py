@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from adapters.web.live import MOST_QUEUED, THREADS_CHANGED, EndedError, Hub, frame
+from adapters.shared.live.hub import MOST_QUEUED, THREADS_CHANGED, EndedError, Hub, frame
 
 
 async def test_events_arrive_in_order_and_only_for_their_thread() -> None:

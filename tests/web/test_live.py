@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.web import live as live_module
-from adapters.web.live import LONGEST_DRAFT, LONGEST_SUSPICIOUS, MOST_ENDED, Hub, LiveBoard, WebLive
+from adapters.shared.live import board as live_module
+from adapters.shared.live.board import LONGEST_DRAFT, LONGEST_SUSPICIOUS, MOST_ENDED, LiveBoard, WebLive
+from adapters.shared.live.hub import Hub
 
 NOTHING = {"status": "", "drafts": []}
 

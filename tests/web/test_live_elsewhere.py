@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from adapters.web.live import SHOW_ANEW, Hub, LiveBoard, Reader, WebLive
+from adapters.shared.live.board import LiveBoard, WebLive
+from adapters.shared.live.hub import SHOW_ANEW, Hub, Reader
 from bot.records.claims import Claim, under
 from bot.records.live_answers import LiveAnswer
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.web.render import (
+from adapters.shared.live.entries import (
     SHOWN_CHARACTERS,
     SHOWN_LINES,
     arguments_json,

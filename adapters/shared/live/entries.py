@@ -1,4 +1,4 @@
-"""Our words → JSON for the page. Pure.
+"""Our words → JSON, for the page and for streams of programs. Pure.
 
 Every text passes `visible`, so that nothing invisible or reversed reaches a reader unmarked. Nothing is escaped as
 HTML: the page builds its nodes from text and never parses HTML.
@@ -13,7 +13,6 @@ from typing import Any, assert_never
 
 from adapters.shared.arguments import call_asked_in, page_of
 from adapters.shared.wording import WHOLE
-from adapters.web.config import PageFacts
 from bot.card_masks import unseen_in_words
 from bot.characters import before_suspicious
 from bot.domain import (
@@ -347,21 +346,12 @@ def click_json(result: ClickResult) -> Json:
     return {"kind": _KINDS[type(result)], "text": visible(result.text), **final}
 
 
-# ------------------------------------------------------------------------- people and the application
+# --------------------------------------------------------------------------------- people
 
 
 def person_json(person: Person) -> Json:
     """A person of the page."""
     return {"person_id": person.person_id, "name": visible(person.name)}
-
-
-def facts_json(facts: PageFacts) -> Json:
-    """What the page says about the server."""
-    servers = [
-        {"name": visible(each.name), "state": visible(each.state), "tools": each.tools, "reason": visible(each.reason)}
-        for each in facts.tool_servers
-    ]
-    return {"model_notice": visible(facts.model_notice), "mode": visible(facts.mode), "tool_servers": servers}
 
 
 # -------------------------------------------------------- standing approvals and accounts of a person

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from adapters.web.live import Hub, LiveBoard
-from adapters.web.render import message_json, post_json
+from adapters.shared.live.board import LiveBoard
+from adapters.shared.live.entries import message_json, post_json
+from adapters.shared.live.hub import Hub
 from bot.domain import MessageView, Post
 from bot.platform import PostFailed
 from bot.queries import Queries
