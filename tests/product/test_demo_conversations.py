@@ -112,7 +112,7 @@ async def test_a_task_is_added_listed_and_completed(thread: Thread) -> None:
     await thread.until(lambda: sum("buy milk" in t.lower() for t in thread.said) >= 2, "the list")
     await thread.send("complete the task buy milk")
     (card,) = await thread.waiting()
-    assert card["tool"] == "complete"
+    assert card["tool"] == "complete_task"
     await thread.approve(card["id"])
     await thread.card(card["id"], "approved", result="done")
 
