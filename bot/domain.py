@@ -6,7 +6,7 @@ Times are seconds since the epoch, UTC, as floats; platforms show them in the re
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -122,19 +122,39 @@ class Unwelcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """A click that decides one or several approvals."""
+class Choice:
+    """What somebody decides about one approval."""
 
-    key: str
-    """`{message}:{action}:{user}`: the same click delivered twice has the same key."""
-    person: Person
-    approval_ids: tuple[str, ...]
+    approval_id: str
     verb: Literal["approve", "reject"]
     reason: str = ""
     arguments: Mapping[str, Any] | None = None
     """Form values, by field name, when the person edited before approving."""
     always_for: float | None = None
     """Seconds for which the same call is to need no approval any more when this person requests it; `None`: it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A click, or a request of a program, that decides one or several approvals at once."""
+
+    key: str
+    """`{message}:{action}:{user}`: the same click delivered twice has the same key."""
+    person: Person
+    choices: tuple[Choice, ...]
+    """Each about another approval; of two about the same one the first counts."""
+
+    @classmethod
+    def alike(
+        cls, key: str, person: Person, approval_ids: Iterable[str], verb: Literal["approve", "reject"], **how: Any
+    ) -> Decision:
+        """Returns the same choice about each of these approvals; `how`: what else `Choice` has."""
+        return cls(key, person, tuple(Choice(each, verb, **how) for each in dict.fromkeys(approval_ids)))
+
+    @property
+    def approval_ids(self) -> tuple[str, ...]:
+        """Which approvals it is about."""
+        return tuple(choice.approval_id for choice in self.choices)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from adapters.shared import actions
 from bot.domain import (
     ApprovalView,
+    Choice,
     ClarificationView,
     ClickResult,
     CodeEntry,
@@ -96,29 +97,29 @@ async def settle(services: Services, act: Act) -> ClickResult:
 
 async def _decide(services: Services, act: Act) -> ClickResult:
     """Approve or reject one call, with what belongs to it."""
-    decision = Decision(act.key, act.person, (act.subject,), "approve")
+    choice = Choice(act.subject, "approve")
     match act.action:
         case actions.ALWAYS:
             seconds = DURATIONS.get(act.text(actions.DURATION))
             if seconds is None:
                 return Invalid({actions.DURATION: "Please choose for how long."})
-            decision = replace(decision, always_for=seconds)
+            choice = replace(choice, always_for=seconds)
         case actions.REJECT:
-            decision = replace(decision, verb="reject", reason=act.text(actions.REASON).strip())
+            choice = replace(choice, verb="reject", reason=act.text(actions.REASON).strip())
         case actions.EDIT:
             form = await services.approvals.edit_form(act.subject, act.person)
             if not isinstance(form, Form):
                 return form
-            decision = replace(decision, arguments=act.values(form))
-    return (await services.approvals.decide(decision))[act.subject]
+            choice = replace(choice, arguments=act.values(form))
+    return (await services.approvals.decide(Decision(act.key, act.person, (choice,))))[act.subject]
 
 
 async def approve_all(services: Services, key: str, person: Person, subjects: str) -> tuple[ClickResult, ...]:
     """Approves exactly those that were shown: what has come since waits on. Returns nothing when none were named."""
-    shown = tuple(dict.fromkeys(subjects.split()))
+    shown = subjects.split()
     if not shown:
         return ()
-    return tuple((await services.approvals.decide(Decision(key, person, shown, "approve"))).values())
+    return tuple((await services.approvals.decide(Decision.alike(key, person, shown, "approve"))).values())
 
 
 async def hand_over(

@@ -125,11 +125,11 @@ class PageActions:
         is the status of the first.
         """
         body = await read_body(request, DecisionBody)
-        decision = Decision(
-            key=click_key(body.id, visitor),
-            person=visitor.person,
-            approval_ids=tuple(dict.fromkeys(body.approvals)),
-            verb=body.verb,
+        decision = Decision.alike(
+            click_key(body.id, visitor),
+            visitor.person,
+            body.approvals,
+            body.verb,
             reason=body.reason,
             arguments=body.values,
             always_for=DURATIONS[body.always_for] if body.always_for else None,

@@ -20,6 +20,7 @@ from bot.audit.log import AuditLog
 from bot.card_masks import PLAIN, hidden_by_masks, masked_arguments
 from bot.domain import (
     AlreadySettled,
+    Choice,
     ClickResult,
     Clock,
     Decision,
@@ -86,6 +87,19 @@ class _Edit:
     """`None` when the edited call has to be asked anew, so that nothing can run under this approval."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Click:
+    """What somebody decides about one approval."""
+
+    key: str
+    """Of the whole decision."""
+    person: Person
+    known: Known
+    choice: Choice
+    tool: Tool | None
+    """Of an edited call."""
+
+
 class Approvals:
     """Records what people decide about calls: waiting approvals, standing approvals, attempts whose outcome is unknown.
 
@@ -121,23 +135,24 @@ class Approvals:
     # ------------------------------------------------------------------------------------------- deciding
 
     async def decide(self, decision: Decision) -> Mapping[str, ClickResult]:
-        """Judges and records a click on one or several approvals. The same click again gets the same answer.
+        """Judges and records what somebody decides about one or several approvals, in one transaction. The same click
+        again gets the same answer.
 
         Returns:
             By approval id: `Settled` (not `final` while it waits for others), `AlreadySettled`, `Refused`, `Unknown`,
             or `Invalid` with what is wrong, by field.
         """
         decision = _keepable(decision)
-        person = decision.person
+        person, choices = decision.person, decision.choices
         self._directory.remember_person(person)
         async with self._database.reading() as tx:
             rows = await approvals.without_arguments(tx, dict.fromkeys(decision.approval_ids))
         known = await self._directory.for_judging(person.person_id, rows)
-        edited = rows if decision.arguments is not None else ()
-        tools = {row.approval_id: await self._tool(row) for row in edited}
+        edited = {choice.approval_id for choice in choices if choice.arguments is not None}
+        tools = {row.approval_id: await self._tool(row) for row in rows if row.approval_id in edited}
         decide = partial(self._decide, decision=decision, known=known, tools=tools)
         concerned = {row.thread_id for row in rows}
-        if decision.always_for is not None:
+        if any(choice.always_for is not None for choice in choices):
             concerned.add(person_lock(person.person_id))
         return await locking_as_found(self._database.writing_urgently, decide, *concerned)
 
@@ -147,10 +162,13 @@ class Approvals:
         results: dict[str, ClickResult] = {}
         settled: dict[str, list[str]] = {}
         await threads.remember(tx, known.described(decision.person), self._clock())
-        for approval_id in sorted(set(decision.approval_ids)):
+        for choice in sorted(decision.choices, key=lambda choice: choice.approval_id):
+            approval_id = choice.approval_id
+            if approval_id in results:
+                continue  # as it was named first
             row = await approvals.hold(tx, approval_id)
-            tool = tools.get(approval_id)
-            results[approval_id] = result = await self._judge(tx, row, decision, known, tool) if row else NO_SUCH
+            click = _Click(decision.key, decision.person, known, choice, tools.get(approval_id))
+            results[approval_id] = result = await self._judge(tx, row, click) if row else NO_SUCH
             if row is not None and isinstance(result, Settled) and result.final:
                 settled.setdefault(row.thread_id, []).append(approval_id)
             # Statements do not yield, and a hundred approvals may be decided at once.
@@ -159,40 +177,38 @@ class Approvals:
             await resume_thread(tx, self._engine, thread_id, *approval_ids, now=self._clock())
         return {approval_id: results[approval_id] for approval_id in decision.approval_ids}
 
-    async def _judge(
-        self, tx: Transaction, row: ApprovalRow, decision: Decision, known: Known, tool: Tool | None
-    ) -> ClickResult:
-        """Judges a click on one approval, and records what it changes. `tool`: of an edited call."""
-        now, person_id = self._clock(), decision.person.person_id
+    async def _judge(self, tx: Transaction, row: ApprovalRow, click: _Click) -> ClickResult:
+        """Judges a click on one approval, and records what it changes."""
+        now, person_id, choice = self._clock(), click.person.person_id, click.choice
         outside = outsider_refusal(row, person_id, now)
         if outside is not None:
             return Refused(outside.reason)
         if row.status != "pending":
-            return await self._too_late(tx, row, decision)
+            return await self._too_late(tx, row, click)
         if has_expired(row, now):
             return EXPIRED
-        permission = permission_of(row, person_id, known, now)
+        permission = permission_of(row, person_id, click.known, now)
         if not isinstance(permission, Permitted):
             return Refused(permission.reason)
-        if decision.verb == "reject" and row.asked.ask.reason_required and not decision.reason.strip():
+        if choice.verb == "reject" and row.asked.ask.reason_required and not choice.reason.strip():
             return Invalid({"reason": "Please say why: a rejection of this needs a reason."})
-        if decision.always_for is not None and not _may_be_granted(row, decision):
+        if choice.always_for is not None and not _may_be_granted(row, choice):
             return Refused("This cannot be allowed for a while: please decide it for this once.")
-        if decision.verb == "approve" and decision.arguments is not None:
-            edit = await self._edit(row, tool, decision.arguments)
+        if choice.verb == "approve" and choice.arguments is not None:
+            edit = await self._edit(row, click.tool, choice.arguments)
             if isinstance(edit, _Edit):
                 if await attempts.has_begun(tx, row.asked.call_id):
                     return BEGUN
-                return await self._change(tx, row, decision, known, edit)
+                return await self._change(tx, row, click, edit)
             if edit is not None:
                 return edit
-        return await self._vote(tx, row, decision, known)
+        return await self._vote(tx, row, click)
 
-    async def _vote(self, tx: Transaction, row: ApprovalRow, decision: Decision, known: Known) -> ClickResult:
-        vote = self._ballot(row, decision, known)
+    async def _vote(self, tx: Transaction, row: ApprovalRow, click: _Click) -> ClickResult:
+        vote, known = self._ballot(row, click), click.known
         earlier = await approvals.votes_on(tx, row.approval_id)
         same = [each for each in earlier if _is_the_same(vote, each)]
-        if any(each.key == decision.key for each in same):
+        if any(each.key == click.key for each in same):
             return Settled(_so_far(row, vote, _count(row, known, earlier)), final=False)
         if same:
             done = "approved" if vote.verb == "approve" else "rejected"
@@ -210,47 +226,46 @@ class Approvals:
             case "rejected":
                 how = {"reason": _reasons(cast)}
         now = self._clock()
-        if not await approvals.settle(tx, row.approval_id, count.settled, key=decision.key, now=now, **how):
+        if not await approvals.settle(tx, row.approval_id, count.settled, key=click.key, now=now, **how):
             return FASTER
         if count.settled == "rejected":
             return Settled("Rejected.")
-        granted = await self._grant(tx, row, decision, row.asked.arguments, row.asked.digest)
+        granted = await self._grant(tx, row, click, row.asked.arguments, row.asked.digest)
         return Settled(f"Approved{granted}.")
 
-    async def _change(
-        self, tx: Transaction, row: ApprovalRow, decision: Decision, known: Known, edit: _Edit
-    ) -> ClickResult:
+    async def _change(self, tx: Transaction, row: ApprovalRow, click: _Click, edit: _Edit) -> ClickResult:
         """Records an edited call: whoever edits requests it, and votes cast before were about another call."""
         settled = await approvals.settle(
             tx,
             row.approval_id,
             "approved",
-            key=decision.key,
+            key=click.key,
             now=self._clock(),
             approved_arguments=edit.arguments,
             approved_digest=edit.digest,
-            edited_by=decision.person.person_id,
+            edited_by=click.person.person_id,
         )
         if not settled:
             return FASTER
         await approvals.void_votes(tx, row.approval_id)
-        await approvals.cast(tx, row.approval_id, self._ballot(row, decision, known))
+        await approvals.cast(tx, row.approval_id, self._ballot(row, click))
         await self._outbox.show_decided(tx, row.approval_id)
         if edit.digest is None:
             return _changed(row)
-        granted = await self._grant(tx, row, decision, edit.arguments, edit.digest)
+        granted = await self._grant(tx, row, click, edit.arguments, edit.digest)
         return Settled(f"Approved with changes{granted}.")
 
     async def _grant(
-        self, tx: Transaction, row: ApprovalRow, decision: Decision, arguments: Mapping[str, Any], digest: str
+        self, tx: Transaction, row: ApprovalRow, click: _Click, arguments: Mapping[str, Any], digest: str
     ) -> str:
         """What was allowed beyond this once, as the end of a sentence."""
-        if decision.always_for is None:
+        always_for = click.choice.always_for
+        if always_for is None:
             return ""
         await self._standing_approvals.give(
-            tx, row, decision.person.person_id, decision.always_for, arguments=arguments, digest=digest
+            tx, row, click.person.person_id, always_for, arguments=arguments, digest=digest
         )
-        return f", and allowed for {name_of(decision.always_for)} when you ask for the same again"
+        return f", and allowed for {name_of(always_for)} when you ask for the same again"
 
     async def _edit(
         self, row: ApprovalRow, tool: Tool | None, values: Mapping[str, Any]
@@ -273,20 +288,20 @@ class Approvals:
             return _Edit(arguments, None)
         return _Edit(arguments, digest_of(tool, arguments))
 
-    def _ballot(self, row: ApprovalRow, decision: Decision, known: Known) -> VoteRow:
-        person, now = decision.person, self._clock()
-        reason = decision.reason.strip()[:LONGEST_REASON] if decision.verb == "reject" else ""
-        authority = authority_of(row, person.person_id, known, now)
-        identity = known.identity(person.person_id)
+    def _ballot(self, row: ApprovalRow, click: _Click) -> VoteRow:
+        person, choice, now = click.person, click.choice, self._clock()
+        reason = choice.reason.strip()[:LONGEST_REASON] if choice.verb == "reject" else ""
+        authority = authority_of(row, person.person_id, click.known, now)
+        identity = click.known.identity(person.person_id)
         claimed = tuple(sorted(identity.claimed))
         return VoteRow(
-            person.person_id, person.name, decision.verb, reason, now, decision.key, identity.human, authority, claimed
+            person.person_id, person.name, choice.verb, reason, now, click.key, identity.human, authority, claimed
         )
 
-    async def _too_late(self, tx: Transaction, row: ApprovalRow, decision: Decision) -> ClickResult:
-        if row.settled_key == decision.key:
+    async def _too_late(self, tx: Transaction, row: ApprovalRow, click: _Click) -> ClickResult:
+        if row.settled_key == click.key:
             return _changed(row) if permits_nothing(row) else Settled(f"{row.status.capitalize()}.")
-        return await _settled_before(tx, row, [decision.person.person_id])
+        return await _settled_before(tx, row, [click.person.person_id])
 
     # ------------------------------------------------------------------------------------------- before deciding
 
@@ -483,9 +498,13 @@ class Approvals:
 
 def _keepable(decision: Decision) -> Decision:
     """The click without what no database keeps: NUL characters, and halves of surrogate pairs."""
-    person = _keepable_person(decision.person)
-    arguments = storable(dict(decision.arguments)) if decision.arguments is not None else None
-    return replace(decision, person=person, reason=storable(decision.reason), arguments=arguments)
+    choices = tuple(map(_keepable_choice, decision.choices))
+    return replace(decision, person=_keepable_person(decision.person), choices=choices)
+
+
+def _keepable_choice(choice: Choice) -> Choice:
+    arguments = storable(dict(choice.arguments)) if choice.arguments is not None else None
+    return replace(choice, reason=storable(choice.reason), arguments=arguments)
 
 
 def _keepable_person(person: Person) -> Person:
@@ -493,12 +512,12 @@ def _keepable_person(person: Person) -> Person:
     return replace(person, name=storable(person.name))
 
 
-def _may_be_granted(row: ApprovalRow, decision: Decision) -> bool:
+def _may_be_granted(row: ApprovalRow, choice: Choice) -> bool:
     return (
-        decision.verb == "approve"
+        choice.verb == "approve"
         and is_offered(row)
-        and decision.always_for is not None
-        and name_of(decision.always_for) is not None
+        and choice.always_for is not None
+        and name_of(choice.always_for) is not None
     )
 
 

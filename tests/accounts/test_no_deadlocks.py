@@ -61,7 +61,7 @@ class Replica:
         return tuple(found)
 
     async def decide(self, **how: Any) -> None:
-        await self.services.approvals.decide(Decision(self._key(), ANA, await self._waiting(), "approve", **how))
+        await self.services.approvals.decide(Decision.alike(self._key(), ANA, await self._waiting(), "approve", **how))
 
     async def decide_always(self) -> None:
         await self.decide(always_for=DURATIONS["1 h"])

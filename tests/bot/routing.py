@@ -109,7 +109,7 @@ class Routing:
     async def click(self, person: Person, approval_id: str, verb: Any = "approve", **how: Any) -> Any:
         """Decide; what the person is told."""
         key = f"{person.person_id} clicks {verb} at {self.clock()}"
-        decision = Decision(key, person, (approval_id,), verb, **how)
+        decision = Decision.alike(key, person, (approval_id,), verb, **how)
         return (await self.services.approvals.decide(decision))[approval_id]
 
     async def edit(self, person: Person, approval_id: str, values: Mapping[str, Any], **how: Any) -> Any:

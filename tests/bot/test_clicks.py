@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 
-from bot.domain import AlreadySettled, Decision, FormAnswer, Message, Person, Refused, Settled, SignInReply
+from bot.domain import (
+    AlreadySettled,
+    ApprovalView,
+    Choice,
+    Decision,
+    FormAnswer,
+    Message,
+    Person,
+    Refused,
+    Settled,
+    SignInReply,
+    Unknown,
+)
 from bot.records import approvals, clarifications, deliveries, threads
 from bot.records.deliveries import Delivery
 from bot.records.locks import UNLOCKED
@@ -26,16 +38,38 @@ from tests.bot.stubs import SECRET, FragileAgent, make_turn_handler
 async def test_two_clicks_under_one_key_are_both_followed_up(stage: Stage) -> None:
     first, second = await stage.ask("a1"), await stage.ask("a2")
     for approval_id in (first, second):
-        results = await stage.services.approvals.decide(Decision("the same click", ANA, (approval_id,), "approve"))
+        results = await stage.services.approvals.decide(
+            Decision.alike("the same click", ANA, (approval_id,), "approve")
+        )
         assert results[approval_id] == Settled("Approved.")
     assert await stage.waiting() == ["resume:a1", "resume:a2"]
 
 
 async def test_approving_all_resumes_the_thread_once(stage: Stage) -> None:
     both = (await stage.ask("a1"), await stage.ask("a2"))
-    await stage.services.approvals.decide(Decision("click", ANA, both, "approve"))
+    await stage.services.approvals.decide(Decision.alike("click", ANA, both, "approve"))
     assert await stage.waiting() == ["resume:a1"]
     assert stage.engine.woken == [THREAD]
+
+
+async def test_one_decision_may_approve_one_and_reject_another_each_for_its_own_reason(stage: Stage) -> None:
+    here, refused, elsewhere = await stage.ask("a1"), await stage.ask("a2"), await stage.ask("a3", BEN, "chat:T9")
+    choices = (Choice(refused, "reject", "not on a Sunday"), Choice(elsewhere, "reject", "too late"))
+    decision = Decision("click", ANA, (Choice(here, "approve", "not kept"), *choices, Choice("unheard of", "approve")))
+    results = await stage.services.approvals.decide(decision)
+    assert list(results) == [here, refused, elsewhere, "unheard of"]
+    assert [*map(type, results.values())] == [Settled, Settled, Settled, Unknown]
+    views = [await stage.services.queries.approval(each, "chat:") for each in (here, refused, elsewhere)]
+    kept = [(view.status, view.reason) for view in views if isinstance(view, ApprovalView)]
+    assert kept == [("approved", ""), ("rejected", "not on a Sunday"), ("rejected", "too late")]
+    assert sorted(stage.engine.woken) == sorted([THREAD, "chat:T9"])
+    assert await stage.services.approvals.decide(decision) == results  # the same one, delivered twice
+
+
+async def test_of_two_choices_about_one_approval_the_first_counts(stage: Stage) -> None:
+    await stage.ask("a1")
+    choices = (Choice("a1", "reject"), Choice("a1", "approve"))
+    assert await stage.services.approvals.decide(Decision("click", ANA, choices)) == {"a1": Settled("Rejected.")}
 
 
 async def test_deciding_many_at_once_lets_others_have_their_turn_in_between(
@@ -58,7 +92,7 @@ async def test_deciding_many_at_once_lets_others_have_their_turn_in_between(
 
     monkeypatch.setattr(stage.services.approvals, "_judge", noted)
     at_work = asyncio.create_task(others())
-    results = await stage.services.approvals.decide(Decision("click", ANA, many, "approve"))
+    results = await stage.services.approvals.decide(Decision.alike("click", ANA, many, "approve"))
     at_work.cancel()
     assert set(results.values()) == {Settled("Approved.")}
     assert turns_at == sorted(set(turns_at))
@@ -67,8 +101,8 @@ async def test_deciding_many_at_once_lets_others_have_their_turn_in_between(
 
 async def test_a_click_that_changes_nothing_resumes_nothing(stage: Stage) -> None:
     await stage.ask("a1")
-    await stage.services.approvals.decide(Decision("one", ANA, ("a1",), "reject"))
-    late = await stage.services.approvals.decide(Decision("two", BEN, ("a1", "unheard of"), "approve"))
+    await stage.services.approvals.decide(Decision.alike("one", ANA, ("a1",), "reject"))
+    late = await stage.services.approvals.decide(Decision.alike("two", BEN, ("a1", "unheard of"), "approve"))
     assert isinstance(late["a1"], AlreadySettled)
     assert await stage.waiting() == ["resume:a1"]
 
@@ -102,12 +136,12 @@ async def test_the_same_word_on_a_sign_in_delivered_twice_is_noted_twice(stage: 
 async def test_whoever_somebody_says_to_be_on_the_local_page_counts_for_no_other_platform(stage: Stage) -> None:
     pretender = Person("web:ana", "Ana")
     await stage.ask("a1")
-    results = await stage.services.approvals.decide(Decision("click", pretender, ("a1",), "approve"))
+    results = await stage.services.approvals.decide(Decision.alike("click", pretender, ("a1",), "approve"))
     assert isinstance(results["a1"], Refused)
     assert isinstance(await stage.services.approvals.edit_form("a1", pretender), Refused)
 
     await stage.ask("a2", pretender, "web:T1")
-    results = await stage.services.approvals.decide(Decision("click", pretender, ("a2",), "approve"))
+    results = await stage.services.approvals.decide(Decision.alike("click", pretender, ("a2",), "approve"))
     assert results["a2"] == Settled("Approved.")
 
 
@@ -163,7 +197,7 @@ async def test_only_whoever_asked_can_stop_what_waits_for_people_whoevers_turn_w
 async def test_what_was_decided_a_moment_ago_is_not_resumed_after_a_stop(stage: Stage) -> None:
     await stage.ask("a1")
     await stage.ask("a2")
-    await stage.services.approvals.decide(Decision("click", ANA, ("a1",), "approve"))
+    await stage.services.approvals.decide(Decision.alike("click", ANA, ("a1",), "approve"))
     await stage.services.inbox.stop("stop", THREAD, ANA)
     assert await stage.waiting() == ["stop"]
 
@@ -216,7 +250,7 @@ async def handle(stage: Stage, agent: FragileAgent, delivery: Delivery) -> None:
 
 async def test_the_timer_of_what_was_settled_long_ago_does_not_touch_what_runs_now(stage: Stage) -> None:
     await stage.ask("a1")
-    await stage.services.approvals.decide(Decision("click", ANA, ("a1",), "reject"))
+    await stage.services.approvals.decide(Decision.alike("click", ANA, ("a1",), "reject"))
     agent, timer = WatchedAgent(), await due_timer(stage, "a1")
     await handle(stage, agent, timer)
     assert agent.looked == []
@@ -241,10 +275,12 @@ async def test_anybody_means_anybody_of_the_workspace_where_it_was_asked(stage: 
     await stage.ask("a1", Person("slack:T1:U1", "Ana"), "slack:T1:C1:1.1")
     for number, elsewhere in enumerate(("slack:T2:U1", "slack:T12:U1", "teams:T1:U1", "web:ana")):
         results = await stage.services.approvals.decide(
-            Decision(f"click {number}", Person(elsewhere, "Zoe"), ("a1",), verb)
+            Decision.alike(f"click {number}", Person(elsewhere, "Zoe"), ("a1",), verb)
         )
         assert isinstance(results["a1"], Refused), elsewhere
-    results = await stage.services.approvals.decide(Decision("click", Person("slack:T1:U2", "Ben"), ("a1",), verb))
+    results = await stage.services.approvals.decide(
+        Decision.alike("click", Person("slack:T1:U2", "Ben"), ("a1",), verb)
+    )
     assert isinstance(results["a1"], Settled)
 
 
@@ -252,5 +288,7 @@ async def test_whoever_a_rule_names_may_come_from_elsewhere(stage: Stage) -> Non
     async with stage.database.writing(UNLOCKED) as tx:
         request = asked("c1", requesters=("slack:T1:U1",), approvers=("slack:T2:U8",))
         await approvals.add(tx, "a1", "slack:T1:C1:1.1", request, now=0.0, expires_at=None)
-    results = await stage.services.approvals.decide(Decision("click", Person("slack:T2:U8", "Zoe"), ("a1",), "approve"))
+    results = await stage.services.approvals.decide(
+        Decision.alike("click", Person("slack:T2:U8", "Zoe"), ("a1",), "approve")
+    )
     assert isinstance(results["a1"], Settled)

@@ -136,7 +136,7 @@ async def test_what_was_settled_while_others_had_their_turn_is_not_offered_any_m
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await stage.ask("a1")
-    click = Decision("click", Person("chat:ben", "Ben"), ("a1",), "reject")
+    click = Decision.alike("click", Person("chat:ben", "Ben"), ("a1",), "reject")
     listed = approvals.without_arguments
 
     async def later(tx: Transaction, approval_ids: Any) -> Any:

@@ -72,7 +72,7 @@ async def test_an_overview_has_what_one_may_decide_what_one_waits_for_and_what_c
     await ask(stage, "for-ben", ANA, approvers=(BEN.person_id,))
     clock.move(1)
     await ask(stage, "settled", ANA)
-    await stage.services.approvals.decide(Decision("click", ANA, ("settled",), "reject"))
+    await stage.services.approvals.decide(Decision.alike("click", ANA, ("settled",), "reject"))
     await question(stage, "c1")
     of_ana, of_ben = [await stage.services.queries.overview(person, "chat:", everywhere) for person in (ANA, BEN)]
     assert ids(of_ana.to_decide) == ["mine"]
@@ -86,7 +86,7 @@ async def test_an_overview_shows_nothing_of_other_workspaces(stage: Stage) -> No
     await ask(stage, "there", ANA, ELSEWHERE, approvers=("any",))
     await ask(stage, "there-settled", BEN, ELSEWHERE, approvers=("any",))
     zoe = Person("other:zoe", "Zoe")
-    results = await stage.services.approvals.decide(Decision("click", zoe, ("there-settled",), "reject"))
+    results = await stage.services.approvals.decide(Decision.alike("click", zoe, ("there-settled",), "reject"))
     assert isinstance(results["there-settled"], Settled)
     overview = await stage.services.queries.overview(BEN, "chat:", everywhere)
     assert (ids(overview.to_decide), overview.recent) == (["here"], ())

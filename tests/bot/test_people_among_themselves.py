@@ -94,7 +94,7 @@ async def test_a_name_that_changes_and_changes_back_is_kept_each_time(stage: Sta
     message, approval_id = await accepted(stage, "m0"), await stage.ask("a1")
 
     async def click(person: Person) -> None:
-        await stage.services.approvals.decide(Decision(f"c{person.name}", person, (approval_id,), "approve"))
+        await stage.services.approvals.decide(Decision.alike(f"c{person.name}", person, (approval_id,), "approve"))
 
     async def introduce(person: Person) -> None:
         chat.answer = Introduction(person, "hello")

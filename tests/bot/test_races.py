@@ -129,7 +129,7 @@ async def test_a_grant_that_is_revoked_while_it_is_given_again_is_the_new_one(ro
 async def test_a_click_that_is_delivered_again_lets_go_on_what_only_now_was_settled(routing: Routing) -> None:
     """The first time one of the two could not be looked up; the thread has gone on with the other since."""
     decided, refused = await routing.ask(call_id="c1"), await routing.ask(call_id="c2", approvers=(FINANCE,))
-    click = Decision("the very click", BEN, (decided, refused), "approve")
+    click = Decision.alike("the very click", BEN, (decided, refused), "approve")
     first = await routing.services.approvals.decide(click)
     assert (type(first[decided]), type(first[refused])) == (Settled, Refused)
     async with routing.database.writing(UNLOCKED) as tx:
@@ -145,7 +145,7 @@ async def test_a_click_that_is_delivered_again_lets_go_on_what_only_now_was_sett
 
 async def test_what_is_decided_together_lets_its_thread_go_on_once(routing: Routing) -> None:
     ids = tuple([await routing.ask(call_id=f"c{number}") for number in range(3)])
-    results = await routing.services.approvals.decide(Decision("k", BEN, ids[::-1], "approve"))
+    results = await routing.services.approvals.decide(Decision.alike("k", BEN, ids[::-1], "approve"))
     assert list(results) == list(ids[::-1])
     async with routing.database.reading() as tx:
         rows = await tx.all(sa.text("SELECT key FROM deliveries WHERE kind = 'resume'"))
@@ -252,7 +252,7 @@ async def test_until_an_edited_call_is_asked_anew_nobody_is_told_that_it_was_app
     others = "Since Ben changed it, somebody else has to approve the changed call."
     view = await routing.view(approval_id)
     assert (view.status, view.result, view.arguments) == ("void", others, {"what": "chair"})
-    assert await routing.services.approvals.decide(Decision("another click", BEN, (approval_id,), "approve")) == {
+    assert await routing.services.approvals.decide(Decision.alike("another click", BEN, (approval_id,), "approve")) == {
         approval_id: AlreadySettled(
             "This was changed already. Since you changed it, somebody else has to approve the changed call."
         )

@@ -258,14 +258,14 @@ async def answering(world: World) -> None:
 
 async def deciding(world: World) -> None:
     await world.waits(CALL)
-    await world.stage.services.approvals.decide(Decision("click", BEN, ("a1",), "approve"))
+    await world.stage.services.approvals.decide(Decision.alike("click", BEN, ("a1",), "approve"))
 
 
 async def superseding_after_a_decision(world: World) -> None:
     """One of two is decided, and Ana writes before that was resumed."""
     await world.waits(CALL, asked("m0.0.1", approvers=("any",)))
     await world.writes(text="something else")
-    await world.stage.services.approvals.decide(Decision("click", BEN, ("a1",), "approve"))
+    await world.stage.services.approvals.decide(Decision.alike("click", BEN, ("a1",), "approve"))
 
 
 async def expiring(world: World) -> None:

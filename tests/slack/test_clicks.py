@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adapters.slack.inbound.payloads import read_click
-from bot.domain import OutcomeView, Said
+from bot.domain import Choice, OutcomeView, Said
 from tests.slack.serving import a_card, serving
 
 LINK = "https://sign.in/acme?state=very-secret"
@@ -22,7 +22,7 @@ async def test_approve_is_recorded_before_slack_is_answered() -> None:
         clicked = await product.person().clicks(card, "approve")
         assert clicked.status == 200
         (decision,) = product.services.decisions
-        assert (decision.verb, decision.approval_ids) == ("approve", ("call-1.1",))
+        assert decision.choices == (Choice("call-1.1", "approve"),)
         assert (decision.person.person_id, decision.person.name) == ("slack:T1:U1", "Ana")
         assert decision.person.time_zone == "Europe/Berlin"
         action_ts = clicked.payload["actions"][0]["action_ts"]

@@ -6,7 +6,7 @@ import pytest
 
 from adapters.shared.clicks import CHOOSE_ONE, CHOOSE_SOMEBODY
 from adapters.slack.inbound.answers import NO_COLLEAGUE
-from bot.domain import GrantView
+from bot.domain import Choice, GrantView
 from tests.slack.serving import Served, a_card, serving
 from tests.slack.shown import an_approval
 from tests.support.views import NOW
@@ -23,7 +23,7 @@ async def test_always_allowing_approves_and_says_for_how_long(choice: str, secon
         answer = await product.person().submits(await opened(product, "always"), {"duration": choice})
         assert answer.status == 200
         (decision,) = product.services.decisions
-        assert (decision.verb, decision.approval_ids, decision.always_for) == ("approve", ("call-1.1",), seconds)
+        assert decision.choices == (Choice("call-1.1", "approve", always_for=seconds),)
 
 
 async def test_the_form_says_exactly_what_is_allowed() -> None:

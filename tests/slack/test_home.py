@@ -34,7 +34,7 @@ async def test_approving_there_works_and_shows_it_anew() -> None:
         product.services.approvals["call-1.1"] = an_approval()
         home = await a_home(product)
         assert (await product.person().clicks(home, "approve")).status == 200
-        assert [d.verb for d in product.services.decisions] == ["approve"]
+        assert [d.choices[0].verb for d in product.services.decisions] == ["approve"]
         assert product.services.decisions[0].key.startswith(f"slack:T1:{home['id']}:")
         await product.slack.until(lambda: "create_event" not in str((product.slack.home("U1") or {})["blocks"]))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.domain import ClarificationView
+from bot.domain import Choice, ClarificationView
 from graph.interrupts import FieldType, FormField
 from tests.slack.serving import Served, serving
 from tests.slack.shown import an_approval
@@ -27,7 +27,7 @@ async def test_a_rejection_carries_its_reason() -> None:
         submitted = await product.person().submits(modal, {"reason": "not on a Sunday"})
         assert (submitted.status, submitted.view) == (200, None)
         (decision,) = product.services.decisions
-        assert (decision.verb, decision.reason, decision.approval_ids) == ("reject", "not on a Sunday", ("call-1.1",))
+        assert decision.choices == (Choice("call-1.1", "reject", "not on a Sunday"),)
         assert decision.key == f"slack:T1:{modal['id']}:{modal['hash']}"
 
 
@@ -45,11 +45,11 @@ async def test_an_edited_call_is_approved_with_what_was_typed() -> None:
         values = {"name": "Retro", "duration": "45", "calendar": "team"}
         assert (await product.person().submits(modal, values)).view is None
         (decision,) = product.services.decisions
-        assert decision.verb == "approve"
-        assert decision.arguments is not None
-        assert decision.arguments["name"] == "Retro"
-        assert str(decision.arguments["duration"]) == "45"
-        assert decision.arguments["calendar"] == "team"
+        assert decision.choices[0].verb == "approve"
+        assert decision.choices[0].arguments is not None
+        assert decision.choices[0].arguments["name"] == "Retro"
+        assert str(decision.choices[0].arguments["duration"]) == "45"
+        assert decision.choices[0].arguments["calendar"] == "team"
 
 
 async def test_mistakes_show_at_their_inputs_and_nothing_is_lost() -> None:

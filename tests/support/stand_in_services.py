@@ -14,6 +14,7 @@ from bot.domain import (
     AlreadySettled,
     ApprovalView,
     AskedToDecide,
+    Choice,
     ClarificationView,
     ClickResult,
     CodeEntry,
@@ -180,26 +181,28 @@ class StandInServices:
             await self.hold.wait()
         earlier = any(known.key == decision.key for known in self.decisions)
         self.decisions.append(decision)
-        return {each: await self._decide(each, decision, earlier=earlier) for each in decision.approval_ids}
+        return {
+            each.approval_id: await self._decide(each, decision.person, earlier=earlier) for each in decision.choices
+        }
 
-    async def _decide(self, approval_id: str, decision: Decision, *, earlier: bool) -> ClickResult:
-        view = self.approvals.get(approval_id)
+    async def _decide(self, choice: Choice, person: Person, *, earlier: bool) -> ClickResult:
+        view = self.approvals.get(choice.approval_id)
         if view is None:
             return NO_APPROVAL
         if view.status != "pending":
             return Settled("As before.") if earlier else AlreadySettled(f"{', '.join(view.decided_by)} was earlier.")
-        if not self._may(approval_id, decision.person):
+        if not self._may(choice.approval_id, person):
             return Refused(f"You may not decide this: {view.may_decide} may.")
         if self.mistakes:
             return Invalid(self.mistakes)
-        names = (*view.decided_by, decision.person.name)
-        if decision.verb == "approve" and len(names) < self.quorum:
+        names = (*view.decided_by, person.name)
+        if choice.verb == "approve" and len(names) < self.quorum:
             await self.change(replace(view, decided_by=names))
             return Settled(f"Counted: {len(names)} of {self.quorum}.", final=False)
-        if decision.arguments is not None:
-            view = replace(view, arguments=dict(decision.arguments), asked_arguments=view.arguments)
-        status: Literal["approved", "rejected"] = "approved" if decision.verb == "approve" else "rejected"
-        decided = replace(view, status=status, decided_by=names, decided_at=NOW + 60, reason=decision.reason)
+        if choice.arguments is not None:
+            view = replace(view, arguments=dict(choice.arguments), asked_arguments=view.arguments)
+        status: Literal["approved", "rejected"] = "approved" if choice.verb == "approve" else "rejected"
+        decided = replace(view, status=status, decided_by=names, decided_at=NOW + 60, reason=choice.reason)
         await self.change(decided)
         return Settled(f"{status.capitalize()}.")
 

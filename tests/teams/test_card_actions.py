@@ -13,6 +13,7 @@ from adapters.teams.inbound.answers import NOT_COUNTED, NOT_FOUND_OUT
 from adapters.teams.inbound.clicks import NEEDS_A_WINDOW, SENT
 from adapters.teams.inbound.invokes import STILL_AT_IT
 from adapters.teams.receiver import Patience
+from bot.domain import Choice
 from tests.fakes.teams.server import ANA, BEN, CHLOE, GUS, TENANT
 from tests.support.teams_transports import Json
 from tests.support.views import an_outcome
@@ -55,7 +56,7 @@ async def test_an_approval_is_decided_with_one_click(product: Served) -> None:
     card = await a_card(product)
     answer = await product.person(BEN).clicks(card, "approve")
     (decision,) = product.services.decisions
-    assert (decision.verb, decision.approval_ids) == ("approve", ("call-1.1",))
+    assert decision.choices == (Choice("call-1.1", "approve"),)
     assert (decision.person.person_id, decision.person.name) == (person_id(TENANT, BEN), "Ben Baker")
     assert decision.person.time_zone == "Europe/Berlin"
     assert "approve" not in names(answer.card)
@@ -65,7 +66,7 @@ async def test_an_approval_is_decided_with_one_click(product: Served) -> None:
 async def test_a_rejection_takes_its_reason_along(product: Served) -> None:
     card = await a_card(product)
     answer = await product.person(BEN).clicks(card, "reject", {"reason": "  not now "})
-    assert (product.services.decisions[0].verb, product.services.decisions[0].reason) == ("reject", "not now")
+    assert product.services.decisions[0].choices == (Choice("call-1.1", "reject", "not now"),)
     assert "not now" in str(answer.card)
 
 

@@ -116,11 +116,11 @@ async def test_a_call_is_edited_and_approved(product: Served) -> None:
     answer = await product.person().submits(dialog, values, name="edit")
     assert closes(answer)
     (decision,) = product.services.decisions
-    assert decision.verb == "approve"
-    assert decision.arguments is not None
-    assert decision.arguments["name"] == "Retro"
-    assert decision.arguments["calendar"] == "team"
-    assert str(decision.arguments["duration"]) == "30"
+    assert decision.choices[0].verb == "approve"
+    assert decision.choices[0].arguments is not None
+    assert decision.choices[0].arguments["name"] == "Retro"
+    assert decision.choices[0].arguments["calendar"] == "team"
+    assert str(decision.choices[0].arguments["duration"]) == "30"
 
 
 async def test_mistakes_keep_the_dialog_open_with_what_was_typed(product: Served) -> None:
@@ -152,7 +152,7 @@ async def test_a_rejection_without_its_reason_is_asked_again(product: Served) ->
     assert says(again, "Please say why.")
     product.services.mistakes = {}
     assert closes(await product.person().submits(again, {"reason": "too early"}, name="reject"))
-    assert product.services.decisions[-1].reason == "too early"
+    assert product.services.decisions[-1].choices[0].reason == "too early"
 
 
 async def test_an_approval_may_be_given_where_all_is_shown(product: Served) -> None:

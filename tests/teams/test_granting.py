@@ -8,7 +8,7 @@ import pytest
 
 from adapters.shared.clicks import CHOOSE_ONE, CHOOSE_SOMEBODY, SETTLED_ALREADY
 from adapters.teams.ids import person_id
-from bot.domain import GrantView
+from bot.domain import Choice, GrantView
 from tests.fakes.teams.activities import card_action
 from tests.fakes.teams.server import ANA, BEN, CHLOE, TENANT
 from tests.support.teams_transports import Answer
@@ -36,7 +36,7 @@ async def test_always_allowing_approves_and_says_for_how_long(product: Served, c
     assert says(dialog, "exactly this call")
     assert closes(await product.person().submits(dialog, {"duration": choice}, name="always"))
     (decision,) = product.services.decisions
-    assert (decision.verb, decision.approval_ids, decision.always_for) == ("approve", ("call-1.1",), seconds)
+    assert decision.choices == (Choice("call-1.1", "approve", always_for=seconds),)
 
 
 @pytest.mark.parametrize("duration", ["", "for ever", "1e9", 3_600])

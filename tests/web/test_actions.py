@@ -10,6 +10,7 @@ import pytest
 
 from adapters.web import inbound
 from bot.domain import (
+    Choice,
     ClarificationView,
     Form,
     GrantView,
@@ -56,7 +57,8 @@ async def test_a_click_decides_as_the_person_of_the_browser(product: Product, be
     assert answer == {"results": {"call/1.1": {"kind": "settled", "text": "Rejected.", "final": True}}}
     [decision] = product.services.decisions
     assert decision.key == "web:c-1:web:ben"
-    assert (decision.person.name, decision.verb, decision.reason) == ("Ben", "reject", "should be 10am")
+    assert decision.person.name == "Ben"
+    assert decision.choices == (Choice("call/1.1", "reject", "should be 10am"),)
 
 
 async def test_approve_all_answers_for_each_approval(product: Product, ana: Browser) -> None:
@@ -145,7 +147,7 @@ async def test_an_edited_call_goes_with_its_values_and_comes_back_with_its_mista
     assert answer["results"]["a"]["kind"] == "invalid"
     assert answer["results"]["a"]["errors"]["start"] == "This is no date."
     [decision] = product.services.decisions
-    assert decision.arguments == {"name": "Standup"}
+    assert decision.choices[0].arguments == {"name": "Standup"}
 
 
 async def test_a_form_opens_with_the_calls_arguments(product: Product, ana: Browser) -> None:
@@ -268,7 +270,7 @@ async def test_always_allowing_approves_and_says_for_how_long(
     click = {"id": "c-1", "approvals": ["a"], "verb": "approve", "always_for": choice}
     assert (await ana.post("/api/approvals/decisions", click))[0] == 200
     [decision] = product.services.decisions
-    assert decision.always_for == seconds
+    assert decision.choices[0].always_for == seconds
 
 
 @pytest.mark.parametrize(

@@ -267,7 +267,7 @@ async def test_always_allowing_asks_for_how_long(product: Product, window: Windo
     await window.dialog.get_by_role("button", name="Approve", exact=True).click()
     await expect(window.log).to_contain_text("Approved by Ana")
     [decision] = product.services.decisions
-    assert decision.always_for == 28_800
+    assert decision.choices[0].always_for == 28_800
 
 
 async def test_somebody_else_is_asked_and_withdrawing_is_for_who_asked(product: Product, window: Window) -> None:

@@ -29,8 +29,8 @@ async def approve_with_changes(window: Window) -> None:
 
 def values_of(product: Product) -> dict[str, object]:
     decision = product.services.decisions[-1]
-    assert decision.arguments is not None
-    return dict(decision.arguments)
+    assert decision.choices[0].arguments is not None
+    return dict(decision.choices[0].arguments)
 
 
 async def test_what_nobody_touched_goes_back_as_it_came(product: Product, window: Window) -> None:
