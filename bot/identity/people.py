@@ -9,7 +9,8 @@ WEB = "web"
 USER_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 """Names of users with a password."""
 _PLAIN_SUBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
-_HASHED = ("oidc.", "sub.")
+HASHED_SUBJECTS = ("oidc.", "sub.")
+"""Beginnings of names that are made of a hash: nobody else has one like it."""
 DIGITS = 24
 """Hexadecimal digits of the hash in an id: 96 bits."""
 
@@ -23,7 +24,7 @@ def person_id_of(issuer: str, subject: str) -> str:
     """
     if issuer:
         return f"{WEB}:oidc.{_digest(issuer, subject)}"
-    if _PLAIN_SUBJECT.fullmatch(subject) and not subject.startswith(_HASHED):
+    if _PLAIN_SUBJECT.fullmatch(subject) and not subject.startswith(HASHED_SUBJECTS):
         return f"{WEB}:{subject}"
     return f"{WEB}:sub.{_digest(subject)}"
 
@@ -31,6 +32,12 @@ def person_id_of(issuer: str, subject: str) -> str:
 def user_person_id(name: str) -> str:
     """Returns the person id of a user with a password."""
     return f"{WEB}:{name}"
+
+
+def user_name(person_id: str) -> str:
+    """Returns the name of the user that a person id would be of; empty: it cannot be one's."""
+    name = person_id.removeprefix(user_person_id(""))
+    return name if name != person_id and USER_NAME.fullmatch(name) else ""
 
 
 def _digest(*parts: str) -> str:

@@ -1,0 +1,137 @@
+"""Users with a password, who is signed in, what issuers said of people, and the tokens of programs."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+
+import jwt
+import pytest
+
+from bot.crypto import hashed
+from bot.domain import Person
+from bot.identity.own_tokens import OwnTokens
+from bot.identity.ports import Claims
+from bot.identity.sessions import PROGRAM_SECONDS, PageSessions
+from bot.identity.users import BadUserError, NameTakenError, Users
+from bot.records import identity
+from bot.records.database import Database
+from bot.records.locks import UNLOCKED
+from tests.bot.conftest import SetClock
+
+PASSWORD = "correct horse"
+KEY = urlsafe_b64encode(b"k" * 32)
+OTHER_KEY = urlsafe_b64encode(b"o" * 32)
+
+
+@pytest.fixture
+def users(database: Database, clock: SetClock) -> Users:
+    return Users(database, clock)
+
+
+@pytest.fixture
+def sessions(database: Database, clock: SetClock) -> PageSessions:
+    return PageSessions(database, clock)
+
+
+async def test_a_user_is_known_by_name_and_password_and_by_nothing_less(users: Users, database: Database) -> None:
+    await users.add("ana", PASSWORD, "Ana Lee")
+    assert await users.check("Ana ", PASSWORD) == Person("web:ana", "Ana Lee")
+    assert await users.check("ana", PASSWORD + " ") is None
+    assert await users.check("ben", PASSWORD) is None
+    assert await users.check("a\0", PASSWORD) is None
+    async with database.reading() as tx:
+        row = await identity.user(tx, "ana")
+    assert row is not None
+    assert row.password_hash.startswith("$argon2id$")
+
+
+async def test_a_name_is_given_once_and_strangers_get_none_that_somebody_had(
+    users: Users, sessions: PageSessions
+) -> None:
+    await users.register("ana", PASSWORD)
+    with pytest.raises(NameTakenError):
+        await users.add("ana", PASSWORD)
+    assert await users.remove("web:ana")
+    with pytest.raises(NameTakenError):
+        await users.register("ana", PASSWORD)
+    assert await users.check("ana", PASSWORD) is None
+    assert (await users.add("ana", PASSWORD)).name == "ana", "whoever runs the server decides that it is the same one"
+
+
+@pytest.mark.parametrize("name", ["", "Ana", "-ana", "a b", "oidc.0123", "sub.0123", "a" * 65, "ana\n", "änne"])
+async def test_a_name_that_is_none_is_refused(users: Users, name: str) -> None:
+    with pytest.raises(BadUserError):
+        await users.add(name, PASSWORD)
+
+
+@pytest.mark.parametrize("password", ["", "7 chars", "x" * 1_001])
+async def test_a_password_of_the_wrong_length_is_refused(users: Users, password: str) -> None:
+    with pytest.raises(BadUserError):
+        await users.add("ana", password)
+
+
+async def test_a_session_lasts_until_it_ends_is_over_or_its_user_is_removed(
+    users: Users, sessions: PageSessions, clock: SetClock
+) -> None:
+    ana = (await users.add("ana", PASSWORD)).person
+    ids = [await sessions.begin(ana, "password") for _ in range(3)]
+    first, second, third = [each for each in ids if each is not None]
+    row = await sessions.find(first)
+    assert row is not None
+    assert (row.person_id, row.login) == ("web:ana", "password")
+    await sessions.end(first)
+    assert await sessions.find(first) is None
+    assert await sessions.those_left([first, second, third]) == {second, third}
+    clock.move(7 * 24 * 3600)
+    assert await sessions.find(second) is None
+    fresh = await sessions.begin(ana, "password")
+    assert fresh is not None
+    assert await users.remove("web:ana")
+    assert await sessions.find(fresh) is None
+    assert await sessions.begin(ana, "password") is None, "whose password was checked just before"
+    assert not await users.remove("web:ana")
+
+
+CLAIMS = Claims("https://issuer.example", "42", "Ana", "ana@example.com")
+
+
+async def test_an_address_is_vouched_for_until_an_id_token_leaves_it_out(database: Database, clock: SetClock) -> None:
+    async def said(claims: Claims, *, says_all: bool = False) -> tuple[bool, str, float | None]:
+        async with database.writing(UNLOCKED) as tx:
+            changed = await identity.remember_claims(tx, "web:oidc.1", claims, clock(), says_all=says_all)
+        async with database.reading() as tx:
+            row = await identity.identity(tx, "web:oidc.1")
+        assert row is not None
+        return changed, row.email, row.vouched_at
+
+    began = clock()
+    assert await said(CLAIMS) == (True, "ana@example.com", began)
+    clock.move(60)
+    assert await said(CLAIMS) == (False, "ana@example.com", began)
+    without = Claims(CLAIMS.issuer, CLAIMS.subject)
+    assert await said(without) == (False, "ana@example.com", began)
+    clock.move(3_600)
+    assert await said(CLAIMS) == (True, "ana@example.com", clock())
+    assert await said(without, says_all=True) == (True, "", None)
+
+
+def test_a_token_of_a_program_says_whose_session_it_is(clock: SetClock) -> None:
+    token = OwnTokens(KEY, clock).make("ana", hashed("session"), PROGRAM_SECONDS)
+    for key in (KEY, OTHER_KEY + b"," + KEY):
+        read = OwnTokens(key, clock).read(token)
+        assert read is not None
+        assert (read.name, read.session_hash, read.scope) == ("ana", hashed("session"), "approve read run")
+    assert OwnTokens(OTHER_KEY, clock).read(token) is None
+    clock.move(PROGRAM_SECONDS)
+    assert OwnTokens(KEY, clock).read(token) is None
+
+
+def test_no_token_counts_that_was_changed_or_signed_otherwise(clock: SetClock) -> None:
+    tokens = OwnTokens(KEY, clock)
+    header, body, signature = tokens.make("ana", hashed("session"), 60).split(".")
+    claims = jwt.decode(f"{header}.{body}.{signature}", options={"verify_signature": False})
+    none = jwt.encode(claims, None, algorithm="none")
+    raw_key = jwt.encode(claims, urlsafe_b64decode(KEY), algorithm="HS256")
+    changed = f"{header}.{jwt.encode(claims | {'sub': 'ben'}, 'x' * 32).split('.')[1]}.{signature}"
+    for forged in (none, raw_key, changed, "", "a.b.c", f"{header}.{body}.", "x" * 10_000):
+        assert tokens.read(forged) is None
