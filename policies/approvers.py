@@ -287,9 +287,8 @@ def are_two_humans(person: str, one: Identity, other_person: str, other: Identit
 
 
 def may_be_one_human(person: str, other: str) -> bool:
-    """Whether two references may be two accounts of one human: persons of two places, and none of the local page, where
-    everybody says for themselves who they are."""
-    return not (is_group(other) or home_of(person) == home_of(other) or "web" in (home_of(person), home_of(other)))
+    """Whether two references may be two accounts of one human: persons of two places."""
+    return not is_group(other) and home_of(person) != home_of(other)
 
 
 def _recognised(votes: Sequence[CountedVote]) -> list[CountedVote]:

@@ -180,7 +180,7 @@ class Approvals:
     async def _judge(self, tx: Transaction, row: ApprovalRow, click: _Click) -> ClickResult:
         """Judges a click on one approval, and records what it changes."""
         now, person_id, choice = self._clock(), click.person.person_id, click.choice
-        outside = outsider_refusal(row, person_id, now)
+        outside = outsider_refusal(row, person_id, click.known, now)
         if outside is not None:
             return Refused(outside.reason)
         if row.status != "pending":
@@ -385,7 +385,7 @@ class Approvals:
         row, now = await approvals.hold(tx, handover.approval_id), self._clock()
         if row is None:
             return NO_SUCH
-        outside = outsider_refusal(row, person_id, now)
+        outside = outsider_refusal(row, person_id, of_them, now)
         if outside is not None:
             return Refused(outside.reason)
         if not is_open(row, now):

@@ -7,13 +7,13 @@ refuses. Nothing here raises, and nothing that is not known is taken for granted
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import structlog
 
-from bot.approvals.permissions import NO_NEEDS, NOTHING, Known, needs_of
+from bot.approvals.permissions import NO_NEEDS, NOTHING, Known, accounts_matter, needs_of
 from bot.domain import AccountFacts, Clock, Person
 from bot.platform import Platform
 from bot.records import approvals, threads
@@ -76,16 +76,19 @@ class PeopleDirectory:
     async def for_judging(self, person_id: str, rows: Sequence[ApprovalRow]) -> Known:
         """Returns what these approvals need to know to say whether somebody may decide; at once where nothing has to be
         looked up."""
-        now = self._clock()
-        needs = [(row, needs_of(row, person_id, now)) for row in rows if row.status == "pending"]
+        now, known = self._clock(), NOTHING
+        if any(accounts_matter(row, person_id) for row in rows):
+            known = Known(other_accounts=await self.other_accounts(person_id))
+        needs = [(row, needs_of(row, person_id, known, now)) for row in rows]
         if all(need == NO_NEEDS for _, need in needs):
-            return NOTHING  # as most approvals are: three tasks, which would find that out, take 0.1 ms
+            return known  # as most approvals are: three tasks, which would find that out, take 0.1 ms
+        accounts = frozenset([person_id, *known.other_accounts])
         groups, in_channel, identities = await asyncio.gather(
             self.groups_of(person_id, {group for _, need in needs for group in need.groups}),
-            self._channels(person_id, [row for row, need in needs if need.channel]),
+            self._channels(person_id, accounts, [row for row, need in needs if need.channel]),
             self.identities({person for _, need in needs for person in need.people}),
         )
-        return Known(groups, in_channel, identities)
+        return replace(known, groups=groups, in_channel=in_channel, identities=identities)
 
     async def learn_names(self, person_ids: Iterable[str]) -> None:
         """Asks the platforms for the names of those, among them, whom the bot does not know: cards say who may decide.
@@ -115,8 +118,10 @@ class PeopleDirectory:
     async def is_also(self, person_id: str, others: Iterable[str]) -> Mapping[str, bool | None]:
         """Returns person id → whether that account, of another workspace or platform, is this human's too: where both
         platforms vouch for the same address. `None`: that may be, but is not proven, or nothing could be looked up. On
-        a platform that is not connected nobody is anybody."""
+        a platform that is not connected nobody is anybody, and on the page whoever has not proved it."""
         wanted = list(dict.fromkeys(others))
+        if _is_of_the_page(person_id) and (await self.humans([person_id]))[person_id] is None:
+            return dict.fromkeys(wanted, False)
         identities = await self.identities([person_id, *wanted])
         human = identities[person_id].human
         theirs = await self._confirmed_with(human, self._deadline()) if human else ()
@@ -132,6 +137,8 @@ class PeopleDirectory:
         if one.human is not None and one.human == another.human:
             accounts = {person_id, other, *theirs}  # two in one workspace with the same address are two people
             return True if len(set(map(home_of, accounts))) == len(accounts) else None
+        if _is_of_the_page(person_id) or _is_of_the_page(other):
+            return False
         if are_two_humans(person_id, one, other, another) is False:
             return None
         unknown = any(identity.human is None and identity.is_member is None for identity in (one, another))
@@ -209,12 +216,14 @@ class PeopleDirectory:
         answers = await self._answers(questions, until)
         return {thing: _any_of([answers[q] for q in questions if q.about == thing]) for thing in things}
 
-    async def _channels(self, person_id: str, rows: Sequence[ApprovalRow]) -> Mapping[str, bool | None]:
+    async def _channels(
+        self, person_id: str, accounts: Collection[str], rows: Sequence[ApprovalRow]
+    ) -> Mapping[str, bool | None]:
         """Thread id → whether the person is in its channel. In a direct chat with the bot there is nobody but the
         requester."""
         async with self._database.reading() as tx:
             places = {row.thread_id: thread.place for row in rows if (thread := await threads.get(tx, row.thread_id))}
-        direct = {row.thread_id: row.asked.requesters[0] == person_id for row in rows}
+        direct = {row.thread_id: row.asked.requesters[0] in accounts for row in rows}
         wanted = {thread: place.channel or place.key for thread, place in places.items() if not place.direct}
         channels = list(dict.fromkeys(wanted.values()))
         answers = await asyncio.gather(*(self.in_channel(person_id, channel) for channel in channels))
@@ -307,6 +316,11 @@ class PeopleDirectory:
             # A defect of the adapter. Whoever clicked is refused, not left without an answer.
             log.exception("directory_defect", kind=question.kind, platform=question.platform)
             return None
+
+
+def _is_of_the_page(person_id: str) -> bool:
+    """Whether it may be somebody's own word alone that this is who they are."""
+    return home_of(person_id) == "web"
 
 
 def proof_of_identity(email: str) -> str | None:

@@ -2,7 +2,7 @@
 
 `permission_of` asks the policy (`policies.approvers.judge_decider`), and adds what the policy does not know: whether
 the person belongs to the workspace where it was asked, and whether their account may be the requester's second one.
-Pure: `needs_of` says what has to be looked up first, and `bot.approvals.directory` looks it up.
+Pure: `accounts_matter` and `needs_of` say what has to be looked up first, and `bot.approvals.directory` looks it up.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from policies.approvers import (
 )
 from policies.model import Ask, home_of, is_group
 
-_LOCAL_PAGE = "web:"
+_PAGE = "web:"
 SAME_HUMAN = (
     "This account has an e-mail address in common with whoever asked for this or changed it, so it counts as the same "
     "person: somebody else has to decide."
@@ -58,6 +58,8 @@ class Known:
     """Thread id → whether they are in the channel where the thread is held."""
     identities: Mapping[str, Identity] = field(default_factory=dict)
     """Person id → whose that is, of them and of those whom approvals name."""
+    other_accounts: tuple[str, ...] = ()
+    """Further person ids of the same human; looked up where `accounts_matter`."""
 
     def identity(self, person_id: str) -> Identity:
         """Returns whose an account is; `UNKNOWN` when that was not looked up."""
@@ -102,11 +104,11 @@ def permission_of(row: ApprovalRow, person_id: str, known: Known, now: float) ->
     """Returns whether they may decide now: the policy permits it, and a vote of theirs would count.
 
     Args:
-        known: what `needs_of` wanted, as far as it was found out.
+        known: what `accounts_matter` and `needs_of` wanted, as far as it was found out.
         now: seconds since the epoch.
     """
     ask = as_of(row.asked.ask, row.asked_at, now)
-    outside = outsider_refusal(row, person_id, now)
+    outside = outsider_refusal(row, person_id, known, now)
     if outside is not None:
         return outside
     permission = judge_decider(ask, _decider(row, person_id, known))
@@ -138,31 +140,46 @@ def requesters_of(row: ApprovalRow, known: Known) -> dict[str, Identity]:
     return {person_id: known.identity(person_id) for person_id in row.asked.requesters}
 
 
-def outsider_refusal(row: ApprovalRow, person_id: str, now: float) -> NotPermitted | None:
+def outsider_refusal(row: ApprovalRow, person_id: str, known: Known, now: float) -> NotPermitted | None:
     """Returns why nothing is said of it to this person, also when it is settled; `None` when something may be.
 
-    On the local page everybody says for themselves who they are, so its people count in its own threads only. "any"
-    means anybody of the workspaces where it was asked or that it was routed to, not of all that have installed us.
+    "any" means anybody of the workspaces where it was asked or that it was routed to, not of all that have installed
+    us. The page is no workspace: who anybody there is may be their own word alone. So its people count in its own
+    threads, and elsewhere as much as an account there that is proven to be theirs.
     """
-    if person_id.startswith(_LOCAL_PAGE):
-        if not row.thread_id.startswith(_LOCAL_PAGE):
-            return NotPermitted("On the web page you can only decide what was asked for on the web page.")
-    elif (
-        not _is_within(row, f"{home_of(person_id)}:")
-        and person_id not in as_of(row.asked.ask, row.asked_at, now).approvers
-    ):
+    if not accounts_matter(row, person_id):
+        if person_id.startswith(_PAGE) or _belongs(row, person_id, now):
+            return None
         return NotPermitted("This was asked in another workspace than yours.")
-    return None
+    if any(_belongs(row, account, now) for account in known.other_accounts):
+        return None
+    if known.other_accounts:
+        return NotPermitted("This was asked in a workspace where no account of yours is known.")
+    return NotPermitted("On the web page you can only decide what was asked for on the web page.")
 
 
-def needs_of(row: ApprovalRow, person_id: str, now: float) -> Needs:
-    """Returns what has to be looked up before `permission_of`."""
-    if outsider_refusal(row, person_id, now) is not None:
-        return Needs()
+def accounts_matter(row: ApprovalRow, person_id: str) -> bool:
+    """Returns whether it depends on their other accounts whether they belong where this was asked."""
+    return person_id.startswith(_PAGE) and not row.thread_id.startswith(_PAGE)
+
+
+def _belongs(row: ApprovalRow, person_id: str, now: float) -> bool:
+    """Whether an account is of a workspace where this is shown, or named among those who may decide."""
+    return _is_within(row, f"{home_of(person_id)}:") or person_id in as_of(row.asked.ask, row.asked_at, now).approvers
+
+
+def needs_of(row: ApprovalRow, person_id: str, known: Known, now: float) -> Needs:
+    """Returns what has to be looked up before `permission_of`.
+
+    Args:
+        known: their other accounts, where these matter.
+    """
+    if row.status != "pending" or outsider_refusal(row, person_id, known, now) is not None:
+        return NO_NEEDS
     ask = as_of(row.asked.ask, row.asked_at, now)
     themselves = frozenset({person_id, *row.asked.requesters})
     people = themselves if _who_matters(ask) else frozenset()
-    if _is_permitted_anyhow(ask, row, person_id):
+    if _is_permitted_anyhow(ask, row, person_id, known):
         return Needs(people=people)
     named = {approver for approver in ask.approvers if ":" in approver and not is_group(approver)}
     return Needs(groups_to_look_up(ask), "channel" in ask.approvers, people | _if_apart(themselves | named))
@@ -174,10 +191,10 @@ def _if_apart(people: frozenset[str]) -> frozenset[str]:
     return frozenset(people if len({home_of(person_id) for person_id in people}) > 1 else ())
 
 
-def _is_permitted_anyhow(ask: Ask, row: ApprovalRow, person_id: str) -> bool:
+def _is_permitted_anyhow(ask: Ask, row: ApprovalRow, person_id: str, known: Known) -> bool:
     """Whether the list names them, or everybody, so that no group or channel has to be looked up."""
     confirmed = ask.model_copy(update={"self_approval": "confirm"})
-    return isinstance(judge_decider(confirmed, _decider(row, person_id, NOTHING)), Permitted)
+    return isinstance(judge_decider(confirmed, _decider(row, person_id, known)), Permitted)
 
 
 def _who_matters(ask: Ask) -> bool:
@@ -188,13 +205,14 @@ def _who_matters(ask: Ask) -> bool:
 def _decider(row: ApprovalRow, person_id: str, known: Known) -> Decider:
     human, home = known.identity(person_id).human, home_of(person_id)
     # Of two in one workspace with the same address neither is the other: it is the address of several people.
-    others = tuple(
+    others = [
         other
         for other, identity in known.identities.items()
         if human is not None and identity.human == human and home_of(other) != home
-    )
+    ]
+    accounts = tuple(dict.fromkeys((*known.other_accounts, *others)))
     return Decider(
-        person_id, row.asked.requesters, known.groups, known.in_channel.get(row.thread_id), other_accounts=others
+        person_id, row.asked.requesters, known.groups, known.in_channel.get(row.thread_id), other_accounts=accounts
     )
 
 

@@ -112,7 +112,7 @@ class RecordingPlatform:
 
     async def in_channel(self, person_id: str, channel: str) -> bool | None:
         self.asked.append((person_id, channel))
-        members = self.channels.get(channel)
+        members = self.channels.get(channel) if person_id.startswith(f"{self.name}:") else None
         return None if members is None else person_id in members
 
     async def account_of(self, person_id: str) -> AccountFacts:

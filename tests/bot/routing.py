@@ -1,4 +1,5 @@
-"""The services between two platforms, `chat` where things are asked and `mail` where they may be routed to."""
+"""The services between two platforms, `chat` where things are asked and `mail` where they may be routed to, and a page
+whose issuer vouches for people."""
 
 from __future__ import annotations
 
@@ -70,11 +71,11 @@ class Routed(RecordingPlatform):
 
 
 class Routing:
-    """The services between two platforms."""
+    """The services between these platforms."""
 
     def __init__(self, database: Database, clock: SetClock, new_id: NewId) -> None:
-        self.chat, self.mail = Routed("chat"), Routed("mail")
-        platforms = {platform.name: platform for platform in (self.chat, self.mail)}
+        self.chat, self.mail, self.page = Routed("chat"), Routed("mail"), Routed("web")
+        platforms = {platform.name: platform for platform in (self.chat, self.mail, self.page)}
         self.database, self.clock, self.engine = database, clock, NotedEngine()
         self.outbox = Outbox(database, clock, platforms, pause=lambda *_: 0.005)
         self.parts = make_parts(
@@ -91,7 +92,8 @@ class Routing:
     def same_human(self, *people: Person) -> None:
         """Each of their platforms vouches for the same address."""
         for person in people:
-            platform = self.chat if person.person_id.startswith("chat:") else self.mail
+            platforms = {"chat": self.chat, "mail": self.mail, "web": self.page}
+            platform = platforms[person.person_id.partition(":")[0]]
             platform.emails[person.person_id] = f"{people[0].name.lower()}@example.com"
 
     async def ask(self, *routes: str, place: ConversationReference = HERE, **how: Any) -> str:
