@@ -51,9 +51,10 @@ from bot.approvals.requests import ApprovalRequests
 from bot.approvals.standing_approvals import StandingApprovals
 from bot.audit.log import AuditLog
 from bot.card_masks import log_masker_of, masker_of
+from bot.conversations import Conversations
 from bot.crypto import KeyFileError, Sealer, kept_key, random_id
 from bot.data_folder import FolderInUseError, folder_lock
-from bot.domain import Clock, system_clock
+from bot.domain import Clock, Person, system_clock
 from bot.health import records_health
 from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
@@ -295,7 +296,18 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             audit=audit,
             masker=masker,
         )
+
+        async def is_operator(person: Person) -> bool:
+            return False
+
+        async def note_reading(operator: Person, thread_id: str) -> None:
+            return
+
+        conversations = Conversations(
+            database, directory, clock, masker, is_operator=is_operator, note_reading=note_reading
+        )
         services = Services(
+            conversations=conversations,
             inbox=Inbox(*common, acceptance=acceptance, codes=codes, open_requests=open_requests),
             approvals=approvals,
             questions=questions,

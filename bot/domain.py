@@ -178,6 +178,8 @@ class FormAnswer:
     person: Person
     clarification_id: str
     values: Mapping[str, Any]
+    text: str | None = None
+    """The answer in one piece of text, where it was given so; `values` are not looked at then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +320,7 @@ class ApprovalView:
     unread: int = 0
     """Characters of its arguments when they are too long for a list and were not read for it; they are empty then, and
     there is no fingerprint. 0: they are whole."""
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +345,9 @@ class ClarificationView:
     """Short keyed fingerprint of that call."""
     unread: int = 0
     """As in `ApprovalView`."""
+    call_id: str = ""
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    """JSON Schema of the answer, where a tool asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +368,7 @@ class SignInView:
     owner can say when that is finished."""
     code_wanted: bool = False
     """Whether the browser part is over and its one-time code is to be typed in by the owner."""
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,6 +394,7 @@ class OutcomeView:
     """What is known of it, and what the server said; empty where that is for one person alone."""
     unread: int = 0
     """As in `ApprovalView`."""
+    call_id: str = ""
 
 
 Content = Said | Notice | ApprovalView | ClarificationView | SignInView | OutcomeView
@@ -405,6 +413,8 @@ class Post:
     content: Content
     only_for: str | None = None
     """Person id, when nobody else may see it."""
+    number: int = 0
+    """Grows from one post of a thread to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,6 +448,8 @@ class MessageView:
     author_id: str
     text: str
     at: float
+    number: int = 0
+    """Grows from one message of a thread to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,6 +470,8 @@ class ThreadView:
     thread_id: str
     title: str
     entries: tuple[MessageView | Post, ...]
+    seen_as: Literal["owner", "approver", "operator"] = "owner"
+    """`approver`: only the turns are here of which this person may decide, or has decided, something."""
 
 
 @dataclass(frozen=True, slots=True)

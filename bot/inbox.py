@@ -20,7 +20,7 @@ from bot.domain import (
     Unknown,
 )
 from bot.outbox import Outbox, notice
-from bot.records import deliveries, posts, threads, waiting
+from bot.records import deliveries, posts, thread_owners, threads, waiting
 from bot.records.database import Database, Pauses, Transaction, locking_as_found
 from bot.records.deliveries import Delivery
 from bot.records.locks import UNLOCKED
@@ -64,8 +64,9 @@ class Inbox:
         """Keep a message durably; it is handled in its thread's order. "Stop" does not queue, and a one-time code is
         for no record, model or log.
 
-        Returns False when it was accepted before, or is none of the bot's business: not addressed to it, and not by
-        somebody it is in a conversation with there. Raises what the database raises; then nothing was kept.
+        Returns False when it was accepted before, is in a conversation of somebody else (`Message.owners`), or is none
+        of the bot's business: not addressed to it, and not by somebody it is in a conversation with there. Raises what
+        the database raises; then nothing was kept.
         """
         if (taken := await self._codes.taken(message)) is not None:
             return taken
@@ -214,17 +215,24 @@ class Acceptance:
             return await self._keep(tx, _keepable(message))
 
     async def _keep(self, tx: Transaction, message: Message) -> Accepted:
-        now = self._clock()
+        now, author = self._clock(), message.author.person_id
         if not message.place.has_threads and await deliveries.exists(tx, message.key):
             return Accepted("", is_new=False)
         thread = await thread_for(tx, message, now, quiet_seconds=self._quiet_seconds)
         thread_id = thread.thread_id
-        if not message.addressed and not await is_with_us(tx, thread_id, message.author.person_id):
+        if (
+            message.owners
+            and (await thread_owners.owner_of(tx, thread_id) or message.author.person_id) not in message.owners
+        ):
+            return Accepted("", is_new=False)  # somebody else's conversation
+        if not message.addressed and not await is_with_us(tx, thread_id, author):
             return Accepted("", is_new=False)  # people write to each other: not ours to keep
         is_new = await deliveries.add(tx, message_delivery(message, thread, now))
         if is_new:
-            requester = message.author.person_id if message.addressed else None
+            requester = author if message.addressed else None
             await threads.ensure(tx, thread_id, message.place, message.text, now, requester=requester)
+            if message.owners:
+                await thread_owners.begin(tx, thread_id, author, now)
         if message.author.name:  # without a name they are introduced later
             await threads.remember(tx, message.author, now)
         return Accepted(thread_id, is_new)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -30,6 +30,7 @@ from bot.records.database import Database, Transaction, locking_as_found
 from bot.records.posts import NewPost
 from bot.turns.engine import Engine, resume_thread
 from graph.interrupts import Answered, ClarificationAsked, Dismissed, ElicitationAsked, InterruptAnswer, Superseded
+from graph.json_values import storable
 
 NO_SUCH = Unknown("This question does not exist (any more).")
 SOMEBODY_ELSES = Refused("This question is for somebody else.")
@@ -65,7 +66,14 @@ class Questions:
 
     async def answer(self, answer: FormAnswer) -> ClickResult:
         """Records a submitted form. The same form again gets the same answer."""
-        return await locking_as_found(self._database.writing_urgently, partial(self._answer, answer=answer))
+        return (await self.answer_each([answer]))[answer.clarification_id]
+
+    async def answer_each(self, answers: Sequence[FormAnswer]) -> Mapping[str, ClickResult]:
+        """Records answers to several questions, in one transaction; results by the questions' ids."""
+        return await locking_as_found(self._database.writing_urgently, partial(self._answer_each, answers=answers))
+
+    async def _answer_each(self, tx: Transaction, answers: Sequence[FormAnswer]) -> Mapping[str, ClickResult]:
+        return {answer.clarification_id: await self._answer(tx, answer) for answer in answers}
 
     async def _answer(self, tx: Transaction, answer: FormAnswer) -> ClickResult:
         row = await clarifications.get(tx, answer.clarification_id)
@@ -74,12 +82,20 @@ class Questions:
         if row.requester != answer.person.person_id:
             return SOMEBODY_ELSES
         tx.needs(row.thread_id)
-        values = await asyncio.to_thread(_read, row, answer.values)
-        if isinstance(values, FormErrors):
-            return Invalid(values.errors)
         if row.settled_key == answer.key:  # the same form, delivered twice
             return Settled("Thank you.")
-        if not await self._settle(tx, row, "answered", answer.key, {"values": values}):
+        if answer.text is not None:
+            settled = await self.answer_text(tx, row, storable(answer.text), answer.key)
+        else:
+            values = await asyncio.to_thread(_read, row, answer.values)
+            settled = (
+                values
+                if isinstance(values, FormErrors)
+                else await self._settle(tx, row, "answered", answer.key, {"values": values})
+            )
+        if isinstance(settled, FormErrors):
+            return Invalid(settled.errors)
+        if not settled:
             return TOO_LATE
         await self._resume(tx, row)
         return Settled("Thank you.")

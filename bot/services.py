@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from bot.accounts.connections import Connections
 from bot.accounts.sign_ins import SignInLinks
 from bot.approvals.decisions import Approvals
+from bot.conversations import Conversations
 from bot.inbox import Inbox
 from bot.queries import Queries
 from bot.questions import Questions
@@ -28,5 +29,7 @@ class Services:
     """Accounts at outside services: codes, replies to sign-ins, the list, the end of one."""
     sign_in_links: SignInLinks
     """The link of a sign-in, for its owner."""
+    conversations: Conversations
+    """Conversations of the page and of programs, for those who may see them."""
     queries: Queries
     """Everything that only reads."""

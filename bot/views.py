@@ -58,7 +58,7 @@ async def post_of(
     content = await content_of(tx, row, now, longest)
     if content is None:
         return None
-    return Post(row.key, row.thread_id, place, row.revision, row.at, content, row.only_for)
+    return Post(row.key, row.thread_id, place, row.revision, row.at, content, row.only_for, row.seq)
 
 
 async def content_of(tx: Transaction, row: PostRow, now: float, longest: int = ANY_LENGTH) -> Content | None:
@@ -142,6 +142,7 @@ async def approval_view(
         handing_offered=several_may_decide(ask, row.asked.requesters),
         handed_to=tuple(names[p] for p in row.handed_to),
         unread=unread,
+        call_id=row.asked.call_id,
     )
 
 
@@ -275,6 +276,8 @@ async def clarification_view(
         tool=attempt.tool if attempt else "",
         arguments=attempt.arguments if attempt else {},
         unread=unread,
+        call_id=row.call_id,
+        schema=row.schema or {},
     )
 
 
@@ -308,6 +311,7 @@ async def sign_in_view(tx: Transaction, sign_in_id: str, now: float) -> SignInVi
         owner_id=row.person_id,
         service=row.service,
         code_wanted=row.status == "open" and await _waits_for_code(tx, row, now),
+        call_id=row.call_id,
     )
 
 
@@ -336,4 +340,5 @@ async def outcome_view(tx: Transaction, attempt_id: str, longest: int = ANY_LENG
         settled_by=row.choice_by or "",
         known="" if row.owner else row.text,
         unread=unread,
+        call_id=row.call_id,
     )

@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from time import monotonic
+from typing import Any
 from weakref import WeakValueDictionary
 
 from aiohttp import web
@@ -21,7 +22,8 @@ from adapters.shared.outages import AGAIN_SECONDS, AWAY
 from adapters.web.access import SECURITY_HEADERS, PageVisitor
 from adapters.web.bodies import RefusalError
 from adapters.web.inbound import thread_id_of
-from bot.domain import Person, ThreadView
+from bot.conversations import NO_CONVERSATION, Conversations
+from bot.domain import Person, ThreadView, Unknown
 from bot.queries import Queries
 from bot.records.database import is_outage
 
@@ -40,6 +42,7 @@ SNAPSHOTS_ANEW = 8
 SNAPSHOTS_AT_A_TIME = 4
 """Snapshots that are sent to one person's pages at a time: each is kept until it is taken, and a page may not read."""
 
+NOTHING_LIVE = {"status": "", "drafts": []}
 _HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
@@ -51,11 +54,11 @@ _HEADERS = {
 class EventStreams:
     """Serves `GET /api/events?thread=ID`."""
 
-    def __init__(self, queries: Queries, hub: Hub, board: LiveBoard) -> None:
-        self._queries = queries
+    def __init__(self, conversations: Conversations, queries: Queries, hub: Hub, board: LiveBoard) -> None:
+        self._conversations = conversations
         self._hub = hub
         self._board = board
-        self._lists = ThreadLists(queries, hub)
+        self._lists = ThreadLists(conversations, queries, hub)
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         """Person → held while a snapshot is sent to one of their pages."""
         self._anew = asyncio.Semaphore(SNAPSHOTS_ANEW)
@@ -71,7 +74,9 @@ class EventStreams:
             reader.connection = request.transport
             response = web.StreamResponse(headers=_HEADERS)
             async with turn:
-                snapshot = await self._snapshot(thread_id, visitor)
+                snapshot = await self._snapshot(reader, visitor)
+                if snapshot is None:
+                    raise RefusalError(404, NO_CONVERSATION.text)
                 try:
                     await response.prepare(request)
                     await _write(response, b"retry: %d\n\n" % RETRY_MILLISECONDS + snapshot)
@@ -80,11 +85,14 @@ class EventStreams:
             del snapshot
             try:
                 async for chunk in self._changes(reader, visitor.person):
-                    if chunk == SHOW_ANEW:
-                        async with turn, self._anew:
-                            await _write(response, await self._snapshot(thread_id, visitor))
-                    else:
+                    if chunk != SHOW_ANEW:
                         await _write(response, chunk)
+                        continue
+                    async with turn, self._anew:
+                        anew = await self._snapshot(reader, visitor)
+                        if anew is None:
+                            return response  # not theirs to see any more: the page comes back, and is told so
+                        await _write(response, anew)
             except (ConnectionError, TimeoutError):
                 return _gone(request, response)
             except Exception as error:
@@ -93,9 +101,15 @@ class EventStreams:
                 raise
         return response
 
-    async def _snapshot(self, thread_id: str, visitor: PageVisitor) -> bytes:
-        # A conversation that nobody has written in yet has an id (the page's) and no row.
-        view = await self._queries.thread(thread_id, visitor.person) or ThreadView(thread_id, "", ())
+    async def _snapshot(self, reader: Reader, visitor: PageVisitor) -> bytes | None:
+        """All that this person may see of the conversation; `None`: nothing of it is for them."""
+        view = await self._conversations.view(reader.thread_id, visitor.person)
+        if isinstance(view, Unknown):
+            return None
+        # A conversation that nobody has written in yet has an id (the page's) and no row. Whose it is is asked again
+        # when somebody has.
+        reader.sees_all = None if view is None else view.seen_as != "approver"
+        view = view or ThreadView(reader.thread_id, "", ())
         entries: list[str] = []
         space_left = LARGEST_SNAPSHOT
         for entry in reversed(view.entries):
@@ -105,10 +119,13 @@ class EventStreams:
                 break
             entries.append(written)
             await asyncio.sleep(0)  # a card with a megabyte of arguments takes 15 ms
-        thread = json.dumps(thread_json(view) | {"live": self._board.snapshot(thread_id)})
+        thread = json.dumps(thread_json(view) | {"live": self._live(reader)})
         whole = f'{thread.removesuffix("}")}, "entries": [{", ".join(reversed(entries))}]}}'
         me = frame("session", {"me": person_json(visitor.person)})
         return me + await self._lists.now(visitor.person) + framed("thread", whole)
+
+    def _live(self, reader: Reader) -> dict[str, Any]:
+        return self._board.snapshot(reader.thread_id) if reader.sees_all else NOTHING_LIVE
 
     async def _changes(self, reader: Reader, person: Person) -> AsyncIterator[bytes]:
         threads_from = monotonic() + THREADS_EVERY_SECONDS
@@ -138,7 +155,8 @@ class ThreadLists:
     all read at once would hold up everybody.
     """
 
-    def __init__(self, queries: Queries, hub: Hub) -> None:
+    def __init__(self, conversations: Conversations, queries: Queries, hub: Hub) -> None:
+        self._conversations = conversations
         self._queries = queries
         self._hub = hub
         self._turn = asyncio.Lock()
@@ -162,7 +180,7 @@ class ThreadLists:
 
     async def _read(self, person: Person) -> bytes:
         asked = await self._queries.asked(person)
-        threads = await self._queries.threads("web")
+        threads = await self._conversations.owned(person)
         # Reading from the database does not yield, so that the next in turn would follow within the same step.
         await asyncio.sleep(0)
         return frame("threads", {**threads_json(threads), **asked_json(asked)})

@@ -39,6 +39,7 @@ from adapters.web.bodies import (
 )
 from adapters.web.sender import WebSender
 from bot.accounts.codes import codes_among
+from bot.conversations import NO_CONVERSATION
 from bot.domain import (
     AlreadySettled,
     ClickResult,
@@ -91,12 +92,15 @@ class PageActions:
 
     async def threads(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/threads`."""
-        return json_answer(threads_json(await self._services.queries.threads("web")))
+        return json_answer(threads_json(await self._services.conversations.owned(visitor.person)))
 
     async def message(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/threads/{id}/messages`: kept durably when this answers 202; other open pages see it at once."""
         thread_id = thread_id_of(request.match_info["id"])
         body = await read_body(request, MessageBody)
+        owners = await self._services.conversations.owners_for(thread_id, visitor.person)
+        if owners is None:
+            raise RefusalError(404, NO_CONVERSATION.text)
         message = Message(
             key=f"{thread_id}:{body.id}",
             place=ConversationReference(
@@ -105,6 +109,7 @@ class PageActions:
             author=visitor.person,
             text=checked_text(body.text),
             at=self._clock(),
+            owners=owners,
         )
         accepted = await self._services.inbox.accept(message)
         taken = bool(codes_among(message.text)) and not await self._is_shown(message)
@@ -115,8 +120,7 @@ class PageActions:
 
     async def _is_shown(self, message: Message) -> bool:
         """Whether it became a message in its thread: the inbox keeps a one-time code out of everybody's sight."""
-        view = await self._services.queries.thread(message.place.key, message.author)
-        return view is not None and any(isinstance(e, MessageView) and e.key == message.key for e in view.entries)
+        return await self._services.queries.message(message.place.key, message.key) is not None
 
     async def decide(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/approvals/decisions`: the result of each by its id; about one alone, its kind is the status too.
@@ -145,7 +149,7 @@ class PageActions:
     async def arguments(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/approvals/{id}/arguments?page=N`: a page of arguments that are too long for a card; `N` from 0."""
         page = _page_of(request)
-        view = await self._services.queries.approval(id_of(request), "web:")
+        view = await self._services.conversations.card(id_of(request), visitor.person)
         if isinstance(view, Unknown):
             return click_answer(view)
         return json_answer(argument_page_json(view.arguments, page))
@@ -155,8 +159,10 @@ class PageActions:
         page = _page_of(request)
         for shown in await self._services.queries.shown(id_of(request)):
             post = shown.post
-            may_see = post.place.platform == "web" and post.only_for in {None, visitor.person.person_id}
-            if may_see and isinstance(post.content, OutcomeView):
+            is_shown = post.place.platform == "web" and post.only_for in {None, visitor.person.person_id}
+            if not is_shown or not isinstance(post.content, OutcomeView):
+                continue
+            if await self._services.conversations.owners_for(post.thread_id, visitor.person) is not None:
                 return json_answer(argument_page_json(post.content.arguments, page))
         return click_answer(Unknown("There is no such call here."))
 
@@ -227,6 +233,8 @@ class PageActions:
         """`POST /api/threads/{id}/stop`."""
         thread_id = thread_id_of(request.match_info["id"])
         body = await read_body(request, ClickBody)
+        if await self._services.conversations.owners_for(thread_id, visitor.person) is None:
+            raise RefusalError(404, NO_CONVERSATION.text)
         return click_answer(await self._services.inbox.stop(click_key(body.id, visitor), thread_id, visitor.person))
 
     async def link(self, request: web.Request, visitor: PageVisitor) -> web.Response:

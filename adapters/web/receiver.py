@@ -81,7 +81,9 @@ class WebReceiver:
         pages = Pages()
         session = SessionHandler(self._sender, self._sessions, self._facts, self._gate)
         inbound = PageActions(self._sender, self._services, self._clock)
-        streams = EventStreams(self._services.queries, self._sender.hub, self._sender.board)
+        streams = EventStreams(
+            self._services.conversations, self._services.queries, self._sender.hub, self._sender.board
+        )
         return [
             web.get("/", checks.page(pages.index)),
             web.get("/static/{name}", checks.page(pages.static)),

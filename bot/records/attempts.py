@@ -138,6 +138,15 @@ async def begun_in_turn(tx: Transaction, turn: str) -> Sequence[AttemptRow]:
     return [_row(r) for r in await tx.all(sa.select(attempts).where(of_turn, attempts.c.status.in_(_BEGUN)))]
 
 
+async def in_turn(tx: Transaction, turn: str) -> Sequence[AttemptRow]:
+    """The newest attempt at each call of a turn, by the key of its delivery, in the order in which they began first."""
+    of_turn = attempts.c.call_id.between(f"{turn}.", f"{turn}/")
+    newest: dict[str, AttemptRow] = {}
+    for row in await tx.all(sa.select(attempts).where(of_turn).order_by(attempts.c.started_at, attempts.c.number)):
+        newest[row.call_id] = _row(row)
+    return list(newest.values())
+
+
 async def was_tried_again(tx: Transaction, call_id: str, number: int) -> bool:
     """Whether a call was tried again by this attempt, or one before it, while the outcome was unknown."""
     return await tx.one(_WAS_TRIED_AGAIN, {"call": call_id, "before": number}) is not None

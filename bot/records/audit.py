@@ -57,6 +57,12 @@ async def votes_on_call(tx: Transaction, call_id: str) -> Sequence[VoteCast]:
     return [VoteCast(r.round, r.person_id, r.name, r.verb, r.authority, r.reason, r.at) for r in rows]
 
 
+async def entries_of_turn(tx: Transaction, turn: str) -> Sequence[str]:
+    """What was written down of the calls of a turn, by the key of its delivery: JSON, oldest first."""
+    query = sa.select(audit.c.entry).where(audit.c.key.between(f"{turn}.", f"{turn}/")).order_by(audit.c.seq)
+    return [row.entry for row in await tx.all(query)]
+
+
 class AuditReader:
     """The log as anybody who may read the records reads it, also while the bot writes. Blocks: for commands only."""
 

@@ -107,3 +107,12 @@ async def answered_by(tx: Transaction, key: str) -> bool:
         clarifications.c.settled_key == key, clarifications.c.status == "answered"
     )
     return await tx.one(query.limit(1)) is not None
+
+
+async def call_answered_by(tx: Transaction, key: str) -> str | None:
+    """The call whose question this delivery answered; `None`: it answered none."""
+    query = sa.select(clarifications.c.call_id).where(
+        clarifications.c.settled_key == key, clarifications.c.status == "answered"
+    )
+    row = await tx.one(query.limit(1))
+    return None if row is None else str(row.call_id)

@@ -69,7 +69,7 @@ _BUSY = Prepared(
     .limit(1)
 )
 _BODY = Prepared(
-    sa.select(deliveries.c.key, deliveries.c.body, deliveries.c.accepted_at).where(
+    sa.select(deliveries.c.seq, deliveries.c.key, deliveries.c.body, deliveries.c.accepted_at).where(
         deliveries.c.seq == sa.bindparam("number")
     )
 )
@@ -100,6 +100,12 @@ async def add(tx: Transaction, delivery: Delivery) -> bool:
 async def exists(tx: Transaction, key: str) -> bool:
     """Whether this delivery was accepted before."""
     return await tx.one(_EXISTS, {"of": key}) is not None
+
+
+async def is_handled(tx: Transaction, key: str) -> bool:
+    """Whether a delivery has taken effect, or was given up."""
+    row = await tx.one(sa.select(deliveries.c.status).where(deliveries.c.key == key))
+    return row is not None and row.status != "waiting"
 
 
 async def head(tx: Transaction, thread_id: str, now: float) -> Delivery | None:
@@ -264,7 +270,7 @@ async def message_of(tx: Transaction, thread_id: str, key: str) -> MessageView |
 
 def _views(rows: Iterable[Any]) -> list[MessageView]:
     return [
-        MessageView(r.key, r.body["name"], r.body["person"], r.body["text"], r.accepted_at)
+        MessageView(r.key, r.body["name"], r.body["person"], r.body["text"], r.accepted_at, r.seq)
         for r in rows
         if r.body.get("text")
     ]

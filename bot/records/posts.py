@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from bot.records.statements import Prepared, PreparedForLists
 from bot.records.tables import approvals, post_messages, posts, threads
 from graph.json_values import storable
 
+NOTICES = ("error", "limit", "wait", "form", "unwelcome")
+"""What the keys of posts begin with that tell the author of a delivery what has become of it."""
 NEWEST_THREADS = 10
 """Threads of a place in which an answer is looked for: a new one begins after hours of quiet."""
 
@@ -55,6 +57,8 @@ class PostRow:
     reference: Mapping[str, Any] | None
     tries: int
     at: float
+    seq: int = 0
+    """Grows from one post to the next."""
 
 
 def _place(kept: Mapping[str, Any] | None) -> ConversationReference | None:
@@ -183,6 +187,23 @@ async def of_thread(tx: Transaction, thread_id: str, limit: int) -> list[PostRow
     """The newest posts of a thread, oldest first."""
     query = sa.select(posts.c.seq).where(posts.c.thread_id == thread_id).order_by(posts.c.seq.desc()).limit(limit)
     return await _each(tx, reversed(await tx.all(query)))
+
+
+async def said_in_turn(tx: Transaction, thread_id: str, turn: str) -> list[PostRow]:
+    """What the bot said in a turn, by the key of its delivery, oldest first."""
+    # Keys of what is said hold the ids of messages, which begin with it (`bot.outbox.said`).
+    of_turn = posts.c.key.between(f"said:{turn}.", f"said:{turn}/")
+    query = sa.select(posts.c.seq).where(posts.c.thread_id == thread_id, of_turn).order_by(posts.c.seq)
+    return await _each(tx, await tx.all(query))
+
+
+async def notices_about(
+    tx: Transaction, thread_id: str, of: Sequence[str], reader: Collection[str]
+) -> Sequence[PostRow]:
+    """The bot's own sentences about these deliveries, for these people or for everybody, oldest first."""
+    keys = [f"{kind}:{key}" for key in of for kind in NOTICES]
+    query = sa.select(posts).where(posts.c.key.in_(keys), posts.c.thread_id == thread_id).order_by(posts.c.seq)
+    return [row for r in await tx.all(query) if (row := _row(r)).only_for in {None, *reader}]
 
 
 async def _each(tx: Transaction, numbers: Iterable[Any], statement: Prepared = _BY_SEQ) -> list[PostRow]:

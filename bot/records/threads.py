@@ -154,7 +154,8 @@ async def newest(tx: Transaction, platform: str, limit: int) -> tuple[ThreadSumm
     return tuple(ThreadSummary(r.thread_id, r.title, r.updated_at, r.waiting) for r in rows)
 
 
-def _newest() -> sa.Select[Any]:
+def waiting_in(threads: sa.Table) -> sa.ColumnElement[int]:
+    """How many questions to people are open in a thread."""
     waiting: sa.ColumnElement[int] = sa.literal(0)
     for table, is_open in (
         (approvals, approvals.c.status == PENDING),
@@ -164,8 +165,12 @@ def _newest() -> sa.Select[Any]:
     ):
         count = sa.select(sa.func.count()).where(table.c.thread_id == threads.c.thread_id, is_open)
         waiting = waiting + count.correlate(threads).scalar_subquery()
+    return waiting
+
+
+def _newest() -> sa.Select[Any]:
     return (
-        sa.select(threads.c.thread_id, threads.c.title, threads.c.updated_at, waiting.label("waiting"))
+        sa.select(threads.c.thread_id, threads.c.title, threads.c.updated_at, waiting_in(threads).label("waiting"))
         .where(threads.c.platform == sa.bindparam("platform"))
         .order_by(threads.c.updated_at.desc())
         .limit(sa.bindparam("limit"))

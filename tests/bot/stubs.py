@@ -18,8 +18,9 @@ from bot.approvals.requests import ApprovalRequests
 from bot.approvals.standing_approvals import StandingApprovals
 from bot.audit.log import AuditLog
 from bot.card_masks import PLAIN
+from bot.conversations import Conversations
 from bot.crypto import NewId, Sealer
-from bot.domain import Clock
+from bot.domain import Clock, Person
 from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
 from bot.limits import NO_LIMIT, Beginnings, BeginningsHere, TurnLimit
@@ -207,9 +208,20 @@ def make_parts(
         questions=questions,
         connections=connections,
         sign_in_links=links,
+        conversations=Conversations(
+            database, directory, clock, PLAIN, is_operator=is_no_operator, note_reading=note_nothing
+        ),
         queries=Queries(database, directory, clock, PLAIN),
     )
     return Parts(services, requests, standing_approvals, directory, sign_ins, codes, flow, open_requests)
+
+
+async def is_no_operator(_: Person) -> bool:
+    return False
+
+
+async def note_nothing(_: Person, __: str) -> None:
+    return
 
 
 def make_turn_handler(

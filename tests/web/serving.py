@@ -32,7 +32,7 @@ from bot.domain import (
     ThreadView,
     Unknown,
 )
-from tests.support.stand_in_services import StandInServices, subject_of
+from tests.support.stand_in_services import NO_APPROVAL, StandInServices, subject_of
 from tests.support.views import NOW
 
 FACTS = PageFacts(
@@ -105,18 +105,26 @@ class WebServices(StandInServices):
     async def shown(self, subject: str) -> tuple[Shown, ...]:
         return tuple(Shown(post, None) for post in self._posts() if subject_of(post.content) == subject)
 
-    async def threads(self, platform: str, limit: int = 100) -> tuple[ThreadSummary, ...]:
+    async def owned(self, person: Person, limit: int = 100) -> tuple[ThreadSummary, ...]:
         return tuple(
             ThreadSummary(thread_id, _title(entries), max(entry.at for entry in entries), _waiting(entries))
             for thread_id, entries in sorted(self.entries.items(), key=lambda item: -item[1][-1].at)
         )[:limit]
 
-    async def thread(self, thread_id: str, person: Person) -> ThreadView | None:
-        if thread_id not in self.entries:
-            return None
-        entries = self.entries[thread_id]
+    async def owners_for(self, thread_id: str, person: Person) -> frozenset[str] | None:
+        return frozenset([person.person_id])
+
+    async def card(self, approval_id: str, person: Person) -> ApprovalView | Unknown:
+        return self.approvals.get(approval_id, NO_APPROVAL)
+
+    async def message(self, thread_id: str, key: str) -> MessageView | None:
+        entries = (entry for entry in self.entries.get(thread_id, []) if isinstance(entry, MessageView))
+        return next((entry for entry in entries if entry.key == key), None)
+
+    async def view(self, thread_id: str, person: Person) -> ThreadView:
+        entries = self.entries.get(thread_id, [])
         seen = [e for e in entries if isinstance(e, MessageView) or e.only_for in (None, person.person_id)]
-        return ThreadView(thread_id, _title(entries), tuple(seen))
+        return ThreadView(thread_id, _title(entries) if entries else "", tuple(seen))
 
     def _posts(self) -> list[Post]:
         return [entry for entries in self.entries.values() for entry in entries if isinstance(entry, Post)]

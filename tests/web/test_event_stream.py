@@ -66,7 +66,7 @@ async def test_only_so_many_snapshots_of_one_person_are_kept_at_a_time(
     """Rule 13: a hundred pages that do not read kept a gigabyte for ten seconds. Other people do not wait for them."""
     reading: list[str] = []
     go_on = asyncio.Event()
-    thread = product.services.thread
+    thread = product.services.view
 
     async def slow(thread_id: str, person: Person) -> object:
         reading.append(person.person_id)
@@ -74,7 +74,7 @@ async def test_only_so_many_snapshots_of_one_person_are_kept_at_a_time(
             await go_on.wait()
         return await thread(thread_id, person)
 
-    monkeypatch.setattr(product.services, "thread", slow)
+    monkeypatch.setattr(product.services, "view", slow)
     pages = [asyncio.create_task(_snapshot_of(ana)) for _ in range(10)]
     await eventually(lambda: len(reading) == events.SNAPSHOTS_AT_A_TIME, "the first pages")
     await _snapshot_of(ben)
@@ -182,14 +182,14 @@ async def test_many_changes_do_not_read_the_list_of_threads_as_often(
     product: Product, ana: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = 0
-    threads = product.services.threads
+    threads = product.services.owned
 
     async def counted(platform: str, limit: int = 100) -> object:
         nonlocal reads
         reads += 1
         return await threads(platform, limit)
 
-    monkeypatch.setattr(product.services, "threads", counted)
+    monkeypatch.setattr(product.services, "owned", counted)
     began = monotonic()
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)

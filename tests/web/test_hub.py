@@ -11,7 +11,7 @@ from adapters.shared.live.hub import MOST_QUEUED, THREADS_CHANGED, EndedError, H
 
 async def test_events_arrive_in_order_and_only_for_their_thread() -> None:
     hub = Hub()
-    with hub.reading("t", "ana", "s") as reader:
+    with hub.reading("t", "ana", "s", sees_all=True) as reader:
         hub.publish("t", "text", {"n": 1})
         hub.publish("other", "text", {"n": 9})
         hub.publish("t", "text", {"n": 2})
@@ -22,7 +22,7 @@ async def test_events_arrive_in_order_and_only_for_their_thread() -> None:
 
 async def test_a_full_queue_ends_the_reader_instead_of_growing() -> None:
     hub = Hub()
-    with hub.reading("t", "ana", "s") as slow, hub.reading("t", "ben", "s2") as quick:
+    with hub.reading("t", "ana", "s", sees_all=True) as slow, hub.reading("t", "ben", "s2", sees_all=True) as quick:
         for number in range(MOST_QUEUED + 1):
             hub.publish("t", "text", {"n": number})
             assert await quick.next(1) == frame("text", {"n": number})
@@ -33,7 +33,7 @@ async def test_a_full_queue_ends_the_reader_instead_of_growing() -> None:
 
 async def test_noting_many_times_that_threads_changed_is_noting_it_once() -> None:
     hub = Hub()
-    with hub.reading("t", "ana", "s") as reader:
+    with hub.reading("t", "ana", "s", sees_all=True) as reader:
         for _ in range(MOST_QUEUED * 2):
             hub.threads_changed()
         assert await reader.next(1) == THREADS_CHANGED
@@ -44,7 +44,10 @@ async def test_noting_many_times_that_threads_changed_is_noting_it_once() -> Non
 
 async def test_a_waiting_reader_is_woken_when_its_session_ends() -> None:
     hub = Hub()
-    with hub.reading("t", "ana", "s") as reader, hub.reading("t", "ana", "other") as other:
+    with (
+        hub.reading("t", "ana", "s", sees_all=True) as reader,
+        hub.reading("t", "ana", "other", sees_all=True) as other,
+    ):
         waiting = asyncio.create_task(reader.next(60))
         await asyncio.sleep(0)
         hub.end_session("s")
@@ -55,7 +58,7 @@ async def test_a_waiting_reader_is_woken_when_its_session_ends() -> None:
 
 async def test_a_reader_that_left_is_gone() -> None:
     hub = Hub()
-    with hub.reading("t", "ana", "s"):
+    with hub.reading("t", "ana", "s", sees_all=True):
         assert hub.has_readers("t")
     assert not hub.has_readers("t")
 
@@ -70,7 +73,7 @@ def test_an_event_is_always_one_line_of_data() -> None:
 async def test_for_a_reader_that_was_ended_nothing_more_is_kept() -> None:
     """Rule 13: thousands of pieces of an answer can come before the reader notices that it was ended."""
     hub = Hub()
-    with hub.reading("t", "ana", "s") as reader:
+    with hub.reading("t", "ana", "s", sees_all=True) as reader:
         for number in range(MOST_QUEUED * 3):
             hub.publish("t", "text", {"n": number})
         assert reader._queue.qsize() <= MOST_QUEUED + 1

@@ -45,7 +45,7 @@ def live(board: LiveBoard, claim: Claim) -> WebLive:
 async def test_only_what_is_new_is_shown() -> None:
     hub = Hub()
     board = LiveBoard(hub)
-    with hub.reading(THREAD, "web:ana", "s") as reader:
+    with hub.reading(THREAD, "web:ana", "s", sees_all=True) as reader:
         board.show_elsewhere(THREAD, answer("Hello"))
         board.show_elsewhere(THREAD, answer("Hello"))
         board.show_elsewhere(THREAD, answer("Hello wor\u202eld"))
@@ -61,7 +61,7 @@ async def test_what_ended_leaves_its_text_until_the_post_comes() -> None:
     hub = Hub()
     board = LiveBoard(hub)
     board.show_elsewhere(THREAD, answer("Hello"))
-    with hub.reading(THREAD, "web:ana", "s") as reader:
+    with hub.reading(THREAD, "web:ana", "s", sees_all=True) as reader:
         board.show_elsewhere(THREAD, None)
         assert await events(reader) == [status("")]
         assert board.snapshot(THREAD) == {"status": "", "drafts": []}
@@ -73,7 +73,7 @@ async def test_an_answer_whose_post_is_there_is_not_shown_again() -> None:
     board = LiveBoard(hub)
     board.show_elsewhere(THREAD, answer("Hello"))
     board.forget_draft(THREAD, "m1")
-    with hub.reading(THREAD, "web:ana", "s") as reader:
+    with hub.reading(THREAD, "web:ana", "s", sees_all=True) as reader:
         board.show_elsewhere(THREAD, answer("Hello"))
         assert await events(reader) == []
 
@@ -82,7 +82,7 @@ async def test_of_another_run_nothing_is_kept() -> None:
     hub = Hub()
     board = LiveBoard(hub)
     board.show_elsewhere(THREAD, answer("Hello"))
-    with hub.reading(THREAD, "web:ana", "s") as reader:
+    with hub.reading(THREAD, "web:ana", "s", sees_all=True) as reader:
         board.show_elsewhere(THREAD, answer("Good day", epoch=2))
         assert await events(reader) == ["anew", text("Good day", 1), status("Thinking…")]
         board.show_elsewhere(THREAD, answer("Good evening", epoch=2))
@@ -98,7 +98,7 @@ async def test_what_is_done_here_counts_while_nobody_has_claimed_the_place_since
     board.show_elsewhere(THREAD, answer("Elsewhere"))
     claim = Claim(THREAD, 2)
     here = live(board, claim)
-    with hub.reading(THREAD, "web:ana", "s") as reader:
+    with hub.reading(THREAD, "web:ana", "s", sees_all=True) as reader:
         here.text("m2", "Here")
         assert await events(reader) == ["anew", text("Here", 1, "m2")]
         board.show_elsewhere(THREAD, answer("Elsewhere and late"))
@@ -119,7 +119,7 @@ async def test_who_was_overtaken_shows_nothing_more() -> None:
     here.text("m1", " world")
     here.status("Working…")
     assert board.happening_here(THREAD) is None
-    with hub.reading(THREAD, "web:ana", "s") as reader:
+    with hub.reading(THREAD, "web:ana", "s", sees_all=True) as reader:
         board.drop_overtaken()
         assert await events(reader) == ["anew"]
         assert board.snapshot(THREAD) == {"status": "", "drafts": []}
@@ -132,7 +132,7 @@ async def test_of_what_another_process_goes_on_with_nothing_stays() -> None:
     claim = Claim(THREAD, 2)
     here = live(board, claim)
     here.text("m1", "Hello")
-    with hub.reading(THREAD, "web:ana", "s") as reader:
+    with hub.reading(THREAD, "web:ana", "s", sees_all=True) as reader:
         claim.lose()
         here.leave()
         assert await events(reader) == ["anew"]
@@ -145,7 +145,7 @@ async def test_an_answer_that_is_written_once_more_takes_the_place_of_the_first_
     hub = Hub()
     board = LiveBoard(hub)
     here = live(board, Claim(THREAD, 2))
-    with hub.reading(THREAD, "web:ana", "s") as reader:
+    with hub.reading(THREAD, "web:ana", "s", sees_all=True) as reader:
         here.text("m1", "Hello")
         here.text("m1", " wor")
         here.end(waiting=False)

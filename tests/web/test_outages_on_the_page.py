@@ -28,7 +28,7 @@ def away(product: Product, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
     async def fails(*_given: object, **_named: object) -> None:
         raise error
 
-    for name in ("accept", "threads", "thread", "asked", "stop"):
+    for name in ("accept", "owned", "view", "asked", "stop"):
         monkeypatch.setattr(product.services, name, fails)
     return error
 

@@ -84,7 +84,7 @@ _KINDS = {Settled: "settled", AlreadySettled: "already_settled", Refused: "refus
 # ------------------------------------------------------------------------------------------------ threads
 def thread_json(view: ThreadView) -> Json:
     """A thread, without its entries."""
-    return {"thread_id": view.thread_id, "title": line(view.title, LONGEST_TITLE)}
+    return {"thread_id": view.thread_id, "title": line(view.title, LONGEST_TITLE), "seen_as": view.seen_as}
 
 
 def entry_json(entry: MessageView | Post) -> Json:

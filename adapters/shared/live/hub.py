@@ -19,6 +19,10 @@ SHOW_ANEW = b"\n"
 """Stands in a queue for "what the page shows may not be all there is"."""
 
 
+ENTRIES = frozenset({"message", "post"})
+"""Events after which a conversation has another entry, or one that shows something else."""
+
+
 class EndedError(Exception):
     """The reader was disconnected: too slow, another person now, or the server is closing."""
 
@@ -43,6 +47,9 @@ class Reader:
         self.session_id = session_id
         self.connection: asyncio.Transport | None = None
         """To the page."""
+        self.sees_all: bool | None = None
+        """Whether every event of the thread is for this reader: others are sent what they may see anew when there is
+        another entry. `None`: nobody has begun the thread, so it will be its first author's."""
         self._queue: asyncio.Queue[bytes] = asyncio.Queue()
         self._ended = False
         self._threads_changed = False
@@ -117,9 +124,15 @@ class Hub:
         """Told of a thread that has a reader, and had none before."""
 
     @contextmanager
-    def reading(self, thread_id: str, person_id: str, session_id: str) -> Iterator[Reader]:
-        """A reader from now on. Subscribe first and load what there is second, so that nothing falls between."""
+    def reading(
+        self, thread_id: str, person_id: str, session_id: str, *, sees_all: bool | None = None
+    ) -> Iterator[Reader]:
+        """A reader from now on. Subscribe first and load what there is second, so that nothing falls between.
+
+        `sees_all`: as in `Reader`, where that is known before anything is loaded.
+        """
         reader = Reader(thread_id, person_id, session_id)
+        reader.sees_all = sees_all
         is_first = not self.has_readers(thread_id)
         self._readers.add(reader)
         if self._closed:
@@ -148,7 +161,12 @@ class Hub:
             return
         encoded = frame(name, data)
         for reader in readers:
-            reader.offer(encoded)
+            if reader.sees_all is None and name == "message" and data.get("author_id") == reader.person_id:
+                reader.sees_all = True  # they have begun it
+            if reader.sees_all:
+                reader.offer(encoded)
+            elif name in ENTRIES:
+                reader.offer_anew()
 
     def threads_changed(self) -> None:
         """Have every page read the list of threads again."""

@@ -1,0 +1,341 @@
+"""Conversations of the page and of programs: whose they are, what of one somebody may see, and where a turn stands.
+
+A conversation belongs to whoever began it. Who may decide something in it sees the turns that this is about, and
+operators see all of it, which the audit log says. For everybody else there is none. Read-only but for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from bot.approvals.directory import PeopleDirectory
+from bot.approvals.permissions import permission_of
+from bot.card_masks import masked_arguments, masked_card, masked_post
+from bot.domain import (
+    ApprovalView,
+    ClarificationView,
+    Clock,
+    MessageView,
+    Notice,
+    OutcomeView,
+    Person,
+    Post,
+    Said,
+    SignInView,
+    ThreadSummary,
+    ThreadView,
+    Unknown,
+)
+from bot.queries import NO_APPROVAL
+from bot.records import approvals, attempts, audit, clarifications, deliveries, posts, thread_owners, threads, waiting
+from bot.records.approvals import ApprovalRow
+from bot.records.attempts import AttemptRow
+from bot.records.database import Database
+from bot.views import approval_view, clarification_view, outcome_view, post_of, sign_in_view
+from policies.approvers import Permitted
+from policies.masking import Masker
+
+SHOWN = 300
+"""Messages and posts of a conversation that are shown, the newest of each."""
+LISTED = 100
+"""Conversations in a list."""
+NO_CONVERSATION = Unknown("There is no such conversation here.")
+FOR_ONE_PERSON = "[result for that person only]"
+"""Stands for what came of a call over somebody else's account."""
+
+IsOperator = Callable[[Person], Awaitable[bool]]
+NoteReading = Callable[[Person, str], Awaitable[None]]
+"""Keeps, in the audit log, that an operator looked at a conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallState:
+    """A tool call of a turn, and what has come of it."""
+
+    call_id: str
+    server: str
+    tool: str
+    """The server's own name for it."""
+    arguments: Mapping[str, Any]
+    """Secrets are masked."""
+    status: Literal["waiting", "running", "done", "failed", "unknown", "not made"]
+    result: str = ""
+    """What the tool returned, what went wrong, or why it was not made."""
+    why: str = ""
+    """Of a call that was not made: `denied`, `limited`, `rejected`, `expired`, `withdrawn`, `superseded`, …"""
+    approval_id: str | None = None
+    """Of a call that waits for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnState:
+    """Where a turn stands."""
+
+    thread_id: str
+    delivery: str
+    """Key of the message that began it."""
+    status: Literal["running", "waiting", "ended"]
+    """`waiting`: for people, in what is listed below."""
+    answer: str = ""
+    """What the bot said last in it; empty: nothing yet."""
+    answer_id: str = ""
+    """Post id of that."""
+    answer_number: int = 0
+    notices: tuple[Notice, ...] = ()
+    """Sentences of the bot's own about the message: why no turn began, or that something went wrong."""
+    calls: tuple[CallState, ...] = ()
+    approvals: tuple[ApprovalView, ...] = ()
+    clarifications: tuple[ClarificationView, ...] = ()
+    sign_ins: tuple[SignInView, ...] = ()
+    outcomes: tuple[OutcomeView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What of a conversation somebody sees."""
+
+    seen_as: Literal["owner", "approver", "operator"]
+    turns: frozenset[str] = field(default=frozenset())
+    """Keys of the messages that began what an approver sees."""
+    approvals: frozenset[str] = field(default=frozenset())
+
+
+class Conversations:
+    """Reads conversations for those who may see them."""
+
+    def __init__(
+        self,
+        database: Database,
+        directory: PeopleDirectory,
+        clock: Clock,
+        masker: Masker,
+        *,
+        is_operator: IsOperator,
+        note_reading: NoteReading,
+    ) -> None:
+        self._database = database
+        self._directory = directory
+        self._clock = clock
+        self._masker = masker
+        self._is_operator = is_operator
+        self._note_reading = note_reading
+
+    async def owned(self, person: Person, limit: int = LISTED) -> tuple[ThreadSummary, ...]:
+        """Their own conversations, under whichever of their accounts, in which something happened last."""
+        owners = await self._directory.accounts_of(person.person_id)
+        async with self._database.reading() as tx:
+            return await thread_owners.threads_of(tx, owners, limit)
+
+    async def of_everybody(self, operator: Person, limit: int = LISTED) -> tuple[ThreadSummary, ...] | None:
+        """The newest conversations of the page and of programs, whoever began them; `None`: this is no operator."""
+        if not await self._is_operator(operator):
+            return None
+        await self._note_reading(operator, "")
+        async with self._database.reading() as tx:
+            return await threads.newest(tx, "web", limit)
+
+    async def owners_for(self, thread_id: str, person: Person) -> frozenset[str] | None:
+        """Person ids of this human, when a conversation is theirs or nobody has begun it; `None`: it is somebody
+        else's. Looks their other accounts up only where it matters."""
+        async with self._database.reading() as tx:
+            owner = await thread_owners.owner_of(tx, thread_id)
+        if not owner or owner == person.person_id:
+            return frozenset([person.person_id])
+        accounts = await self._directory.accounts_of(person.person_id)
+        return accounts if owner in accounts else None
+
+    async def view(self, thread_id: str, person: Person) -> ThreadView | Unknown | None:
+        """A conversation as this person may see it, oldest first; `None`: nobody has begun it; `Unknown`: it is not for
+        them."""
+        async with self._database.reading() as tx:
+            row = await threads.get(tx, thread_id)
+        if row is None or row.place.platform != "web":
+            return None if row is None else NO_CONVERSATION
+        seen = await self._seen(thread_id, person)
+        if seen is None:
+            return NO_CONVERSATION
+        async with self._database.reading() as tx:
+            messages = await deliveries.messages_of(tx, thread_id, SHOWN)
+            kept = [p for p in await posts.of_thread(tx, thread_id, SHOWN) if p.only_for in {None, person.person_id}]
+            here, now = [p for p in kept if p.place is None], self._clock()
+            found: list[Post] = []
+            for each in here:
+                post = await post_of(tx, each, row.place, now)
+                await asyncio.sleep(0)  # a card with a megabyte of arguments takes 20 ms
+                if post is not None:
+                    found.append(post)
+        shown = [await masked_post(post, self._masker) for post in found]
+        entries: list[MessageView | Post] = sorted([*messages, *shown], key=lambda entry: entry.at)
+        if seen.seen_as == "approver":
+            entries = [entry for entry in entries if _is_in(entry, seen)]
+        return ThreadView(thread_id, row.title, tuple(entries), seen.seen_as)
+
+    async def may_see(self, thread_id: str, person: Person) -> bool:
+        """Whether any of a conversation is for this person."""
+        return await self._seen(thread_id, person) is not None
+
+    async def _seen(self, thread_id: str, person: Person) -> _Seen | None:
+        if await self.owners_for(thread_id, person) is not None:
+            return _Seen("owner")
+        if await self._is_operator(person):
+            await self._note_reading(person, thread_id)
+            return _Seen("operator")
+        accounts = await self._directory.accounts_of(person.person_id)
+        async with self._database.reading() as tx:
+            pending = await approvals.pending_in(tx, thread_id)
+            voted = await thread_owners.voted_in(tx, thread_id, accounts)
+        known, now = await self._directory.for_judging(person.person_id, pending), self._clock()
+        theirs = [
+            (row.approval_id, row.asked.call_id)
+            for row in pending
+            if isinstance(permission_of(row, person.person_id, known, now), Permitted)
+        ]
+        found = {*theirs, *voted}
+        if not found:
+            return None
+        turns = frozenset(turn_of_call(call_id) for _, call_id in found)
+        return _Seen("approver", turns, frozenset(approval_id for approval_id, _ in found))
+
+    async def card(self, approval_id: str, person: Person) -> ApprovalView | Unknown:
+        """An approval as it is now, for whoever sees its conversation or may decide it."""
+        async with self._database.reading() as tx:
+            row = await approvals.get(tx, approval_id)
+            view = await approval_view(tx, approval_id, now=self._clock()) if row is not None else None
+        if row is None or view is None or not await self._sees(row, person):
+            return NO_APPROVAL
+        return await masked_card(view, self._masker)
+
+    async def _sees(self, row: ApprovalRow, person: Person) -> bool:
+        if row.thread_id.startswith("web:"):
+            seen = await self._seen(row.thread_id, person)
+            return seen is not None and (seen.seen_as != "approver" or row.approval_id in seen.approvals)
+        accounts = await self._directory.accounts_of(person.person_id)
+        if accounts & {*row.asked.requesters, *row.handed_to}:
+            return True
+        known = await self._directory.for_judging(person.person_id, [row])
+        if isinstance(permission_of(row, person.person_id, known, self._clock()), Permitted):
+            return True
+        async with self._database.reading() as tx:
+            return any(vote.person_id in accounts for vote in await approvals.votes_on(tx, row.approval_id))
+
+    # ------------------------------------------------------------------------------------------- turns
+
+    async def turn(self, thread_id: str, key: str, reader: Collection[str]) -> TurnState | None:
+        """Where the turn stands that a message began, or that it is a part of; `None`: there is no such message.
+
+        Args:
+            key: of the message.
+            reader: person ids of who asks: results over others' accounts are not shown.
+        """
+        async with self._database.reading() as tx:
+            if not await deliveries.exists(tx, key):
+                return None
+            is_busy = not await deliveries.is_handled(tx, key) or await deliveries.is_busy(tx, thread_id)
+            answered = await clarifications.call_answered_by(tx, key)
+            turn = turn_of_call(answered) if answered else key
+            open_ = await waiting.in_thread(tx, thread_id)
+            made = await attempts.in_turn(tx, turn)
+            unmade = await audit.entries_of_turn(tx, turn)
+            said = await posts.said_in_turn(tx, thread_id, turn)
+            about = await posts.notices_about(tx, thread_id, sorted({turn, key}), reader)
+            now = self._clock()
+            asked = [await approval_view(tx, row.approval_id, now=now) for row in open_.approvals]
+            questions = [await clarification_view(tx, row.clarification_id) for row in open_.clarifications]
+            links = [await sign_in_view(tx, row.sign_in_id, now) for row in open_.sign_ins]
+            lost = [await outcome_view(tx, row.attempt_id) for row in open_.outcomes]
+        approvals_ = [await masked_card(view, self._masker) for view in asked if view is not None]
+        contents = [(post, post.content or {}) for post in said]
+        newest = contents[-1] if contents else None
+        is_final = newest is not None and newest[1].get("final", True)
+        waits = bool(approvals_ or questions or links or lost)
+        return TurnState(
+            thread_id,
+            turn,
+            # A call that is approved runs while others still wait.
+            status="running" if is_busy else "waiting" if waits else "ended",
+            answer=str(newest[1].get("text", "")) if newest is not None else "",
+            answer_id=newest[0].key if newest is not None and is_final else "",
+            answer_number=newest[0].seq if newest is not None else 0,
+            notices=tuple(Notice(p.content["text"], p.content["tone"]) for p in about if p.content),
+            calls=tuple(await self._calls(made, unmade, approvals_, reader)),
+            approvals=tuple(approvals_),
+            clarifications=tuple([await masked_card(view, self._masker) for view in questions if view is not None]),
+            sign_ins=tuple(view for view in links if view is not None),
+            outcomes=tuple([await masked_card(view, self._masker) for view in lost if view is not None]),
+        )
+
+    async def newest_message(self, thread_id: str) -> str | None:
+        """Key of what somebody wrote last in a conversation; `None`: nobody has written there."""
+        async with self._database.reading() as tx:
+            messages = await deliveries.messages_of(tx, thread_id, 1)
+        return messages[-1].key if messages else None
+
+    async def _calls(
+        self,
+        made: Sequence[AttemptRow],
+        entries: Sequence[str],
+        asked: Sequence[ApprovalView],
+        reader: Collection[str],
+    ) -> list[CallState]:
+        """The calls of a turn in the order in which the model made them."""
+        found: dict[str, CallState] = {}
+        for entry in map(json.loads, entries):
+            if entry["attempt"] is None and entry["status"] in _NOT_MADE:
+                found[entry["call"]] = CallState(
+                    entry["call"],
+                    entry["server"],
+                    entry["tool"],
+                    entry["arguments"] if isinstance(entry["arguments"], Mapping) else {},
+                    "not made",
+                    entry["note"],
+                    why=entry["status"],
+                )
+        for row in made:
+            arguments = (await masked_arguments(row.arguments, self._masker)).value
+            text = self._masker.mask(row.text) if row.owner in {None, *reader} else FOR_ONE_PERSON
+            status = _STATUS.get(row.status)
+            if status is not None:
+                found[row.call_id] = CallState(row.call_id, row.server, row.tool, arguments, status, text)
+        for view in asked:
+            call = CallState(view.call_id, view.server, view.tool, view.arguments, "waiting")
+            found[view.call_id] = replace(call, approval_id=view.approval_id)
+        return [found[call_id] for call_id in sorted(found, key=_order_of)]
+
+
+_STATUS: Mapping[str, Literal["running", "done", "failed", "unknown"]] = {
+    "started": "running",
+    "asking": "running",
+    "done": "done",
+    "failed": "failed",
+    "unknown": "unknown",
+}
+_NOT_MADE = frozenset({"denied", "limited", "rejected", "expired", "withdrawn", "superseded", "failed", "skipped"})
+
+
+def turn_of_call(call_id: str) -> str:
+    """Returns the key of the message that began the turn of a call: ids of calls are `{delivery}.{step}.{index}`."""
+    return call_id.rsplit(".", 2)[0]
+
+
+def _order_of(call_id: str) -> tuple[int, int]:
+    step, index = call_id.rsplit(".", 2)[1:]
+    return (int(step), int(index)) if step.isdigit() and index.isdigit() else (0, 0)
+
+
+def _is_in(entry: MessageView | Post, seen: _Seen) -> bool:
+    """Whether an entry belongs to what an approver sees: the message that began a turn, what the bot said in it, and
+    the cards that are theirs to decide."""
+    if isinstance(entry, MessageView):
+        return entry.key in seen.turns
+    match entry.content:
+        case ApprovalView(approval_id=approval_id):
+            return approval_id in seen.approvals
+        case Said():
+            message_id = entry.post_id.removeprefix("said:")
+            return message_id.rpartition(".")[0] in seen.turns
+        case _:
+            return False
