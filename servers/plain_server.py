@@ -18,6 +18,8 @@ from mcp.server.fastmcp.exceptions import ToolError
 from mcp.types import ContentBlock, Tool, ToolAnnotations
 from pydantic import Field, StringConstraints, ValidationError
 
+from servers import requester
+
 READS = ToolAnnotations(readOnlyHint=True, destructiveHint=False, idempotentHint=True, openWorldHint=False)
 ADDS = ToolAnnotations(readOnlyHint=False, destructiveHint=False, idempotentHint=False, openWorldHint=False)
 MARKS = ToolAnnotations(readOnlyHint=False, destructiveHint=False, idempotentHint=True, openWorldHint=False)
@@ -27,7 +29,11 @@ REPLACES = ToolAnnotations(readOnlyHint=False, destructiveHint=True, idempotentH
 
 
 class PlainServer(FastMCP):
-    """A FastMCP server that refuses unknown arguments and says what is wrong in sentences."""
+    """A FastMCP server that refuses unknown arguments and says what is wrong in sentences. Its tools find in
+    `requester.asking` for whom they are called."""
+
+    requesters = requester.Requesters("")
+    """Tells for whom a call is made: at first nobody in particular."""
 
     def add_tool(self, fn: Callable[..., Any], *args: Any, **options: Any) -> None:
         """Register a blocking function as a tool, as the decorator `tool` does; each call runs in a thread."""
@@ -48,6 +54,21 @@ class PlainServer(FastMCP):
 
     async def call_tool(self, name: str, arguments: dict[str, Any]) -> Sequence[ContentBlock] | dict[str, Any]:
         """Call a tool; a `ToolError` (an `isError` result) says in sentences why it cannot be done."""
+        asking = requester.asking.set(self._person(name, arguments))
+        try:
+            return await self._called(name, arguments)
+        finally:
+            requester.asking.reset(asking)
+
+    def _person(self, name: str, arguments: dict[str, Any]) -> str:
+        meta = self.get_context().request_context.meta
+        said = (meta.model_extra or {}).get(requester.KEY) if meta else None
+        try:
+            return self.requesters.person_of(said, name, arguments)
+        except requester.RequesterUnknown as unknown:
+            raise ToolError(str(unknown)) from unknown
+
+    async def _called(self, name: str, arguments: dict[str, Any]) -> Sequence[ContentBlock] | dict[str, Any]:
         known = next(
             (list(tool.inputSchema["properties"]) for tool in await self.list_tools() if tool.name == name), None
         )

@@ -13,6 +13,9 @@ from typing import Any
 
 from mcp.server.fastmcp import FastMCP
 
+from servers import requester
+from servers.plain_server import PlainServer
+
 TOKEN = "TOOL_SERVER_TOKEN"  # noqa: S105  # the variable's name
 """The variable with what clients have to send as `Authorization: Bearer`, over HTTP."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -23,7 +26,7 @@ SHORTEST_TOKEN = 16
 """Characters. Our own choice: it is made by a program, and nobody types it."""
 
 
-def start_server(name: str, *, database_variable: str, build: Callable[[Path], FastMCP]) -> None:
+def start_server(name: str, *, database_variable: str, build: Callable[[Path], PlainServer]) -> None:
     """Serve until the client goes away.
 
     `build` makes the server over a database file, whose path comes from the environment variable
@@ -33,11 +36,17 @@ def start_server(name: str, *, database_variable: str, build: Callable[[Path], F
     token = os.environ.get(TOKEN, "")
     if options.http is not None and (mistake := _mistake(options.host, token)):
         sys.exit(f"{name}: {mistake}")
+    try:
+        known_as = os.environ.get(requester.NAME) or name
+        requesters = requester.Requesters(known_as, os.environ.get(requester.SECRET))
+    except ValueError as error:
+        sys.exit(f"{name}: {error}")
     path = Path(os.environ.get(database_variable) or f"data/{name}.db")
     try:
         server = build(path)
     except (OSError, sqlite3.Error) as error:
         sys.exit(f"{name}: the database {path} cannot be used ({error}). Set {database_variable} to a writable file.")
+    server.requesters = requesters
     try:
         if options.http is None:
             server.run(transport="stdio")

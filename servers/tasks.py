@@ -1,4 +1,6 @@
-"""The tasks MCP server: one list of things to do in one SQLite file.
+"""The tasks MCP server: a list of things to do for everybody who asks, in one SQLite file.
+
+Where nobody says who asks (`servers/requester.py`), there is one list for all; what is in it nobody else gets to see.
 
 `python -m servers.tasks [--http PORT [--host HOST]]`; the file is `TASKS_DB`, by default `data/tasks.db`.
 """
@@ -15,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from servers import database
 from servers.plain_server import ADDS, MARKS, READS, REPLACES, CallRefused, PlainServer, Text, Title, described
+from servers.requester import asking
 from servers.start import start_server
 
 INSTRUCTIONS = (
@@ -32,9 +35,12 @@ CREATE TABLE IF NOT EXISTS tasks (
     notes TEXT NOT NULL,
     status TEXT NOT NULL, -- open or done
     created_at TEXT NOT NULL,
-    completed_at TEXT NOT NULL
+    completed_at TEXT NOT NULL,
+    owner TEXT NOT NULL DEFAULT '' -- whose list it is in; empty: nobody in particular
 );
 """
+COLUMNS = "id, title, due, notes, status, created_at, completed_at"
+"""What a task is made of; `owner` is nobody else's business."""
 
 
 def read_date(given: Any) -> str:
@@ -83,6 +89,8 @@ class TaskList(BaseModel):
 def build(path: Path) -> PlainServer:
     """The server over one task file, which is made if it is missing. Raises `OSError` or `sqlite3.Error`."""
     database.create(path, SCHEMA)
+    with database.writing(path) as connection:
+        _bring_up_to_date(connection)
     server = PlainServer("tasks", instructions=INSTRUCTIONS, log_level="WARNING")
 
     @server.tool(title="Add task", annotations=ADDS)
@@ -108,7 +116,9 @@ def build(path: Path) -> PlainServer:
         """List tasks with their ids, those due first at the top."""
         with database.reading(path) as connection:
             rows = connection.execute(
-                "SELECT * FROM tasks WHERE ? IN ('all', status) ORDER BY due = '', due, created_at, id", (status,)
+                f"SELECT {COLUMNS} FROM tasks WHERE owner = ? AND ? IN ('all', status) "  # noqa: S608 - constant
+                "ORDER BY due = '', due, created_at, id",
+                (asking.get(), status),
             ).fetchall()
         tasks = [Task(**dict(row)) for row in rows[:MOST_LISTED]]
         return TaskList(tasks=tasks, left_out=max(0, len(rows) - MOST_LISTED))
@@ -142,12 +152,22 @@ def build(path: Path) -> PlainServer:
     return server
 
 
+def _bring_up_to_date(connection: sqlite3.Connection) -> None:
+    """What was there before everybody had a list of their own stays in the one that is nobody's."""
+    if "owner" not in {column["name"] for column in connection.execute("PRAGMA table_info(tasks)")}:
+        connection.execute("ALTER TABLE tasks ADD COLUMN owner TEXT NOT NULL DEFAULT ''")
+    connection.execute("CREATE INDEX IF NOT EXISTS tasks_by_owner ON tasks (owner)")
+
+
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def _find(connection: sqlite3.Connection, task_id: UUID) -> Task:
-    row = connection.execute("SELECT * FROM tasks WHERE id = ?", (str(task_id),)).fetchone()
+    row = connection.execute(
+        f"SELECT {COLUMNS} FROM tasks WHERE id = ? AND owner = ?",  # noqa: S608 - constant
+        (str(task_id), asking.get()),
+    ).fetchone()
     if row is None:
         raise CallRefused(f"There is no task with the id {task_id}.")
     return Task(**dict(row))
@@ -164,8 +184,9 @@ def _change(connection: sqlite3.Connection, task_id: UUID, **changes: str) -> Ta
 
 def _save(connection: sqlite3.Connection, task: Task) -> None:
     connection.execute(
-        "INSERT OR REPLACE INTO tasks VALUES (:id, :title, :due, :notes, :status, :created_at, :completed_at)",
-        task.model_dump(),
+        f"INSERT OR REPLACE INTO tasks ({COLUMNS}, owner) "  # noqa: S608 - constant
+        "VALUES (:id, :title, :due, :notes, :status, :created_at, :completed_at, :owner)",
+        {**task.model_dump(), "owner": asking.get()},
     )
 
 

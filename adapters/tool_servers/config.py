@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from adapters.tool_servers.positions import LocatedJson, NotJsonError, locate
+from adapters.tool_servers.requester import NAME_VARIABLE, SECRET_VARIABLE, SHORTEST_SECRET, new_secret
 from adapters.tool_servers.text import names_a_secret, one_line, secret_parts
 from policies.model import SERVER_NAME, canonical_json
 from policies.patterns import compiled
@@ -104,6 +105,8 @@ class ServerConfig:
     """Tools that change nothing, as the operator says, whether or not the server says anything."""
     sign_in: SignInRule | None = None
     """`None`: only its protocol says that somebody must sign in."""
+    requester_secret: str | None = field(default=None, repr=False)
+    """What is signed with for whom a call is made; `None`: it is not told."""
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     """What was given to the server and must never be shown."""
 
@@ -216,6 +219,7 @@ class _EntryReader:
         url = None if entry.url is None else self._url(entry.url)
         headers = {name: self._header(name, template) for name, template in entry.headers.items()}
         account = self._account()
+        requester_secret = self._requester_secret()
         filled = {"args": args, "env": env, "url": url, "headers": headers}
         for name, value in (*env.items(), *headers.items()):
             self._secrets |= secret_parts(name, value)
@@ -224,7 +228,9 @@ class _EntryReader:
             transport = HttpTransport(url, headers, is_sse=entry.type == "sse")
         else:
             folder = (self._path.parent / (entry.cwd or ".")).resolve()
-            transport = StdioTransport(entry.command or "", tuple(args), env, folder)
+            # Beyond `filled`: it is another one with each start, and voids nothing.
+            given = {SECRET_VARIABLE: requester_secret, NAME_VARIABLE: self._name} if requester_secret else {}
+            transport = StdioTransport(entry.command or "", tuple(args), {**env, **given}, folder)
         return ServerConfig(
             name=self._name,
             transport=transport,
@@ -239,6 +245,7 @@ class _EntryReader:
             idempotent_tools=frozenset(entry.idempotentTools),
             read_only_tools=frozenset(entry.readOnlyTools),
             sign_in=SignInRule(compiled(entry.signIn.pattern), entry.signIn.host) if entry.signIn else None,
+            requester_secret=requester_secret,
             secrets=frozenset(self._secrets),
         )
 
@@ -291,6 +298,25 @@ class _EntryReader:
             client_id=self._fill(("auth", "clientId"), auth.clientId) if auth.clientId else None,
             client_secret=secret,
         )
+
+    def _requester_secret(self) -> str | None:
+        entry = self._entry
+        where = ("requesterSecret",)
+        if entry.requesterSecret is not None and not (entry.tellRequester and entry.url):
+            raise self._error(where, "`requesterSecret` goes only with `url` and `tellRequester`", key=True)
+        if not entry.tellRequester:
+            return None
+        if entry.url is None:
+            secret = new_secret()
+        elif entry.requesterSecret is None:
+            reason = "needs `requesterSecret` with a `url`: the server checks with it who asks"
+            raise self._error(("tellRequester",), reason, key=True)
+        else:
+            secret = self._fill(where, entry.requesterSecret)
+        if len(secret.encode()) < SHORTEST_SECRET:
+            raise self._error(where, f"is too short: use at least {SHORTEST_SECRET} characters")
+        self._secrets |= secret_parts("requesterSecret", secret)
+        return secret
 
     def _check_tool_lists(self) -> None:
         entry = self._entry
@@ -448,6 +474,8 @@ class ServerEntry(BaseModel):
     idempotentTools: list[ToolName] = []  # noqa: N815
     readOnlyTools: list[ToolName] = []  # noqa: N815
     signIn: SignInEntry | None = None  # noqa: N815
+    tellRequester: bool = False  # noqa: N815
+    requesterSecret: str | None = None  # noqa: N815
 
 
 class McpFile(BaseModel):
@@ -516,4 +544,6 @@ def fingerprint_of(entry: ServerEntry, filled: Mapping[str, Any]) -> str:
     }
     if entry.type == "sse":
         parts["type"] = entry.type
+    if entry.tellRequester:
+        parts["tellRequester"] = True
     return hashlib.sha256(canonical_json(parts).encode("utf-8", "surrogatepass")).hexdigest()

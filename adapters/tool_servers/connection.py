@@ -42,6 +42,7 @@ from adapters.tool_servers.outcomes import (
     outcome_of_fault,
     outcome_of_result,
 )
+from adapters.tool_servers.requester import told_requester
 from adapters.tool_servers.sdk_session import read_what_is_used, write_no_messages
 from adapters.tool_servers.stdio import LineLog, running_program
 from adapters.tool_servers.text import (
@@ -191,11 +192,11 @@ class Connection:
         self._alive_at = time.monotonic()
         return answer
 
-    def begin(self, tool: str, arguments: dict[str, Any], progress: Progress) -> OngoingCall:
-        """Send a call. Whoever began it goes on with `advance`, or else abandons it."""
+    def begin(self, tool: str, arguments: dict[str, Any], person: str, progress: Progress) -> OngoingCall:
+        """Send a call for that person. Whoever began it goes on with `advance`, or else abandons it."""
         call = OngoingCall(tool, progress)
         self._calls.add(call)
-        call.answer = asyncio.create_task(self._request(call, arguments), name="tool-call")
+        call.answer = asyncio.create_task(self._request(call, arguments, person), name="tool-call")
         call.answer.add_done_callback(lambda _: self._ended(call))
         return call
 
@@ -273,8 +274,11 @@ class Connection:
         if open_tasks:
             await asyncio.wait(open_tasks, timeout=2 * LAST_WORDS)
 
-    async def _request(self, call: OngoingCall, arguments: dict[str, Any]) -> CallResult:
+    async def _request(self, call: OngoingCall, arguments: dict[str, Any], person: str) -> CallResult:
         parameters = types.CallToolRequestParams(name=call.tool, arguments=arguments)
+        if secret := self._server.requester_secret:
+            told = told_requester(person, self.server, call.tool, arguments, secret=secret, at=int(time.time()))
+            parameters.meta = types.RequestParams.Meta.model_validate(told)
         request = types.ClientRequest(types.CallToolRequest(params=parameters))
         call.request_id = self._session._request_id  # as `_answered` says; without it the call cannot be cancelled
         # Not `call_tool`: it raises, after the tool has acted, when a result does not fit the tool's output schema.

@@ -98,7 +98,7 @@ class InteractiveCall:
         """Whether its server has put any question."""
         self._notices: list[str] = []
         self._open: _Open | None = None
-        self._call = connection.begin(tool.name, arguments, nobody)
+        self._call = connection.begin(tool.name, arguments, caller.person, nobody)
 
     @property
     def put(self) -> QuestionPut | SignInNeeded | None:

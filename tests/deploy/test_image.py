@@ -9,6 +9,7 @@ import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import psutil
@@ -27,6 +28,7 @@ pytestmark = [
     pytest.mark.skipif(bool(why_not_here()), reason=why_not_here()),
 ]
 TOKEN = "a-token-that-a-program-made"
+SECRET = "one that a program made, and 32 characters long"
 TRIES = """
 import os
 for folder in ("/", "/app", "/app/policies", "/etc", "/usr", "/home", "/var/tmp"):
@@ -177,8 +179,12 @@ async def check_that_replicas_and_tool_servers_work(setting: Setting) -> None:
     assert "ready (schema " in said
 
     tasks_port, ports = free_port(), (free_port(), free_port())
-    config = {"url": f"http://127.0.0.1:{tasks_port}/mcp", "headers": {"Authorization": "Bearer ${TOOL_SERVER_TOKEN}"}}
-    (setting.data / "mcp.json").write_text(json.dumps({"mcpServers": {"tasks": {**config, "trustAnnotations": True}}}))
+    config: dict[str, Any] = {
+        "url": f"http://127.0.0.1:{tasks_port}/mcp",
+        "headers": {"Authorization": "Bearer ${TOOL_SERVER_TOKEN}"},
+    }
+    config |= {"trustAnnotations": True, "tellRequester": True, "requesterSecret": "${TASKS_SECRET}"}
+    (setting.data / "mcp.json").write_text(json.dumps({"mcpServers": {"tasks": config}}))
     of_both = {
         "DATABASE_URL": setting.database,
         "ENCRYPTION_KEY": KEY,
@@ -186,11 +192,13 @@ async def check_that_replicas_and_tool_servers_work(setting: Setting) -> None:
         "WEB_PASSWORD": PASSWORD,
         "MCP_CONFIG": "/app/data/mcp.json",
         "TOOL_SERVER_TOKEN": TOKEN,
+        "TASKS_SECRET": SECRET,
     }
     async with AsyncExitStack() as stack:
         server = ("-m", "servers.tasks", "--http", str(tasks_port), "--host", "0.0.0.0")
         health = f"http://127.0.0.1:{tasks_port}/health"
-        await stack.enter_async_context(setting.running(health, *server, TOOL_SERVER_TOKEN=TOKEN))
+        variables = {"TOOL_SERVER_TOKEN": TOKEN, "COUNTERSIGN_REQUESTER_SECRET": SECRET}
+        await stack.enter_async_context(setting.running(health, *server, **variables))
         replicas = []
         for port in ports:
             url = f"http://127.0.0.1:{port}"

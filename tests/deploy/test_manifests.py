@@ -27,6 +27,7 @@ from bot.accounts import only_once
 from bot.records import postgres_connections, postgresql
 from bot.records.database import AT_LAST_SECONDS, KEPT_OR_LOST_SECONDS
 from bot.settings import Settings, load_settings, variable
+from servers import requester
 from servers.start import HEALTH, SHORTEST_TOKEN, TOKEN
 from tests.deploy.image import DOCKERFILE, ROOT, bases
 
@@ -36,7 +37,10 @@ VERSION = "1.37"
 """Of Kubernetes, whose schemas are installed."""
 PORT = Settings.model_fields["port"].default
 OF_THE_PRODUCT = {variable(name) for name in Settings.model_fields}
-OF_COMPOSE = {"DOMAIN", "POSTGRES_PASSWORD", TOKEN}
+SIGNING = "TASKS_SECRET"
+"""The variable with what the replicas sign with for the task server."""
+OF_TOOL_SERVERS = {TOKEN, SIGNING}
+OF_COMPOSE = {"DOMAIN", "POSTGRES_PASSWORD", *OF_TOOL_SERVERS}
 MADE_OF = {"kustomization.yaml", "policy.yaml"}
 FOLDERS = {"adapters", "bot", "demo_model", "graph", "policies", "servers"}
 
@@ -134,11 +138,11 @@ def test_the_kustomization_names_each_manifest_and_nothing_that_is_not_there() -
 def test_every_variable_that_is_set_is_one_of_the_product() -> None:
     assert set(assignments(DEPLOY / "env.example")) <= OF_THE_PRODUCT | OF_COMPOSE
     assert set(assignments(KUBERNETES / "settings.env")) <= OF_THE_PRODUCT
-    assert set(manifest("Secret")["stringData"]) <= OF_THE_PRODUCT | {TOKEN}
+    assert set(manifest("Secret")["stringData"]) <= OF_THE_PRODUCT | OF_TOOL_SERVERS
     for name in REPLICAS:
-        assert set(SERVICES[name]["environment"]) <= OF_THE_PRODUCT | {TOKEN}
+        assert set(SERVICES[name]["environment"]) <= OF_THE_PRODUCT | OF_TOOL_SERVERS
     for container in containers():
-        assert {each["name"] for each in container.get("env", ())} <= OF_THE_PRODUCT | {TOKEN}
+        assert {each["name"] for each in container.get("env", ())} <= OF_THE_PRODUCT | {TOKEN, requester.SECRET}
 
 
 def test_what_several_processes_need_is_set() -> None:
@@ -168,7 +172,7 @@ def test_no_secret_is_filled_in() -> None:
         assert not re.search(r"(xoxb-|xapp-|sk-)\w|gAAAA|BEGIN [A-Z ]*PRIVATE", path.read_text()), path
     for service in SERVICES.values():
         for name, value in (service.get("environment") or {}).items():
-            if re.search("PASSWORD|KEY|TOKEN|DATABASE_URL", name):
+            if re.search("PASSWORD|KEY|TOKEN|SECRET|DATABASE_URL", name):
                 assert re.search(r"\$\{\w+:\?", value), f"{name} has to come from the file of secrets"
 
 
@@ -293,7 +297,8 @@ def commands() -> list[list[str]]:
 
 def test_the_tool_servers_are_where_the_configuration_says() -> None:
     text = (DEPLOY / "mcp.json").read_text()
-    for server in parse_config(text, DEPLOY / "mcp.json", {TOKEN: "t" * SHORTEST_TOKEN}).servers:
+    secrets = {TOKEN: "t" * SHORTEST_TOKEN, SIGNING: "s" * requester.SHORTEST_SECRET}
+    for server in parse_config(text, DEPLOY / "mcp.json", secrets).servers:
         assert isinstance(server.transport, HttpTransport)
         port = server.transport.url.removeprefix(f"http://{server.name}:").removesuffix("/mcp")
         assert SERVICES[server.name]["command"] == ["-m", f"servers.{server.name}", "--http", port, "--host", "0.0.0.0"]
@@ -303,6 +308,15 @@ def test_the_tool_servers_are_where_the_configuration_says() -> None:
         (of_service,) = manifest("Service", server.name)["spec"]["ports"]
         assert of_service["port"] == int(port)
         assert port in str(SERVICES[server.name]["healthcheck"]["test"])
+
+
+def test_what_is_signed_for_the_task_server_it_can_check() -> None:
+    signs_with = {SERVICES[name]["environment"][SIGNING] for name in REPLICAS}
+    assert signs_with == {SERVICES["tasks"]["environment"][requester.SECRET]}
+    (tasks,) = [each for each in templates()["StatefulSet"]["containers"] if each["name"] == "tasks"]
+    (given,) = [each for each in tasks["env"] if each["name"] == requester.SECRET]
+    assert given["valueFrom"]["secretKeyRef"] == {"name": "countersign", "key": SIGNING}
+    assert f"${{{SIGNING}}}" in (DEPLOY / "mcp.json").read_text()
 
 
 def test_copies_are_copies() -> None:

@@ -117,6 +117,24 @@ async def test_a_task_is_added_listed_and_completed(thread: Thread) -> None:
     await thread.card(card["id"], "approved", result="done")
 
 
+async def test_two_people_have_two_lists(home: ProductFolder) -> None:
+    async with (
+        product_here(home) as url,
+        visiting(url) as ana,
+        visiting(url, "ben") as ben,
+        ana.thread() as hers,
+        ben.thread() as his,
+    ):
+        await hers.send("add a task to buy milk")
+        (card,) = await hers.waiting()
+        await hers.approve(card["id"])
+        await hers.card(card["id"], "approved", result="buy milk")
+        await his.send("list my tasks")
+        await his.says("no open tasks")
+        await hers.send("list my tasks")
+        await hers.says("your open tasks", "buy milk")
+
+
 async def test_what_it_does_not_understand_is_answered_honestly(thread: Thread) -> None:
     await thread.send("sing me a song about tax law")
     await thread.says("language model")

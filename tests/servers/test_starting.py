@@ -96,6 +96,14 @@ async def test_without_a_good_token_nobody_else_is_let_in(environment: dict[str,
     assert told in errors.decode()
 
 
+async def test_a_secret_that_can_be_guessed_ends_it_with_a_sentence(environment: dict[str, str]) -> None:
+    environment["COUNTERSIGN_REQUESTER_SECRET"] = ""
+    async with process("servers.tasks", environment=environment) as server:
+        _, errors = await server.communicate()
+    assert server.returncode == 1
+    assert "COUNTERSIGN_REQUESTER_SECRET is too short. Use at least 32 characters." in errors.decode()
+
+
 @pytest.mark.parametrize("port", ["65536", "²"])
 async def test_a_port_that_is_none_ends_it_with_a_sentence(environment: dict[str, str], port: str) -> None:
     async with process("servers.tasks", f"--http={port}", environment=environment) as server:

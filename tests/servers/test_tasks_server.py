@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from adapters.tool_servers.requester import told_requester
 from tests.servers.conftest import Serving
+
+SECRET = "one that a program made, and 32 characters long"
 
 
 async def test_it_says_what_its_tools_are_and_what_they_may_do(stdio: Serving) -> None:
@@ -63,3 +70,33 @@ async def test_what_makes_no_sense_is_refused_in_a_sentence_and_changes_nothing(
         ):
             assert sentence in await tasks.refusal(name, **arguments)
         assert (await tasks.call("list_tasks", status="all"))["tasks"] == [milk]
+
+
+async def test_what_is_in_the_list_of_nobody_in_particular_is_nobodys_who_says_who_they_are(
+    stdio: Serving, environment: dict[str, str]
+) -> None:
+    file = Path(environment["TASKS_DB"])
+    file.parent.mkdir()
+    with closing(sqlite3.connect(file)) as before, before:
+        before.execute("CREATE TABLE tasks (id, title, due, notes, status, created_at, completed_at)")
+        before.execute("INSERT INTO tasks VALUES (?, 'buy milk', '', '', 'open', '2026', '')", (str(UUID(int=7)),))
+    async with stdio("tasks") as tasks:
+        assert [task["title"] for task in (await tasks.call("list_tasks"))["tasks"]] == ["buy milk"]
+
+    environment["COUNTERSIGN_REQUESTER_SECRET"] = SECRET
+    async with stdio("tasks") as tasks:
+
+        async def called(person: str, name: str, **arguments: Any) -> Any:
+            meta = told_requester(person, "tasks", name, arguments, secret=SECRET, at=int(time.time()))
+            result = await tasks.session.call_tool(name, arguments, meta=meta)
+            return result.structuredContent or result.content
+
+        assert "does not say who asks" in await tasks.refusal("list_tasks")
+        assert await called("slack:T1:U2", "list_tasks") == {"tasks": [], "left_out": 0}
+        bread = await called("slack:T1:U2", "add_task", title="buy bread")
+        assert await called("slack:T1:U2", "list_tasks") == {"tasks": [bread], "left_out": 0}
+        assert await called("web:ana", "list_tasks", status="all") == {"tasks": [], "left_out": 0}
+        for name, more in (("complete_task", {}), ("update_task", {"title": "x"}), ("delete_task", {})):
+            (refused,) = await called("web:ana", name, task_id=bread["id"], **more)
+            assert "There is no task with the id" in refused.text
+        assert await called("slack:T1:U2", "list_tasks") == {"tasks": [bread], "left_out": 0}

@@ -186,6 +186,22 @@ MISTAKES = {
         7,
         'readOnlyTools[1]: "b" is not among `tools`',
     ),
+    "a secret of a server that is told nothing": (
+        entry('"url": "http://h/"', '"requesterSecret": "x"'),
+        5,
+        "goes only with `url` and `tellRequester`",
+    ),
+    "a secret for a program": (
+        entry('"command": "x"', '"tellRequester": true', '"requesterSecret": "x"'),
+        6,
+        "goes only with `url` and `tellRequester`",
+    ),
+    "nothing to sign with": (entry('"url": "http://h/"', '"tellRequester": true'), 5, "needs `requesterSecret`"),
+    "too little to sign with": (
+        entry('"url": "http://h/"', '"tellRequester": true', f'"requesterSecret": "{"x" * 31}"'),
+        6,
+        "requesterSecret: is too short: use at least 32 characters",
+    ),
     "a tool without a name": (entry('"command": "x"', '"tools": ["a",\n""]'), 6, "must not be empty"),
     "trust that is not yes or no": (entry('"command": "x"', '"trustAnnotations": "yes"'), 5, "must be true or false"),
     "no time at all": (entry('"command": "x"', '"timeoutSeconds": 0'), 5, "greater than 0"),
@@ -229,6 +245,21 @@ def test_a_configuration_shows_no_secret_in_its_repr() -> None:
     for shown in (repr(program), repr(endpoint)):
         assert "abcabcabc" not in shown
         assert "hunter2hunter2" not in shown
+
+
+def test_what_is_signed_with_is_shown_nowhere_and_voids_nothing_when_it_is_another() -> None:
+    one, two = (parsed({"command": "x", "tellRequester": True}) for _ in range(2))
+    given = [each.transport.env for each in (one, two) if isinstance(each.transport, StdioTransport)]
+    assert [env["COUNTERSIGN_REQUESTER_SERVER"] for env in given] == ["one", "one"]
+    first, second = (env["COUNTERSIGN_REQUESTER_SECRET"] for env in given)
+    assert first == one.requester_secret != second
+    assert (first not in repr(one), one.secrets, one.fingerprint) == (True, {first}, two.fingerprint)
+    assert one.fingerprint != parsed({"command": "x"}).fingerprint
+
+    entry = {"url": "https://h/", "tellRequester": True, "requesterSecret": "${SIGNING}"}
+    one, two = (parsed(entry, SIGNING=letter * 32) for letter in "ab")
+    assert (one.requester_secret, one.secrets, one.fingerprint) == ("a" * 32, {"a" * 32}, two.fingerprint)
+    assert "a" * 32 not in repr(one)
 
 
 def test_what_was_handed_to_a_server_in_confidence_is_known() -> None:
