@@ -539,6 +539,18 @@ class AskedToDecide:
     title: str
 
 
+ConnectionStatus = Literal["active", "expired", "error", "revoked"]
+"""How a connected account is.
+
+- `active`: it works, as far as is known. Tokens that have run out count as long as they can be renewed.
+- `expired`: its tokens have run out, and the service gave nothing to renew them with.
+- `revoked`: the service does not accept it any more, or does not renew it: access was taken away there, or lay idle for
+  too long; services do not tell which.
+- `error`: it is of no use for a reason of ours: the service is configured in another way than when the account was
+  connected, or not at all, or its tokens were sealed with a key that is not there any more.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectionView:
     """A person's account at a service, as they may see it: never its tokens."""
@@ -551,8 +563,26 @@ class ConnectionView:
     scopes: tuple[str, ...]
     since: float
     used_at: float | None
-    working: bool = True
-    """Whether it can be used; false: the service refused it, and the next call asks to sign in again."""
+    status: ConnectionStatus = "active"
+    provider: str = ""
+    """Name of the connection in the configuration: what it is connected by again."""
+
+    @property
+    def working(self) -> bool:
+        """Whether it can be used; false: the next call asks to sign in again."""
+        return self.status == "active"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceView:
+    """A service at which people can connect an account."""
+
+    provider: str
+    """Name of the connection in the configuration."""
+    service: str
+    """Name for people."""
+    scopes: tuple[str, ...] = ()
+    """What is asked for, as far as the configuration says it."""
 
 
 # --------------------------------------------------------------------------------- answers to a click

@@ -62,7 +62,7 @@ class _Pages:
     async def offer(self, request: web.Request) -> PageAnswer:
         """`GET /oauth/start?s=…`."""
         token = _parameters(request).get("s", "")
-        found = await self._flow.offered(token)
+        found = await self._flow.offered(token, visitor=self._page_visitor(request))
         return offer(found, token) if isinstance(found, Offer) else found
 
     async def start(self, request: web.Request) -> PageAnswer:
@@ -287,22 +287,30 @@ def offer(found: Offer, token: str) -> HtmlPage:
 def connected(found: Connected) -> HtmlPage:
     """The end, as it should be."""
     account = f" account <b>{_word(found.account)}</b>" if found.account else " account"
+    platform = _word(found.platform)
+    then = f"You can close this page and go back to {platform}: the bot goes on by itself."
+    if not found.goes_on:
+        then = "You can close this page. What you ask the bot for from now on may use the account."
     return _page(
         200,
         f"{_word(found.service)} is connected",
         f"<p>Your {_word(found.service)}{account} is connected for <b>{_word(found.person)}</b>.</p>",
-        f"<p>You can close this page and go back to {_word(found.platform)}: the bot goes on by itself.</p>",
+        f"<p>{then}</p>",
     )
 
 
 def show_code(found: ShowCode) -> HtmlPage:
     """Almost the end: the code that its owner sends."""
     account = f" (<b>{_word(found.account)}</b>)" if found.account else ""
+    where = (
+        "send this code to the bot in the chat in which it gave you the link"
+        if found.in_chat
+        else "enter this code where you got the link: on the chat page, or in the program that gave it to you"
+    )
     return _page(
         200,
         "One more step",
-        f"<p>To finish connecting {_word(found.service)}{account}, send this code to the bot in the chat in which it "
-        "gave you the link:</p>",
+        f"<p>To finish connecting {_word(found.service)}{account}, {where}:</p>",
         f'<p class="code">{_word(found.code)}</p>',
         f"<p>It is good for {found.minutes} minutes.</p>",
         '<p class="soft">Give it to nobody else: whoever sends it gets your account connected to theirs. If somebody '

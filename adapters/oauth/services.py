@@ -59,6 +59,10 @@ class OAuthServices:
         found = self._connections.get(connection)
         return Service(connection, found.label, found.scopes) if found else None
 
+    def services(self) -> tuple[Service, ...]:
+        """All of them, in the order of the configuration."""
+        return tuple(Service(name, found.label, found.scopes) for name, found in self._connections.items())
+
     def fits(self, connection: str, tokens: TokenSet) -> bool:
         """Whether the tokens were granted for what the configuration says now: only then may they be sent there."""
         found = self._connections.get(connection)

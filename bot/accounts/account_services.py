@@ -68,6 +68,10 @@ class NoServices:
         """Returns `None`: there are none."""
         return None
 
+    def services(self) -> tuple[Service, ...]:
+        """None."""
+        return ()
+
     def fits(self, connection: str, tokens: TokenSet) -> bool:
         """Returns false."""
         return False

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from bot.accounts.ports import OutsideServices, Unreachable
-from bot.accounts.tokens import GrantedAccount, Safe
+from bot.accounts.tokens import GrantedAccount, Safe, is_over
 from bot.crypto import NewId, Sealer
 from bot.domain import (
     AlreadySettled,
     ClickResult,
     Clock,
     CodeEntry,
+    ConnectionStatus,
     ConnectionView,
     Person,
     Refused,
+    ServiceView,
     Settled,
     SignInReply,
     Unknown,
@@ -118,6 +120,23 @@ class Connections:
             rows = await connections.of_person(tx, person.person_id)
         return tuple(self._view(row) for row in rows)
 
+    def services(self) -> tuple[ServiceView, ...]:
+        """The services at which people can connect an account, by name."""
+        known = (ServiceView(each.connection, each.label, each.scopes) for each in self._services.services())
+        return tuple(sorted(known, key=lambda each: (each.service.casefold(), each.provider)))
+
+    def to_connect(self, connected: Iterable[ConnectionView]) -> tuple[ServiceView, ...]:
+        """Those of them at which none of somebody's accounts works."""
+        working = {view.provider for view in connected if view.working}
+        return tuple(each for each in self.services() if each.provider not in working)
+
+    async def waits_for_code(self, person: Person) -> bool:
+        """Whether a browser shows a one-time code that this person is to tell."""
+        now = self._clock()
+        async with self._database.reading() as tx:
+            ways = await authorizations.with_codes(tx, person.person_id)
+        return any(way.code_until is not None and now < way.code_until for way in ways)
+
     async def sign_in_reply(self, reply: SignInReply) -> ClickResult:
         """Record that a person has signed in, or will not."""
         return await locking_as_found(self._database.writing_urgently, partial(self._settle, reply=reply))
@@ -166,10 +185,18 @@ class Connections:
         )
 
     def _view(self, row: ConnectionRow) -> ConnectionView:
+        scopes, status = tuple(row.scopes), self._status(row)
+        return ConnectionView(
+            row.connection_id, row.service, row.account, scopes, row.since, row.used_at, status, row.connection
+        )
+
+    def _status(self, row: ConnectionRow) -> ConnectionStatus:
+        if row.status != "active":
+            return "expired" if row.status == "expired" else "revoked"
         tokens = self._safe.take_tokens(row.person_id, row.connection, row.sealed_tokens)
-        working = row.status == "active" and tokens is not None and self._services.fits(row.connection, tokens)
-        scopes = tuple(row.scopes)
-        return ConnectionView(row.connection_id, row.service, row.account, scopes, row.since, row.used_at, working)
+        if tokens is None or not self._services.fits(row.connection, tokens):
+            return "error"
+        return "expired" if is_over(tokens, self._clock()) else "active"
 
     def _tell(self, row: ConnectionRow) -> asyncio.Task[bool]:
         task = asyncio.create_task(written_at_last(partial(self._revoke, row)), name="revoke")
@@ -259,8 +286,9 @@ class ConnectionWriter:
         self._clock = clock
         self._new_id = new_id
 
-    async def connect(self, tx: Transaction, way: AuthorizationRow, grant: GrantedAccount) -> None:
-        """The tokens are active from now on. Every sign-in of this person for this connection is done."""
+    async def connect(self, tx: Transaction, way: AuthorizationRow, grant: GrantedAccount) -> bool:
+        """The tokens are active from now on. Every sign-in of this person for this connection is done. Whether there
+        was any, so that something goes on by itself."""
         person_id, connection, now = way.person_id, way.connection, self._clock()
         row = ConnectionRow(
             connection_id=self._new_id(),
@@ -284,6 +312,7 @@ class ConnectionWriter:
             if await sign_ins.settle(tx, waiting.sign_in_id, "done", key=key, now=now):
                 await self._outbox.show_again(tx, [waiting.sign_in_id])
                 await resume_thread(tx, self._engine, waiting.thread_id, waiting.sign_in_id, now=now)
+        return bool(waits)
 
     async def show_waiting(self, tx: Transaction, way: AuthorizationRow) -> None:
         """Something changed on the way that the cards of what waits for it tell."""

@@ -2,8 +2,9 @@
 
 Who opens a link is not known by having it: an attacker may send theirs to a colleague, and would get the colleague's
 account. So either the browser proves whose it is in chat before anything is connected, or what was granted stays
-inactive until its owner has told the bot the code that only the browser in which it was granted shows. A cookie holds
-all steps in one browser. What goes wrong changes nothing.
+inactive until its owner has told the bot the code that only the browser in which it was granted shows. A session of the
+chat page proves who somebody of that page is; a browser without one (that of somebody for whom a program acts) shows a
+code. A cookie holds all steps in one browser. What goes wrong changes nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import structlog
 from bot.accounts.codes import CODE_MINUTES, new_code
 from bot.accounts.connections import ConnectionWriter, account_label
 from bot.accounts.only_once import OnlyOnce, ProcessEnds
-from bot.accounts.ports import BegunAuthorization, Denied, GrantRefused, OutsideServices, Proofs, Unreachable
+from bot.accounts.ports import Account, BegunAuthorization, Denied, GrantRefused, OutsideServices, Proofs, Unreachable
 from bot.accounts.sign_ins import HOUR, callback
 from bot.accounts.tokens import GrantedAccount, Safe
 from bot.crypto import hashed, random_token
@@ -101,8 +102,8 @@ class SignInFlow:
 
     # ------------------------------------------------------------------------------------------- the link
 
-    async def offered(self, token: str) -> Offer | Problem:
-        """What a link is for. Changes nothing."""
+    async def offered(self, token: str, *, visitor: str | None = None) -> Offer | Problem:
+        """What a link is for; `visitor` as below. Changes nothing."""
         way = await self._way_of_link(token)
         if isinstance(way, Problem):
             return way
@@ -111,7 +112,9 @@ class SignInFlow:
             return NOT_CONFIGURED
         async with self._database.reading() as tx:
             name = (await threads.names(tx, [way.person_id]))[way.person_id]
-        proof = PAGE if _platform(way) == WEB else self._proofs.provider(way.person_id) or ""
+        proof = self._proofs.provider(way.person_id) or ""
+        if _platform(way) == WEB:
+            proof = PAGE if visitor is not None else ""
         return Offer(service.label, name, _platform_name(way), service.scopes, proof)
 
     async def start(self, token: str, *, visitor: str | None, cookie: str | None) -> GoTo | Problem:
@@ -122,7 +125,7 @@ class SignInFlow:
             return way
         if way.browser_hash is not None and (cookie is None or hashed(cookie) != way.browser_hash):
             return OTHER_BROWSER
-        if _platform(way) == WEB and visitor != way.person_id:
+        if _platform(way) == WEB and visitor not in (None, way.person_id):
             return NOT_YOUR_PAGE
         begun = Window(f"sign-ins:{way.authorization_id}", MOST_BEGUN_AN_HOUR, HOUR)
         if await self._beginnings.count(random_token(), [begun]):
@@ -130,7 +133,7 @@ class SignInFlow:
         browser = cookie if cookie is not None and _OURS.fullmatch(cookie) else random_token()
         if _platform(way) != WEB and self._proofs.provider(way.person_id) is not None:
             return await self._begin_proof(way, browser)
-        return await self._begin_consent(way, browser, proven=_platform(way) == WEB)
+        return await self._begin_consent(way, browser, proven=_platform(way) == WEB and visitor is not None)
 
     async def _way_of_link(self, token: str) -> AuthorizationRow | Problem:
         async with self._database.reading() as tx:
@@ -277,27 +280,36 @@ class SignInFlow:
         grant = GrantedAccount(tokens, account)
         if way.proven:
             return await self._connected(way, grant)
-        verified = account.verified_email
-        if verified is not None and verified.lower() != await self._email_of(way.person_id):
+        if await self._has_another_address(way, account):
             log.warning("sign_in_with_another_address", connection=way.connection)
             return OTHER_ADDRESS
         return await self._wants_code(way, grant)
 
     async def _connected(self, way: AuthorizationRow, grant: GrantedAccount) -> Connected | Problem:
 
-        async def connected(tx: Transaction) -> str | None:
+        async def connected(tx: Transaction) -> tuple[str, bool] | None:
+            goes_on = False
             if await authorizations.finish(tx, way, key=way.state_hash, now=self._clock()):
-                await self._connecting.connect(tx, way, grant)
+                goes_on = await self._connecting.connect(tx, way, grant)
             elif not await authorizations.is_as(tx, way, settled_key=way.state_hash):
                 return None
-            return (await threads.names(tx, [way.person_id]))[way.person_id]
+            return (await threads.names(tx, [way.person_id]))[way.person_id], goes_on
 
-        name = await self._written(way, connected)
-        if name is None:
+        done = await self._written(way, connected)
+        if done is None:
             return OVERTAKEN
         log.info("account_connected", connection=way.connection)
+        name, goes_on = done
         service = self._connecting.label(way.connection)
-        return Connected(service, account_label(grant), name, _platform_name(way))
+        return Connected(service, account_label(grant), name, _platform_name(way), goes_on=goes_on)
+
+    async def _has_another_address(self, way: AuthorizationRow, account: Account) -> bool:
+        """Whether the account is somebody else's, going by the address that its service vouches for. Nobody vouches for
+        an address of many people of the page: then there is nothing to compare."""
+        if account.verified_email is None:
+            return False
+        email = await self._email_of(way.person_id)
+        return account.verified_email.lower() != email and (email is not None or _platform(way) != WEB)
 
     async def _email_of(self, person_id: str) -> str | None:
         """The address that a person's own platform vouches for, in lower case. Asked now: it may change hands."""
@@ -327,7 +339,8 @@ class SignInFlow:
 
         if not await self._written(way, waits):
             return OVERTAKEN
-        return ShowCode(self._connecting.label(way.connection), account_label(grant), code, CODE_MINUTES)
+        service, in_chat = self._connecting.label(way.connection), _platform(way) != WEB
+        return ShowCode(service, account_label(grant), code, CODE_MINUTES, in_chat=in_chat)
 
     async def _written(self, way: AuthorizationRow, work: Callable[[Transaction], Awaitable[DoneT]]) -> DoneT:
         """What came of a code, which can be redeemed once only. `work` may be done twice, and finds that it was."""
@@ -396,6 +409,8 @@ class Connected:
     account: str
     person: str
     platform: str
+    goes_on: bool = True
+    """Whether something has waited for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,6 +421,8 @@ class ShowCode:
     account: str
     code: str = field(repr=False)
     minutes: int = 10
+    in_chat: bool = True
+    """Whether the link came in a chat; else on the page, or from a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,7 +452,8 @@ OTHER_BROWSER = Problem(
 )
 NOT_YOUR_PAGE = Problem(
     "foreign",
-    "This link is for somebody who is signed in to the chat page. Open it in the browser in which you use that page.",
+    "This link is for somebody else of the chat page than who is signed in to it in this browser. If it is yours, sign "
+    "in there as yourself first. If it was sent to you, do not go on: your account would become theirs to use.",
 )
 SOMEBODY_ELSE = Problem(
     "foreign",

@@ -6,7 +6,7 @@ has a representation that could end in a log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -77,6 +77,10 @@ class OutsideServices(Protocol):
 
     def service(self, connection: str) -> Service | None:
         """The service of that name; `None`: there is none (any more)."""
+        ...
+
+    def services(self) -> Sequence[Service]:
+        """All of them."""
         ...
 
     def fits(self, connection: str, tokens: TokenSet) -> bool:

@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 from bot.accounts.ports import OutsideServices
 from bot.crypto import NewId, Sealer, hashed, random_token
-from bot.domain import Clock, Refused, Unknown
+from bot.domain import Clock, Person, Refused, Unknown
 from bot.limits import Beginnings, Window
 from bot.outbox import Outbox
-from bot.records import attempts, authorizations, connections, sign_ins
+from bot.records import attempts, authorizations, connections, sign_ins, threads
 from bot.records.authorizations import AuthorizationRow
 from bot.records.database import Database, Transaction, locking_as_found
 from bot.records.locks import person_lock
@@ -31,6 +31,7 @@ _LINK = re.compile(r"[a-z][a-z0-9+.-]{0,40}://\S+", re.IGNORECASE)
 """Servers like to repeat the link in their message; everybody sees that. A scheme is bounded, so that looking is
 linear."""
 NO_SUCH = Unknown("This sign-in does not exist (any more).")
+NO_SERVICE = Unknown("Accounts cannot be connected there (any more).")
 NOT_VALID = Refused("This link is not valid any more.")
 
 
@@ -224,6 +225,16 @@ class SignInLinks:
             return Refused(f"{row.server} gave a link whose host cannot be told for certain, so it is not offered.")
         link = self._sealer.unseal(row.sealed_link)
         return link if link is not None else NOT_VALID
+
+    async def connect_link(self, person_id: str, connection: str, name: str = "") -> str | Refused | Unknown:
+        """A link to connect an account before anything needs one, or another in its place; for this person only, and
+        counted like the others. `name`: of whom nothing is known yet."""
+        if self._services.service(connection) is None:
+            return NO_SERVICE
+        async with self._database.writing_urgently(person_lock(person_id)) as tx:
+            if name:
+                await threads.introduce(tx, Person(person_id, name), self._clock())
+            return await self._link_to(tx, person_id, connection)
 
     async def begin(self, tx: Transaction, person_id: str, connection: str, challenge: str) -> None:
         """A person needs an account at a connection; what they are on the way to already, they stay on the way to.

@@ -17,7 +17,7 @@ from bot.accounts.ports import Account, GrantRefused, OutsideServices, TokenSet,
 from bot.crypto import Sealer
 from bot.domain import Clock
 from bot.records import connections
-from bot.records.connections import ConnectionRow, Registration
+from bot.records.connections import ConnectionRow, Registration, UselessStatus
 from bot.records.database import Database, written_at_last
 from bot.records.locks import CLIENT_REGISTRATIONS, UNLOCKED, refresh_name
 
@@ -120,7 +120,7 @@ class TokenStore:
     async def _refreshed(self, row: ConnectionRow, tokens: TokenSet) -> TokenSet | None:
         """New tokens, on disk before they are used: services that rotate refresh tokens forget the old at once."""
         if tokens.refresh_token is None:
-            await self._refuse(row)
+            await self._refuse(row, "expired" if is_over(tokens, self._clock()) else "refused")
             return None
         self._once.asks()
         try:
@@ -155,9 +155,9 @@ class TokenStore:
         except Unreachable as cause:
             log.warning("not_revoked", connection=row.connection, cause=str(cause))
 
-    async def _refuse(self, row: ConnectionRow) -> bool:
+    async def _refuse(self, row: ConnectionRow, status: UselessStatus = "refused") -> bool:
         async with self._database.writing_urgently(UNLOCKED) as tx:  # if it is as it was read
-            return await connections.refuse(tx, row)
+            return await connections.refuse(tx, row, status)
 
     async def _note_use(self, row: ConnectionRow) -> None:
         now = self._clock()
@@ -184,6 +184,11 @@ class _Lock(asyncio.Lock):
     """A lock that knows how many have it or wait for it."""
 
     users = 0
+
+
+def is_over(tokens: TokenSet, now: float) -> bool:
+    """Whether they have run out, and there is nothing to renew them with."""
+    return tokens.refresh_token is None and tokens.expires_at is not None and now >= tokens.expires_at
 
 
 def _sign_in_of(row: ConnectionRow) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sa
 
@@ -26,8 +26,8 @@ class ConnectionRow:
     account: str
     scopes: Sequence[str]
     status: str
-    """`active`; `refused`: the service did not accept the tokens any more; `ended`: disconnected by its owner, and the
-    service has yet to be told."""
+    """`active`; `refused`: the service did not accept the tokens any more; `expired`: they ran out, and nothing renews
+    them; `ended`: disconnected by its owner, and the service has yet to be told."""
     version: int
     """Grows with every change of the tokens."""
     sealed_tokens: str
@@ -73,9 +73,12 @@ async def renew(tx: Transaction, known: ConnectionRow, sealed_tokens: str, scope
     return await _changed(tx, known, values)
 
 
-async def refuse(tx: Transaction, known: ConnectionRow) -> bool:
+UselessStatus = Literal["refused", "expired"]
+
+
+async def refuse(tx: Transaction, known: ConnectionRow, status: UselessStatus = "refused") -> bool:
     """The service does not accept these tokens any more: they are of no more use. False as above."""
-    return await _changed(tx, known, {"status": "refused", "sealed_tokens": "", "version": known.version + 1})
+    return await _changed(tx, known, {"status": status, "sealed_tokens": "", "version": known.version + 1})
 
 
 async def end(tx: Transaction, connection_id: str) -> bool:

@@ -42,10 +42,15 @@ class FakeServices:
     """What tokens say of when they expire."""
     granted_for: float | None = None
     """What they say of how long they live."""
+    renewable: bool = True
+    """Whether they come with what renews them."""
     _numbers: Any = field(default_factory=lambda: count(1))
 
     def service(self, connection: str) -> Service | None:
         return self.known.get(connection)
+
+    def services(self) -> tuple[Service, ...]:
+        return tuple(self.known.values())
 
     def fits(self, connection: str, tokens: TokenSet) -> bool:
         return connection not in self.unfit
@@ -83,7 +88,7 @@ class FakeServices:
         number = next(self._numbers)
         return TokenSet(
             f"secret-access-{login}-{number}",
-            f"secret-refresh-{login}-{number}",
+            f"secret-refresh-{login}-{number}" if self.renewable else None,
             self.lifetime,
             ("files.read",),
             {"client": "secret-client"},

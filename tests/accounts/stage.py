@@ -99,7 +99,7 @@ class Stage:
             self.outbox,
             self.clock,
             self.new_id,
-            platforms={"chat": self.platform},
+            platforms={"chat": self.platform, "web": self.platform},
             engine=self.engine,
             outside=outside,
             sealer=sealer,

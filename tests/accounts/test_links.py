@@ -6,7 +6,7 @@ import pytest
 
 from bot.accounts.flow import GoTo, Offer, Problem
 from bot.accounts.ports import Unreachable
-from bot.domain import Refused, Unknown
+from bot.domain import Person, Refused, Unknown
 from bot.records.locks import UNLOCKED
 from graph.ports import AccountNeeded
 from tests.accounts.stage import ANA, BASE, BEN, ELSEWHERE, EVE, WENDY, Stage, token_of
@@ -162,10 +162,14 @@ async def test_what_the_server_said_is_missing_reaches_the_service(stage: Stage)
     ]
 
 
-@pytest.mark.parametrize(("person", "proof"), [(ANA, "Chat"), (WENDY, "this page")])
-async def test_the_offer_says_what_has_to_be_proven_first(stage: Stage, person: object, proof: str) -> None:
+@pytest.mark.parametrize(
+    ("person", "visitor", "proof"), [(ANA, None, "Chat"), (WENDY, WENDY.person_id, "this page"), (WENDY, None, "")]
+)
+async def test_the_offer_says_what_has_to_be_proven_first(
+    stage: Stage, person: Person, visitor: str | None, proof: str
+) -> None:
     stage.proofs.providers["chat"] = "Chat"
-    _, link = await stage.asked_and_linked(person)  # type: ignore[arg-type]
-    offered = await offer(stage, link)
+    _, link = await stage.asked_and_linked(person)
+    offered = await stage.parts.flow.offered(token_of(link), visitor=visitor)
     assert isinstance(offered, Offer)
     assert offered.proof == proof

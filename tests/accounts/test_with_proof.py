@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.accounts.flow import Connected, GoTo, Problem, ShowCode
+from bot.domain import Refused, Settled
 from tests.accounts.stage import ANA, BEN, EVE, WENDY, Browser, Stage
 
 
@@ -110,12 +111,40 @@ async def test_on_the_chat_page_its_own_session_is_the_proof(stage: Stage) -> No
     assert await stage.access_token(WENDY) == "secret-access-wendy-1"
 
 
-async def test_without_that_session_or_with_somebody_elses_the_link_leads_nowhere(stage: Stage) -> None:
+async def test_in_somebody_elses_session_the_link_leads_nowhere(stage: Stage) -> None:
     _, link = await stage.asked_and_linked(WENDY)
     before = stage.everything()
-    for visitor in (None, "web:somebody", ANA.person_id):
+    for visitor in ("web:somebody", ANA.person_id):
         assert kind(await stage.browser().opens(link, visitor=visitor)) == "foreign"
     assert stage.everything() == before
+
+
+async def test_without_a_session_nothing_is_connected_before_its_owner_has_entered_the_code(stage: Stage) -> None:
+    """Somebody of the page for whom a program acts: their browser has never been there."""
+    stage.services_outside.emails["wendy"] = "wendy@example.com"
+    _, link = await stage.asked_and_linked(WENDY)
+    page = await stage.browser().consents(link, "wendy")
+    assert isinstance(page, ShowCode)
+    assert not page.in_chat
+    assert await stage.access_token(WENDY) is None
+    assert await stage.services.connections.waits_for_code(WENDY)
+    assert isinstance(await stage.tells(EVE, page.code), Refused)
+
+
+async def test_the_code_is_of_use_to_its_owner_alone_who_has_no_session(stage: Stage) -> None:
+    _, link = await stage.asked_and_linked(WENDY)
+    page = await stage.browser().consents(link, "wendy")
+    assert isinstance(page, ShowCode)
+    assert isinstance(await stage.tells(WENDY, page.code), Settled)
+    assert await stage.access_token(WENDY) == "secret-access-wendy-1"
+    assert not await stage.services.connections.waits_for_code(WENDY)
+
+
+async def test_an_account_with_another_address_than_the_page_vouches_for_is_refused(stage: Stage) -> None:
+    stage.platform.emails = {WENDY.person_id: "wendy@example.com"}
+    stage.services_outside.emails["ben"] = "ben@example.com"
+    _, link = await stage.asked_and_linked(WENDY)
+    assert kind(await stage.browser().consents(link, "ben")) == "foreign"
 
 
 async def test_a_session_of_the_chat_page_proves_nothing_of_people_elsewhere(stage: Stage) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from typing import Any, get_args, get_type_hints
 
@@ -34,7 +34,7 @@ class ScriptedFlow:
     fails: Exception | None = None
     asked: list[Any] = field(default_factory=list)
 
-    async def offered(self, token: str) -> Offer | Problem:
+    async def offered(self, token: str, *, visitor: str | None = None) -> Offer | Problem:
         self.asked.append(("offered", token))
         self._fail()
         return self.offers
@@ -198,6 +198,14 @@ async def test_the_end_names_account_and_service() -> None:
         assert "go back to Slack" in shown.words
 
 
+async def test_where_nothing_waits_for_the_account_nobody_is_told_that_something_goes_on() -> None:
+    flow = ScriptedFlow(backs=replace(CONNECTED, goes_on=False))
+    async with serving(flow) as base, Browser() as browser:
+        shown = await browser.open(f"{base}/oauth/callback?state=x&code=c")
+        assert "is connected for Ana" in shown.words
+        assert "goes on" not in shown.words
+
+
 async def test_the_code_is_shown_with_what_to_do() -> None:
     flow = ScriptedFlow(backs=ShowCode("Notes", "ana@notes", "K7QM-3DZP"))
     async with serving(flow) as base, Browser() as browser:
@@ -205,6 +213,9 @@ async def test_the_code_is_shown_with_what_to_do() -> None:
         assert shown.code == "K7QM-3DZP"
         assert "10 minutes" in shown.words
         assert "nobody else" in shown.words
+        assert "in the chat" in shown.words
+        flow.backs = replace(flow.backs, in_chat=False)  # type: ignore[arg-type]
+        assert "where you got the link" in (await browser.open(f"{base}/oauth/callback?state=x&code=c")).words
 
 
 KINDS = get_args(get_type_hints(Problem)["kind"])

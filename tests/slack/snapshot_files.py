@@ -114,7 +114,7 @@ APPROVED = an_approval(
 GRANT = GrantView("g1", "calendar", "create_event", {"name": "Standup", "duration": 15}, NOW + 3_600)
 CONNECTIONS = (
     a_connection(),
-    a_connection(connection_id="c2", service="notes", account="", scopes=(), used_at=None, working=False),
+    a_connection(connection_id="c2", service="notes", account="", scopes=(), used_at=None, status="revoked"),
 )
 OVERVIEW = Overview(
     (Shown(a_post(an_approval(requester="Ben"), "a:1"), {}),),

@@ -201,7 +201,7 @@ async def test_the_home_lists_them_and_is_made_anew_afterwards() -> None:
 
 
 def test_an_account_that_does_not_work_says_what_happens_next() -> None:
-    piece = connections_piece((a_connection(working=False),))
+    piece = connections_piece((a_connection(status="revoked"),))
     assert "the next call asks you to sign in again" in json.dumps(piece.blocks)
 
 

@@ -149,7 +149,8 @@ class HostileViews:
             scopes=names,
             since=times,
             used_at=st.none() | times,
-            working=st.booleans(),
+            status=one_of(ConnectionView, "status"),
+            provider=texts,
         )
         self.outcomes = st.builds(
             OutcomeView,

@@ -175,7 +175,7 @@ ELICITED = a_question(server="issues", question="Which label?", context="")
 ACCOUNT = a_sign_in(service="GitHub", host="bot.example.com", message="")
 ACCOUNTS = (
     an_account(),
-    an_account(connection_id="c2", service="mail", account="", scopes=(), used_at=None, working=False),
+    an_account(connection_id="c2", service="mail", account="", scopes=(), used_at=None, status="revoked"),
 )
 OVERVIEW = Overview(
     (_in_place(an_approval(requester="Ben"), 1), _in_place(FOUR_EYES, 2)),

@@ -74,7 +74,7 @@ def test_the_form_for_a_code_names_the_service_and_what_was_wrong_and_never_what
 
 
 def test_each_account_is_listed_with_a_way_to_end_it() -> None:
-    broken = an_account(connection_id="c2", service="mail", account="", scopes=(), used_at=None, working=False)
+    broken = an_account(connection_id="c2", service="mail", account="", scopes=(), used_at=None, status="revoked")
     card = card_in(connections_activity((an_account(), broken)))
     first, second = (element for element in card["body"] if element["type"] == "Container")
     assert said(first).splitlines()[:2] == ["GitHub: ana-alvarez", "repo, read:user"]

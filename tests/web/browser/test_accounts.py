@@ -102,7 +102,10 @@ async def test_a_code_that_is_sent_as_a_message_is_left_nowhere_on_the_page(prod
 async def test_accounts_are_listed_and_disconnected_after_a_second_click(product: Product, window: Window) -> None:
     view = ConnectionView("c/1", "GitHub", "ana-gh", ("repo",), NOW, None)
     product.services.accounts["c/1"] = ("web:ana", view)
-    product.services.accounts["c/2"] = ("web:ana", replace(view, connection_id="c/2", service="Google", working=False))
+    product.services.accounts["c/2"] = (
+        "web:ana",
+        replace(view, connection_id="c/2", service="Google", status="revoked"),
+    )
     product.services.accounts["c/3"] = ("web:ben", replace(view, connection_id="c/3", service="Slack"))
     await window.open()
     await window.button("Connected accounts…").click()
