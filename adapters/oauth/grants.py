@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any
+from urllib.parse import quote
 
 from authlib.oauth2.auth import ClientAuth
 from authlib.oauth2.rfc6749.parameters import prepare_token_request
@@ -149,7 +150,10 @@ def _always(grant: OAuthGrant) -> dict[str, str]:
 
 
 async def _post(http: OAuthHttpClient, grant: OAuthGrant, secret: str | None, url: str, body: str) -> OAuthAnswer:
-    auth = ClientAuth(grant.client_id, secret, grant.authentication)
+    client_id = grant.client_id
+    if grant.authentication == "client_secret_basic":
+        client_id, secret = quote(client_id, safe=""), quote(secret or "", safe="")  # RFC 6749, 2.3.1
+    auth = ClientAuth(client_id, secret, grant.authentication)
     prepared = auth.prepare("POST", url, dict(FORM), body)  # type: ignore[no-untyped-call]  # types-Authlib's gap
     url, headers, body = prepared
     return await http.request("POST", url, body=body, headers=headers)

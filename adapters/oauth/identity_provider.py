@@ -1,4 +1,4 @@
-"""What an OpenID issuer publishes, and whether a token is one of its own."""
+"""What an OpenID issuer publishes about itself, and whether a token is one of its own."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-from jwt.exceptions import InvalidSubjectError
 
 from adapters.oauth.http import OAuthHttpClient, host_of, may_follow
+from adapters.oauth.signed_tokens import claims_signed_with, signed_by
 from bot.accounts.ports import GrantRefused, Unreachable
 from bot.domain import Clock, system_clock
 
@@ -21,8 +21,6 @@ AGAIN_AFTER = 60.0
 """Seconds between two fetches for the sake of a key that is not among those known."""
 AFTER_FAILURE = 5.0
 """Seconds for which a provider that could not be asked is not asked again."""
-LEEWAY = 60
-"""Seconds by which two clocks may differ."""
 SHORTEST_RSA_KEY = 2048
 """Bits (RFC 7518, 3.3)."""
 ENDPOINTS = ("authorization_endpoint", "token_endpoint")
@@ -117,7 +115,7 @@ class IdentityProvider:
         """
         host = host_of((await self.metadata())["issuer"])
         try:
-            claims = await self.claims_of(id_token, audience=audience, required=("exp", "iat", "aud", "iss"))
+            claims = await self.claims_of(id_token, audience=audience, required=("exp", "iat", "aud", "iss", "sub"))
         except GrantRefused as fault:
             raise GrantRefused(f"{host}: ID token not accepted: {fault}") from None
         said = claims.get("nonce")
@@ -160,81 +158,6 @@ class IdentityProvider:
     async def _published(self) -> _Keys:
         found = (await self._http.json((await self.metadata())["jwks_uri"])).get("keys")
         return _readable(found if isinstance(found, list) else [])
-
-
-def signed_by(token: str) -> tuple[str, str]:
-    """Id and algorithm of the key with which a token says that it is signed. Raises `GrantRefused`.
-
-    Nothing is believed of that: it is by what the key is looked for, among those that sign in this way.
-    """
-    try:
-        header = jwt.get_unverified_header(token)
-    except (jwt.PyJWTError, UnicodeError):
-        raise GrantRefused("it is no JWT") from None
-    key, algorithm = header.get("kid", ""), header.get("alg")
-    if "crit" in header:
-        raise GrantRefused("it needs something that is not known here")
-    if not isinstance(key, str) or not isinstance(algorithm, str):
-        raise GrantRefused("it does not say how it is signed")
-    return key, algorithm
-
-
-def claims_signed_with(
-    key: jwt.PyJWK | str,
-    token: str,
-    *,
-    algorithm: str,
-    issuer: str | None = None,
-    audience: str | None = None,
-    required: Sequence[str],
-) -> Mapping[str, Any]:
-    """The claims of a token that is signed with this key, and that counts now.
-
-    Args:
-        algorithm: the key's; a token that names another one is refused.
-        issuer: `None`: whoever has the key is one.
-        audience: whom it has to be for; `None`: it may say what it wants.
-        required: claims that may not be missing.
-
-    Raises `GrantRefused`, whose text says what is wrong with it.
-    """
-    try:
-        claims: dict[str, Any] = jwt.decode(
-            token,
-            key,
-            algorithms=[algorithm],
-            audience=audience,
-            issuer=issuer,
-            leeway=LEEWAY,
-            options={"require": list(required), "verify_aud": audience is not None, "verify_iss": issuer is not None},
-        )
-    except jwt.MissingRequiredClaimError as error:
-        raise GrantRefused(f"it has no “{error.claim}”") from None
-    except (jwt.PyJWTError, UnicodeError, OverflowError) as error:
-        fault = next((text for kind, text in _FAULTS.items() if isinstance(error, kind)), "it is no JWT")
-        raise GrantRefused(fault) from None
-    if not all(_is_moment(claims[name]) for name in ("exp", "iat", "nbf") if name in claims):
-        raise GrantRefused("it does not say clearly when it counts")
-    subject = claims.get("sub", "-")
-    if not subject.strip() or not subject.isprintable():
-        raise GrantRefused("it names nobody")
-    return claims
-
-
-_FAULTS: Mapping[type[Exception], str] = {
-    jwt.ExpiredSignatureError: "it has expired",
-    jwt.ImmatureSignatureError: "it does not count yet",
-    jwt.InvalidAudienceError: "it is for somebody else",
-    jwt.InvalidIssuerError: "it is another issuer's",
-    InvalidSubjectError: "it names nobody",
-    jwt.InvalidSignatureError: "its signature is wrong",
-    jwt.InvalidAlgorithmError: "it is signed in a way that does not count here",
-    OverflowError: "it does not say clearly when it counts",
-}
-
-
-def _is_moment(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _readable(entries: Sequence[object]) -> _Keys:
