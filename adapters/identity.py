@@ -1,4 +1,4 @@
-"""What vouches for people who sign in on the page, and for programs, as the settings say. OAuth is imported only then."""
+"""What vouches for people who sign in on the page, and for programs, as the settings say. OAuth is imported then."""
 
 from __future__ import annotations
 
