@@ -30,6 +30,8 @@ MOST_SEARCHED = 10_000
 written, and a thousand characters that somebody has made for it take up to 4 ms of CPU."""
 LOOKED = "looked"
 """Status of an entry that says that somebody looked at what is hidden in a waiting call."""
+READ = "read"
+"""Status of an entry that says that an operator looked at what is somebody else's, or at what is everybody's."""
 LONGEST_REASON = 200
 """Characters of what somebody wrote beside a vote."""
 
@@ -62,7 +64,8 @@ class CallEnd:
     arguments: Mapping[str, Any]
     status: str
     """`done`, `failed`, `unknown`, `denied`, `rejected`, `expired`, `superseded`, `withdrawn` or `limited`; `looked`:
-    it has not ended, somebody looked at what is hidden in it."""
+    it has not ended, somebody looked at what is hidden in it; `read`: there is no call, an operator looked at
+    something."""
     attempt: int | None = None
     """Which try it was; `None`: the call was not made."""
     judged: Mapping[str, Any] | None = None
@@ -128,6 +131,12 @@ def key_of(call_id: str, attempt: int | None, status: str, settled: Mapping[str,
     if attempt is None:
         return f"{call_id}:not made"
     return f"{call_id}:{attempt}:{'settled' if settled else status}"
+
+
+def key_of_reading(thread_id: str, settled: Mapping[str, str], at: str) -> str:
+    """The same of what an operator reads: there is one entry by person and thing in ten minutes by the clock."""
+    ten_minutes = at[: len("2026-11-21T10:3")]
+    return f"{READ}:{ten_minutes}:{settled['choice']}:{thread_id}:{settled['by']}"
 
 
 def looker_of(person_id: str, name: str, authority: str) -> str:

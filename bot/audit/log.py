@@ -5,13 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from bot.audit.entries import LOOKED, CallEnd, entry_of, in_utc, judgement, key_of, link, looker_of
+from bot.audit.entries import (
+    LOOKED,
+    READ,
+    CallEnd,
+    entry_of,
+    in_utc,
+    judgement,
+    key_of,
+    key_of_reading,
+    link,
+    looker_of,
+)
 from bot.domain import Clock, Person
 from bot.records import approvals, audit
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
-from bot.records.locks import AUDIT
+from bot.records.locks import AUDIT, UNLOCKED
+from graph.json_values import storable
 from graph.ports import CallRecord, Unmade
 from policies.approvers import digest_of
 from policies.masking import Masker
@@ -77,9 +89,37 @@ class AuditLog:
         )
         await self._write(tx, end)
 
+    async def read(self, person: Person, what: str, thread_id: str = "") -> None:
+        """Write down, before anything is shown, that an operator looks at what they may see as an operator only; once
+        in ten minutes.
+
+        Args:
+            what: in two or three words, such as "a conversation" or "the audit log".
+            thread_id: of somebody else's conversation.
+        """
+        end = CallEnd(
+            at=self._clock(),
+            thread_id=thread_id,
+            call_id="",
+            requester=person.person_id,
+            server="",
+            tool="",
+            arguments={},
+            status=READ,
+            settled={
+                "choice": f"looked at {what}",
+                "by": looker_of(person.person_id, storable(person.name), "operator"),
+            },
+        )
+        async with self._database.reading() as tx:
+            _, is_written = await audit.newest(tx, _key_of(end))
+        if not is_written:
+            async with self._database.writing_urgently(UNLOCKED) as tx:
+                await self._write(tx, end)
+
     async def _write(self, tx: Transaction, end: CallEnd) -> None:
         await tx.lock(AUDIT)  # until it is on disk: the next link holds its hash
-        key = key_of(end.call_id, end.attempt, end.status, end.settled, in_utc(end.at))
+        key = _key_of(end)
         before, is_written = await audit.newest(tx, key)
         if is_written:
             return
@@ -93,6 +133,13 @@ def judgement_of(call: CallRecord | Unmade, quote_asked_with: str = "") -> dict[
     if judged is None:
         return None
     return judgement(replace(judged.call, quote=judged.quote or quote_asked_with), judged.facts, judged.verdict)
+
+
+def _key_of(end: CallEnd) -> str:
+    at = in_utc(end.at)
+    if end.status == READ:
+        return key_of_reading(end.thread_id, end.settled, at)
+    return key_of(end.call_id, end.attempt, end.status, end.settled, at)
 
 
 def _end_of(attempt: AttemptRow, now: float) -> CallEnd:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from bot.audit.entries import Link, faults, in_utc, key_of
+from bot.audit.entries import READ, Link, faults, in_utc, key_of, key_of_reading
 from bot.characters import is_suspicious
 from bot.commands.arguments import CommandError, time_range
 from bot.data_folder import private_opener
@@ -77,8 +77,12 @@ def _is_found_under(link: Link, at: float) -> bool:
     """Whether a moment and a key are those of the entry; of one that cannot be read, the hash says that already."""
     try:
         entry = json.loads(link.entry)
-        key = key_of(entry["call"], entry["attempt"], entry["status"], entry["settled"], entry["at"])
-        return bool(in_utc(at) == entry["at"] and link.key == key)
+        settled, then = entry["settled"], entry["at"]
+        if entry["status"] == READ:
+            key = key_of_reading(entry["thread"], settled, then)
+        else:
+            key = key_of(entry["call"], entry["attempt"], entry["status"], settled, then)
+        return bool(in_utc(at) == then and link.key == key)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
         return False
 

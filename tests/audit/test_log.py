@@ -13,7 +13,7 @@ import pytest
 
 from bot.audit.entries import faults
 from bot.audit.log import AuditLog
-from bot.domain import ConversationReference
+from bot.domain import ConversationReference, Person
 from bot.ledger import AttemptLedger
 from bot.outbox import Outbox
 from bot.records import attempts, threads
@@ -25,6 +25,7 @@ from graph.ports import AttemptUnknown, Begun, CallRecord, Failed, Judged, NotMa
 from policies.masking import Masker
 from policies.model import Allow, Call, Deny, Tool, Verdict
 from tests.audit.calls import NOON, facts_of, tool
+from tests.support.commands import run_command
 from tests.support.empty_database import empty_database
 
 THREAD = "web:t1"
@@ -37,7 +38,8 @@ class Records:
         numbers = count(1)
         self.file = file
         self.database = database
-        self.audit = AuditLog(database, lambda: NOON, Masker())
+        self.now = NOON
+        self.audit = AuditLog(database, lambda: self.now, Masker())
         outbox = Outbox(database, lambda: NOON, {})
         self.ledger = AttemptLedger(database, outbox, lambda: NOON, lambda: f"id{next(numbers)}", self.audit)
 
@@ -176,3 +178,43 @@ async def test_many_ends_at_once_make_one_chain(records: Records) -> None:
 
     await asyncio.gather(*(records.audit.not_made(replace(unmade(), call_id=f"m{n}.0.0")) for n in range(30)))
     assert len(records.entries()) == 30
+
+
+# --------------------------------------------------------------------------------------------------- what was read
+
+
+async def test_what_an_operator_reads_is_written_once_in_ten_minutes_by_thing_and_person(records: Records) -> None:
+    olga, oleg = (Person(f"web:oidc.{name}", name.capitalize()) for name in ("olga", "oleg"))
+    for minutes in (0, 3, 20):
+        records.now = NOON + minutes * 60
+        await records.audit.read(olga, "a conversation", THREAD)
+    await records.audit.read(olga, "a conversation", "web:t2")
+    await records.audit.read(olga, "the audit log")
+    await asyncio.gather(*(records.audit.read(oleg, "the audit log") for _ in range(2)))
+    entries = records.entries()
+    assert {entry["status"] for entry in entries} == {"read"}
+    assert [(entry["requester"], entry["thread"], entry["settled"]["choice"]) for entry in entries] == [
+        (olga.person_id, THREAD, "looked at a conversation"),
+        (olga.person_id, THREAD, "looked at a conversation"),
+        (olga.person_id, "web:t2", "looked at a conversation"),
+        (olga.person_id, "", "looked at the audit log"),
+        (oleg.person_id, "", "looked at the audit log"),
+    ]
+    assert entries[0]["settled"]["by"] == "Olga <web:oidc.olga> (operator)"
+
+
+async def test_what_an_operator_reads_verifies_can_be_exported_and_is_no_call_to_replay(
+    records: Records, tmp_path: Path
+) -> None:
+    await records.audit.read(Person("web:olga", "=Olga\0"), "a conversation", THREAD)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nrules:\n  - {name: all, match: {}, decide: allow}\n")
+    verify, export, replay = ("audit", "verify"), ("audit", "export", "--format", "csv"), ("policy", "replay")
+    verified, exported, replayed = (
+        run_command(*arguments, database=f"sqlite:///{records.file}")
+        for arguments in (verify, export, (*replay, str(policy)))
+    )
+    assert verified[0] == 0
+    assert verified[1].startswith("1 entry, all as they were written.")
+    assert "looked at a conversation by =Olga <web:olga> (operator)" in exported[1]
+    assert replayed[:2] == (0, f"0 calls, 0 decided differently by {policy}.\n")
