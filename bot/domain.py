@@ -598,9 +598,12 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class AlreadySettled:
-    """Somebody (perhaps the same person) was earlier; nothing changed."""
+    """It is not to be settled any more; nothing changed."""
 
     text: str
+    gone: bool = False
+    """False: somebody, perhaps the same person, was earlier. True: it ended without anybody's word on it (it expired,
+    was withdrawn, or something else is asked by now)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,6 @@ from graph.json_values import storable
 
 NO_SUCH = Unknown("This question does not exist (any more).")
 SOMEBODY_ELSES = Refused("This question is for somebody else.")
-TOO_LATE = AlreadySettled("This question was settled already.")
 _DISMISSED = {"decline": "declined", "cancel": "cancelled"}
 """What is done → the status that it leads to."""
 
@@ -51,7 +50,7 @@ class Questions:
 
     # ------------------------------------------------------------------------------------------- for people
 
-    async def form(self, clarification_id: str, person: Person) -> Form | Refused | Unknown:
+    async def form(self, clarification_id: str, person: Person) -> Form | AlreadySettled | Refused | Unknown:
         """Returns the form to answer an open question with, for the person whom it was put to."""
         async with self._database.reading() as tx:
             row = await clarifications.get(tx, clarification_id)
@@ -60,7 +59,7 @@ class Questions:
         if row.requester != person.person_id:
             return SOMEBODY_ELSES
         if row.status != "open":
-            return Refused("This question was settled already.")
+            return _too_late(row)
         defaults = {field.name: field.default for field in row.fields if field.default is not None}
         return Form(row.question, row.fields, defaults)
 
@@ -84,6 +83,8 @@ class Questions:
         tx.needs(row.thread_id)
         if row.settled_key == answer.key:  # the same form, delivered twice
             return Settled("Thank you.")
+        if row.status != "open":
+            return _too_late(row)
         if answer.text is not None:
             settled = await self.answer_text(tx, row, storable(answer.text), answer.key)
         else:
@@ -96,7 +97,7 @@ class Questions:
         if isinstance(settled, FormErrors):
             return Invalid(settled.errors)
         if not settled:
-            return TOO_LATE
+            return _too_late(row)
         await self._resume(tx, row)
         return Settled("Thank you.")
 
@@ -117,7 +118,7 @@ class Questions:
         if row.settled_key == dismissal.key:  # the same click, delivered twice
             return Settled("Noted.")
         if not await self._settle(tx, row, status, dismissal.key, None):
-            return TOO_LATE
+            return _too_late(row)
         await self._resume(tx, row)
         return Settled("All right, no answer." if status == "declined" else "Cancelled.")
 
@@ -167,6 +168,10 @@ class Questions:
 
     async def _resume(self, tx: Transaction, row: ClarificationRow) -> None:
         await resume_thread(tx, self._engine, row.thread_id, row.clarification_id, now=self._clock())
+
+
+def _too_late(row: ClarificationRow) -> AlreadySettled:
+    return AlreadySettled("This question was settled already.", gone=row.status == "superseded")
 
 
 def _read(row: ClarificationRow, values: Mapping[str, Any]) -> dict[str, Any] | FormErrors:

@@ -153,7 +153,8 @@ class Connections:
         status, now = "done" if reply.done else "declined", self._clock()
         if not await sign_ins.settle(tx, reply.sign_in_id, status, key=reply.key, now=now):
             twice = row.settled_key == reply.key
-            return Settled("Noted.") if twice else AlreadySettled("This was settled already.")
+            too_late = AlreadySettled("This was settled already.", gone=row.status in {"expired", "superseded"})
+            return Settled("Noted.") if twice else too_late
         await self._outbox.show_again(tx, [reply.sign_in_id])
         await resume_thread(tx, self._engine, row.thread_id, reply.sign_in_id, now=now)
         return Settled("Thank you, going on." if reply.done else "All right, without it.")

@@ -14,7 +14,7 @@ from typing import Any
 from bot.approvals.directory import PeopleDirectory
 from bot.approvals.edits import is_asked_anew, permits_nothing, suffices_for_edits, why_asked_anew
 from bot.approvals.permissions import Known, authority_of, outsider_refusal, permission_of, requesters_of
-from bot.approvals.requests import ApprovalRequests, has_expired, is_open
+from bot.approvals.requests import ApprovalRequests, has_expired, is_gone, is_open
 from bot.approvals.standing_approvals import StandingApprovals, is_offered, name_of
 from bot.audit.log import AuditLog
 from bot.card_masks import PLAIN, hidden_by_masks, masked_arguments
@@ -59,7 +59,7 @@ from policies.masking import Masker
 from policies.model import Tool, canonical_json, home_of, tool_name_for_model
 
 NO_SUCH = Unknown("This approval does not exist (any more).")
-EXPIRED = AlreadySettled("This approval has expired.")
+EXPIRED = AlreadySettled("This approval has expired.", gone=True)
 FASTER = AlreadySettled("Somebody was faster: this has been settled already.")
 BEGUN = Refused(
     "This call has begun and waits in the middle, so it cannot be changed any more. Approve it as it is, or reject it."
@@ -74,6 +74,8 @@ NOT_FOUND_OUT = Refused("Whether they may decide this could not be found out. Tr
 ONLY_YOU = Refused("Nobody but you may decide this: the policy says so.")
 NOBODY = Refused("I have met nobody with this address.")
 
+NotOpenToThem = AlreadySettled | Refused | Unknown
+"""Why somebody is not shown what only those are who may decide it now."""
 FindTool = Callable[[str], Awaitable[Tool | None]]
 """Returns the tool that models know by this name; `None` while its server is not available."""
 
@@ -301,11 +303,11 @@ class Approvals:
     async def _too_late(self, tx: Transaction, row: ApprovalRow, click: _Click) -> ClickResult:
         if row.settled_key == click.key:
             return _changed(row) if permits_nothing(row) else Settled(f"{row.status.capitalize()}.")
-        return await _settled_before(tx, row, [click.person.person_id])
+        return await _settled_before(tx, row, [click.person.person_id], self._clock())
 
     # ------------------------------------------------------------------------------------------- before deciding
 
-    async def edit_form(self, approval_id: str, person: Person) -> Form | Refused | Unknown:
+    async def edit_form(self, approval_id: str, person: Person) -> Form | NotOpenToThem:
         """Returns the form to edit a waiting call with, for somebody who may decide it."""
         async with self._database.reading() as tx:
             row = await approvals.get(tx, approval_id)
@@ -325,7 +327,7 @@ class Approvals:
         fields, values = await asyncio.to_thread(edit_fields, tool.input_schema, asked, editable, masked=masked)
         return Form(f"{row.asked.server}: {row.asked.tool}", fields, values)
 
-    async def reveal(self, approval_id: str, person: Person) -> Hidden | Refused | Unknown:
+    async def reveal(self, approval_id: str, person: Person) -> Hidden | NotOpenToThem:
         """Returns what the masks of a waiting approval's card hide, for somebody who may decide it, and for them alone.
         The audit log says who asked: that is written before anything is shown."""
         person = _keepable_person(person)
@@ -350,13 +352,17 @@ class Approvals:
             await self._audit.looked(tx, row, person, authority)
         return hidden
 
-    def _not_decidable(self, row: ApprovalRow | None, person: Person, known: Known) -> Refused | Unknown | None:
+    def _not_decidable(self, row: ApprovalRow | None, person: Person, known: Known) -> NotOpenToThem | None:
         """Why this person may not decide it now, judged as a click on it is; `None`: they may."""
         if row is None:
             return NO_SUCH
-        if not is_open(row, self._clock()):
-            return Refused("This has been settled already.")
-        permission = permission_of(row, person.person_id, known, self._clock())
+        now = self._clock()
+        outside = outsider_refusal(row, person.person_id, known, now)
+        if outside is not None:
+            return Refused(outside.reason)
+        if not is_open(row, now):
+            return _not_open(row, now)
+        permission = permission_of(row, person.person_id, known, now)
         return None if isinstance(permission, Permitted) else Refused(permission.reason)
 
     async def _tool(self, row: ApprovalRow) -> Tool | None:
@@ -389,7 +395,7 @@ class Approvals:
         if outside is not None:
             return Refused(outside.reason)
         if not is_open(row, now):
-            return AlreadySettled("This has been settled already.")
+            return _not_open(row, now)
         permission = permission_of(row, person_id, of_them, now)
         if not isinstance(permission, Permitted):
             return Refused(permission.reason)
@@ -453,7 +459,7 @@ class Approvals:
             return EXPIRED
         if not await approvals.settle(tx, approval_id, "withdrawn", key=key, now=now):
             twice = row.settled_key == key
-            return Settled("Withdrawn.") if twice else await _settled_before(tx, row, accounts)
+            return Settled("Withdrawn.") if twice else await _settled_before(tx, row, accounts, now)
         await self._outbox.show_again(tx, [approval_id])
         await resume_thread(tx, self._engine, row.thread_id, approval_id, now=now)
         return Settled("Withdrawn.")
@@ -490,7 +496,8 @@ class Approvals:
         tx.needs(row.thread_id)
         if not await attempts.choose(tx, row.attempt_id, choice.choice, choice.person.name, key=choice.key):
             twice = row.settled_key == choice.key
-            return Settled("Noted.") if twice else AlreadySettled("This was settled already.")
+            too_late = AlreadySettled("This was settled already.", gone=row.choice == "superseded")
+            return Settled("Noted.") if twice else too_late
         await self._outbox.show_again(tx, [row.attempt_id, *await approvals.ids_of_call(tx, row.call_id)])
         await resume_thread(tx, self._engine, row.thread_id, row.attempt_id, now=self._clock())
         return Settled("Noted.")
@@ -559,13 +566,17 @@ def _changed(row: ApprovalRow) -> Settled:
     return Settled(f"Changed. {why_asked_anew(row, 'you')}")
 
 
-async def _settled_before(tx: Transaction, row: ApprovalRow, accounts: Collection[str]) -> AlreadySettled:
+def _not_open(row: ApprovalRow, now: float) -> AlreadySettled:
+    return AlreadySettled("This has been settled already.", gone=is_gone(row, now))
+
+
+async def _settled_before(tx: Transaction, row: ApprovalRow, accounts: Collection[str], now: float) -> AlreadySettled:
     """What somebody who has these accounts is told when they are too late."""
     if row.edited_by is not None and await is_asked_anew(tx, row):
         editor = "you" if row.edited_by in accounts else (await threads.names(tx, [row.edited_by]))[row.edited_by]
         return AlreadySettled(f"This was changed already. {why_asked_anew(row, editor)}")
     cast = await approvals.votes_on(tx, row.approval_id)
-    return AlreadySettled(f"This was {row.status} already{_by(row, cast)}.")
+    return AlreadySettled(f"This was {row.status} already{_by(row, cast)}.", gone=is_gone(row, now))
 
 
 def _by(row: ApprovalRow, cast: Sequence[VoteRow]) -> str:

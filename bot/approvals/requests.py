@@ -232,6 +232,11 @@ def has_expired(row: ApprovalRow, now: float) -> bool:
     return row.expires_at is not None and row.expires_at <= now
 
 
+def is_gone(row: ApprovalRow, now: float) -> bool:
+    """Returns whether nobody has decided it and nobody can any more."""
+    return has_expired(row, now) if row.status == "pending" else row.status not in {"approved", "rejected"}
+
+
 async def answer_of(tx: Transaction, row: ApprovalRow) -> InterruptAnswer | None:
     """Returns what a settled approval tells the graph; `None` while it is pending."""
     cast = await approvals.votes_on(tx, row.approval_id)

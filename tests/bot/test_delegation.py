@@ -201,7 +201,7 @@ async def test_the_requester_withdraws_and_the_model_is_told_who_did(routing: Ro
         assert await answer_of(tx, await routing.row(approval_id)) == Withdrawn(by="Ana")
     assert routing.engine.woken == [THREAD]
     late = await routing.click(BEN, approval_id)
-    assert late == AlreadySettled("This was withdrawn already.")
+    assert late == AlreadySettled("This was withdrawn already.", gone=True)
 
 
 async def test_nobody_else_withdraws_it(routing: Routing) -> None:

@@ -9,11 +9,13 @@ import pytest
 import sqlalchemy as sa
 
 from bot.domain import (
+    AlreadySettled,
     ApprovalView,
     ClarificationView,
     Decision,
     Feedback,
     Form,
+    FormAnswer,
     Person,
     Refused,
     Settled,
@@ -157,7 +159,9 @@ async def test_only_who_was_asked_gets_the_form_of_a_question_and_only_while_it_
         row = await clarifications.get(tx, "c1")
         assert row is not None
         await stage.services.questions.supersede(tx, row, "m2")
-    assert isinstance(await stage.services.questions.form("c1", ANA), Refused)
+    ended = AlreadySettled("This question was settled already.", gone=True)
+    assert await stage.services.questions.form("c1", ANA) == ended
+    assert await stage.services.questions.answer(FormAnswer("k", ANA, "c1", {})) == ended
 
 
 async def test_the_card_of_a_question_is_a_view_of_it(stage: Stage) -> None:

@@ -12,7 +12,17 @@ import sqlalchemy as sa
 
 from bot.approvals.decisions import BEGUN
 from bot.approvals.edits import TOOL_CHANGED
-from bot.domain import AlreadySettled, ApprovalView, Decision, Invalid, Person, Refused, Settled, Unknown
+from bot.domain import (
+    AlreadySettled,
+    ApprovalView,
+    Decision,
+    Invalid,
+    OutcomeChoice,
+    Person,
+    Refused,
+    Settled,
+    Unknown,
+)
 from bot.records import approvals, attempts, deliveries
 from bot.records.database import NotLocked
 from bot.records.deliveries import Delivery
@@ -156,11 +166,33 @@ async def test_what_is_decided_together_lets_its_thread_go_on_once(routing: Rout
 async def test_what_has_expired_is_decided_by_nobody_though_its_timer_is_late(routing: Routing, act: Act) -> None:
     approval_id = await routing.ask(expires_in=60.0)
     routing.clock.move(60)
-    assert await act(routing, approval_id) == AlreadySettled("This approval has expired.")
-    assert await routing.services.approvals.edit_form(approval_id, BEN) == Refused("This has been settled already.")
+    assert await act(routing, approval_id) == AlreadySettled("This approval has expired.", gone=True)
+    assert await routing.services.approvals.edit_form(approval_id, BEN) == AlreadySettled(
+        "This has been settled already.", gone=True
+    )
     assert isinstance(await routing.hand(BEN, approval_id, CHLOE), AlreadySettled)
     assert (await routing.row(approval_id)).status == "pending"
     assert await expire(routing, approval_id) == Settled("Expired.")
+
+
+@pytest.mark.parametrize("status", ["approved", "rejected", "expired", "superseded", "withdrawn", "void"])
+async def test_who_is_late_is_told_whether_somebody_was_faster_or_it_is_gone(routing: Routing, status: str) -> None:
+    approval_id = await routing.ask()
+    async with routing.database.writing(UNLOCKED) as tx:
+        await approvals.settle(tx, approval_id, status, key="earlier", now=routing.clock())
+    late = [await act(routing, approval_id) for act in (approve, reject, edit, withdraw)]
+    late += [await routing.services.approvals.edit_form(approval_id, BEN), await routing.hand(BEN, approval_id, CHLOE)]
+    gone = status not in {"approved", "rejected"}
+    assert [(type(told), told.gone) for told in late] == [(AlreadySettled, gone)] * len(late)
+
+
+@pytest.mark.parametrize("choice", ["it_was_done", "superseded"])
+async def test_who_says_too_late_what_came_of_a_call_is_told_so_too(routing: Routing, choice: str) -> None:
+    await begun(routing, await routing.ask(), "unknown")
+    async with routing.database.writing(UNLOCKED) as tx:
+        await attempts.choose(tx, "t1", choice, None, key="earlier")
+    told = await routing.services.approvals.settle_outcome(OutcomeChoice("k", ANA, "t1", "skip"))
+    assert told == AlreadySettled("This was settled already.", gone=choice == "superseded")
 
 
 async def begun(routing: Routing, approval_id: str, status: str) -> None:

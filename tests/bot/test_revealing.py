@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from bot.approvals import decisions
-from bot.domain import Form, Hidden, Refused, Settled, Unknown
+from bot.domain import AlreadySettled, Form, Hidden, Refused, Settled, Unknown
 from bot.records.tables import audit
 from policies import masking
 from tests.bot.routing import ANA, BEN, CARA, STRANGER, Routing
@@ -65,7 +65,7 @@ async def test_who_has_left_the_group_since_does_not(routing: Routing) -> None:
 async def test_once_it_is_settled_nobody_does(routing: Routing) -> None:
     approval_id = await routing.ask(what=TOKEN)
     await routing.click(BEN, approval_id)
-    assert await routing.services.approvals.reveal(approval_id, BEN) == Refused("This has been settled already.")
+    assert await routing.services.approvals.reveal(approval_id, BEN) == AlreadySettled("This has been settled already.")
 
 
 async def test_where_nothing_is_hidden_there_is_nothing_to_look_at(routing: Routing) -> None:
