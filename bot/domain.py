@@ -518,6 +518,16 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True)
+class Decidable:
+    """The approvals that one person may decide now, wherever they were asked, newest first. Of a call with long
+    arguments these are unread (`ApprovalView.unread`)."""
+
+    listed: tuple[Shown, ...] = ()
+    more: int = 0
+    """How many more there are."""
+
+
+@dataclass(frozen=True, slots=True)
 class Together:
     """The approvals that wait in one thread and that one person may decide, oldest first."""
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from bot.approvals.directory import PeopleDirectory
 from bot.approvals.permissions import is_shown_within, permission_of
+from bot.approvals.requests import is_open
 from bot.card_masks import masked_card, masked_post
 from bot.domain import (
     ApprovalView,
     AskedToDecide,
     Clock,
     ConversationReference,
+    Decidable,
     GrantView,
     MessageView,
     Overview,
@@ -34,6 +37,7 @@ from bot.records.waiting import turns_of
 from bot.views import approval_view, as_asked, post_of
 from policies.approvers import ANYBODY, Permitted
 from policies.masking import Masker
+from policies.model import home_of
 
 _T = TypeVar("_T")
 SHOWN = 300
@@ -42,6 +46,8 @@ RECENT = 10
 """Outcomes that an overview shows."""
 LISTED = 16
 """Entries of each other kind that an overview has; no platform has space for more."""
+MOST_CHANNELS = 40
+"""Channels of which it is found out whether somebody is there; what was asked in others is left out."""
 MOST_TOGETHER = 40
 """Approvals that can be decided with one click."""
 LONGEST_LISTED = 20_000
@@ -147,6 +153,33 @@ class Queries:
             more_waiting=max(0, len(own) - LISTED),
         )
 
+    async def decidable(self, person: Person, within: str = "", most: int = LISTED) -> Decidable:
+        """The approvals that this person may decide now: asked on the page, or where they have an account. Cheap where
+        nothing waits. As in an overview, what anybody may decide is shown to those only who are where it was asked.
+
+        Args:
+            within: what the ids of their threads, or of places that they were routed to, begin with.
+            most: how many are listed.
+        """
+        async with self._database.reading() as tx:
+            if not await waiting.is_anything_asked(tx):
+                return Decidable()
+        accounts = await self._directory.accounts_of(person.person_id)
+        homes = sorted({"web:", *(f"{home_of(account)}:" for account in accounts)})
+        there = tuple(max(home, within, key=len) for home in homes if _is_one_within_the_other(home, within))
+        async with self._database.reading() as tx:
+            found = await waiting.pending_approvals(tx, *there)
+        pending = [row for row in found if is_open(row, self._clock())]
+        theirs = await self._to_decide(pending, person)
+        if not theirs:
+            return Decidable()
+        async with self._database.reading() as tx:
+            cards = await self._cards(tx, theirs, there)
+        own = {row.approval_id for row in pending if row.asked.requesters[0] in accounts}
+        hidden = await self._hidden(pending, cards, set(theirs) - own, partial(self._among, person))
+        theirs = [subject for subject in theirs if subject in cards and subject not in hidden]
+        return Decidable(await self._listed(cards, theirs[:most]), max(0, len(theirs) - most))
+
     async def asked(self, person: Person) -> tuple[AskedToDecide, ...]:
         """The approvals that others have asked this person, where they are reached directly, to decide, and that they
         may decide now; of many the newest. Cheap enough to be read whenever anything has changed."""
@@ -229,7 +262,7 @@ class Queries:
         return [approval_id for approval_id, permission in permissions if isinstance(permission, Permitted)]
 
     async def _cards(
-        self, tx: Transaction, subjects: Collection[str], within: str
+        self, tx: Transaction, subjects: Collection[str], within: str | tuple[str, ...]
     ) -> Mapping[str, tuple[PostRow, ConversationReference]]:
         """The card of each of them that has one, and where it is shown: of several, the first that is `within`."""
         rows = await posts.of_subjects(tx, list(subjects)) if subjects else {}
@@ -259,6 +292,13 @@ class Queries:
         seen = await among(list(places.values())) if places else ()
         return {approval_id for approval_id, place in places.items() if place.key not in seen}
 
+    async def _among(self, person: Person, places: Sequence[ConversationReference]) -> set[str]:
+        """Keys of those places in whose channels this person is, with any account of theirs."""
+        channels = list(dict.fromkeys(place.channel or place.key for place in places))[:MOST_CHANNELS]
+        answers = await asyncio.gather(*(self._directory.in_channel(person.person_id, channel) for channel in channels))
+        theirs = {channel for channel, is_in in zip(channels, answers, strict=True) if is_in}
+        return {place.key for place in places if (place.channel or place.key) in theirs}
+
     async def _listed(
         self, cards: Mapping[str, tuple[PostRow, ConversationReference]], subjects: Sequence[str]
     ) -> tuple[Shown, ...]:
@@ -274,6 +314,10 @@ class Queries:
         place = await _place_of(tx, row)
         post = await post_of(tx, row, place, self._clock()) if place else None
         return Shown(await masked_post(post, self._masker), row.reference) if post else None
+
+
+def _is_one_within_the_other(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
 
 
 async def _place_of(tx: Transaction, row: PostRow) -> ConversationReference | None:

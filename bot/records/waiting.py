@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -153,15 +153,25 @@ async def turns_of(tx: Transaction, person_id: str, within: str) -> tuple[str, .
 # -------------------------- what there is for one person, in all threads of a platform or of one workspace of it
 
 
-async def pending_approvals(tx: Transaction, within: str) -> Sequence[ApprovalRow]:
-    """Approvals that wait in threads whose ids begin with `within`, or were routed there, newest first, without their
-    arguments."""
+_ANY_ASKED = Prepared(
+    sa.select(tables.approvals.c.approval_id).where(tables.approvals.c.status == tables.PENDING).limit(1)
+)
+
+
+async def is_anything_asked(tx: Transaction) -> bool:
+    """Whether any approval waits, anywhere."""
+    return await tx.one(_ANY_ASKED) is not None
+
+
+async def pending_approvals(tx: Transaction, *within: str) -> Sequence[ApprovalRow]:
+    """Approvals that wait in threads whose ids begin with one of `within`, or were routed there, newest first, without
+    their arguments."""
     routed = sa.exists().where(
         tables.posts.c.subject == tables.approvals.c.approval_id,
         tables.posts.c.place.is_not(sa.null()),
-        tables.posts.c.lane.startswith(within, autoescape=True),
+        _begins_with(tables.posts.c.lane, within),
     )
-    here = tables.approvals.c.thread_id.startswith(within, autoescape=True)
+    here = _begins_with(tables.approvals.c.thread_id, within)
     newest = await tx.all(
         sa.select(tables.approvals.c.approval_id)
         .where(tables.approvals.c.status == tables.PENDING, here | routed)
@@ -170,6 +180,10 @@ async def pending_approvals(tx: Transaction, within: str) -> Sequence[ApprovalRo
     )
     rows = await approvals.without_arguments(tx, [row.approval_id for row in newest])
     return [row for row in rows if row.status == "pending"]  # one may have been settled in between
+
+
+def _begins_with(column: sa.Column[str], beginnings: Collection[str]) -> sa.ColumnElement[bool]:
+    return sa.or_(sa.false(), *(column.startswith(beginning, autoescape=True) for beginning in beginnings))
 
 
 async def asked_at(tx: Transaction, place_key: str) -> Sequence[ApprovalRow]:

@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from bot.domain import AlreadySettled, ConversationReference, Form, Handover, Person, Refused, Settled
+from bot.domain import (
+    AlreadySettled,
+    ApprovalView,
+    ConversationReference,
+    Decidable,
+    Form,
+    Handover,
+    Person,
+    Refused,
+    Settled,
+)
 from bot.records import threads
 from bot.records.locks import UNLOCKED
 from tests.bot.routing import ANA, BEN, CARA, CHLOE, FAR, HERE, Routing
@@ -146,3 +156,60 @@ async def test_a_rule_about_somebody_named_is_about_their_account_on_the_page_wh
     }
     assert await is_also(BEN.person_id, [BEN_HERE.person_id, "web:ben"]) == {BEN_HERE.person_id: True, "web:ben": False}
     assert await is_also("web:ben", [BEN.person_id]) == {BEN.person_id: False}
+
+
+# --------------------------------------------------------------------------------------------------- what waits
+
+
+async def decides(routing: Routing, person: Person, within: str = "", most: int = 10) -> list[str]:
+    """Ids of the approvals that somebody is shown as theirs to decide."""
+    found = await routing.services.queries.decidable(person, within, most)
+    contents = [shown.post.content for shown in found.listed]
+    return [content.approval_id for content in contents if isinstance(content, ApprovalView)]
+
+
+async def test_on_the_page_they_are_shown_what_they_may_decide_wherever_it_was_asked_newest_first(
+    at_page: Routing,
+) -> None:
+    on_page = {"place": PAGE, "requesters": (ANA_HERE.person_id,)}
+    in_chat = await at_page.ask(call_id="c1", approvers=(BEN.person_id,))
+    at_page.clock.move(1)
+    await at_page.ask(call_id="c2", approvers=(CHLOE.person_id,))
+    far = await at_page.ask(FAR, call_id="c3", approvers=(BEN.person_id,), place=replace(HERE, key="mail:w2:t"))
+    asked_here = await at_page.ask(call_id="c4", approvers=(BEN_HERE.person_id,), **on_page)
+    at_page.clock.move(1)
+    for_chat = await at_page.ask(call_id="c5", approvers=(BEN.person_id,), expires_in=60.0, **on_page)
+    assert await decides(at_page, BEN_HERE) == [for_chat, asked_here, in_chat]
+    assert await decides(at_page, BEN_HERE, "web:") == [for_chat, asked_here]
+    assert await decides(at_page, BEN_HERE, "chat:w1:room:1") == [in_chat]
+    assert await decides(at_page, BEN_HERE, "mail:") == []
+    assert await decides(at_page, BEN_HERE, most=1) == [for_chat]
+    assert (await at_page.services.queries.decidable(BEN_HERE, most=1)).more == 2
+    assert await decides(at_page, BEN) == [for_chat, in_chat]
+    assert await decides(at_page, EVE_HERE) == []
+    at_page.clock.move(60)
+    assert await decides(at_page, BEN) == [in_chat]
+    assert isinstance(await at_page.click(BEN, far), Settled)  # named: told of it, wherever it was asked
+
+
+async def test_what_anybody_may_decide_is_shown_on_the_page_to_those_who_are_where_it_was_asked(
+    at_page: Routing,
+) -> None:
+    approval_id = await at_page.ask()
+    at_page.chat.channels["chat:w1:room"] = {CHLOE.person_id}
+    assert [await decides(at_page, person) for person in (BEN_HERE, ANA_HERE, CHLOE)] == [
+        [],
+        [approval_id],
+        [approval_id],
+    ]
+    at_page.chat.channels["chat:w1:room"].add(BEN.person_id)
+    assert await decides(at_page, BEN_HERE) == [approval_id]
+
+
+async def test_where_nothing_waits_nobody_is_looked_up(at_page: Routing) -> None:
+    await at_page.click(BEN, await at_page.ask())
+    at_page.clock.move(3600)
+    at_page.chat.asked.clear()
+    at_page.page.asked.clear()
+    assert await at_page.services.queries.decidable(BEN_HERE) == Decidable()
+    assert at_page.chat.asked == at_page.page.asked == []
