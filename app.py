@@ -41,6 +41,7 @@ from adapters.tool_servers.account_changes import AccountChanges
 from adapters.tool_servers.config import ConfigError, ToolServersConfig, keeping_files_here, load_config
 from adapters.tool_servers.elicitation import CallingRun, OnlyProcess
 from adapters.tool_servers.servers import ToolServers, look_up
+from adapters.web.config import DEFAULT_PEOPLE
 from adapters.web.sender import SharedPage
 from bot.accounts.account_services import make_accounts
 from bot.accounts.only_once import LONGEST_SECONDS as LONGEST_ASKING_SECONDS
@@ -56,6 +57,7 @@ from bot.crypto import KeyFileError, Sealer, kept_key, random_id
 from bot.data_folder import FolderInUseError, folder_lock
 from bot.domain import Clock, Person, system_clock
 from bot.health import records_health
+from bot.identity.page_people import PagePeople
 from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
 from bot.limits import TokenBudget, TurnLimit
@@ -591,8 +593,8 @@ def _keep_what_is_there() -> None:
 
 
 def command(arguments: Sequence[str]) -> int:
-    """`audit …`, `policy …` and `migrate …`; see `bot/commands`. Only the server of a tool that is asked about is
-    started."""
+    """`audit …`, `policy …`, `migrate …`, `token …`; see `bot/commands`. Only the server of a tool that is asked about
+    is started."""
     from bot.commands import Surroundings, run  # noqa: PLC0415  # serving has no use for them
 
     settings = cache(load_settings)
@@ -603,9 +605,14 @@ def command(arguments: Sequence[str]) -> int:
         further_tables=_installation_tables,
         key_is_set=lambda: settings().encryption_key is not None,
         find_tool=lambda name: _find_tool(name, settings().mcp_config),
+        page_people=lambda: _page_people(settings()),
         clock=system_clock,
     )
     return run(arguments, around)
+
+
+def _page_people(settings: Settings) -> PagePeople:
+    return PagePeople(settings.web_login, frozenset(person.person_id for person in DEFAULT_PEOPLE))
 
 
 def _installation_tables() -> Sequence[Any]:

@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from bot.crypto import is_fernet_key
 from bot.records.addresses import sqlite_file
-from policies.model import Mode
+from policies.model import GROUP_ID_FORMS, PERSON_ID_FORMS, Mode, normal
 from policies.secret_shapes import SecretPattern
 
 if TYPE_CHECKING:
@@ -140,6 +140,16 @@ def origins(value: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(origin.lower() for origin in value)
 
 
+def people_and_groups(value: tuple[str, ...]) -> tuple[str, ...]:
+    """Person ids and group references, as platforms write them: another one would match nobody."""
+    written = [normal(each, {**PERSON_ID_FORMS, **GROUP_ID_FORMS}) for each in value]
+    for number, each in enumerate(written, start=1):
+        if each is None:
+            which = "is" if len(value) == 1 else f"has {len(value)} entries, and number {number} is"
+            raise ValueError(f"{which} neither a person nor a group. Write it like web:ana,slack-group:T1:S3.")
+    return tuple(each for each in written if each is not None)
+
+
 def lower_case(value: Any) -> Any:
     """Text in lower case, so that `INFO` is fine too."""
     return value.strip().lower() if isinstance(value, str) else value
@@ -227,7 +237,7 @@ class Settings(BaseSettings):
     oidc_client_id: str | None = Field(None, description="Our client there.")
     oidc_client_secret: SecretStr | None = Field(None, description="Its secret; none: a public client.")
     oidc_scopes: str = Field("openid profile email", description="What is asked for there, separated by spaces.")
-    operators: Names = Field(
+    operators: Annotated[Names, AfterValidator(people_and_groups)] = Field(
         (),
         description="People and groups who may see other people's conversations, the audit log and the details of "
         "/health-check, separated by commas: web:ana,slack:T1:U2,slack-group:T1:S3,entra-group:….",

@@ -1,5 +1,5 @@
 """What `python app.py` does besides serving: look into the audit log, try out a policy, upgrade the records or move
-them to PostgreSQL. Except for the upgrade, nothing here changes what it looks into.
+them to PostgreSQL, and say who may sign in or send a token. All but that, and the upgrade, change nothing.
 
 `run` gets what it needs from the outside (`Surroundings`), so that each command is a function from arguments to lines.
 """
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 from bot.commands import audit, policy
 from bot.commands.arguments import CommandError, parser
 from bot.domain import Clock
+from bot.identity.page_people import PagePeople
 from policies.judging import PolicyError
 from policies.model import Mode, Tool
 
@@ -37,6 +38,8 @@ class Surroundings:
     """Whether there is an ENCRYPTION_KEY."""
     find_tool: Callable[[str], Tool | None]
     """The tool of that name, `{server}__{tool}`, from its server; `None`: there is none, or it is out of reach."""
+    page_people: Callable[[], PagePeople]
+    """Who there is on the page."""
     clock: Clock
 
 
@@ -63,6 +66,10 @@ def run(arguments: Sequence[str], around: Surroundings, out: TextIO = sys.stdout
 
                 further, key_is_set = around.further_tables, around.key_is_set
                 return migrate.copy(given.file, given.to, further=further, key_is_set=key_is_set, out=out)
+            case "token", _:
+                from bot.commands import tokens  # noqa: PLC0415  # both databases' drivers
+
+                return tokens.run(around.database(), around.page_people(), given, around.clock, out=out, err=err)
             case _:
                 return policy.replay(given.file, around.database(), given, now=around.clock(), out=out)
     except PolicyError as error:

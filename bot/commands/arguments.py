@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from bot.identity.principal import ALL_SCOPES
 from bot.records.addresses import sqlite_file
 from bot.settings import database_address
 from graph.json_values import parse_strictly
@@ -17,6 +18,7 @@ from policies.model import Mode
 
 _AGO = re.compile(r"([0-9]{1,5})([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+_SCOPES = tuple(sorted(ALL_SCOPES, reverse=True))
 _ANCHOR = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 
 
@@ -29,10 +31,11 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="python app.py", description="Without arguments: serve. With them: look into the records, or move them."
     )
-    areas = top.add_subparsers(dest="area", required=True, metavar="audit | policy | migrate")
+    areas = top.add_subparsers(dest="area", required=True, metavar="audit | policy | migrate | token")
     _audit(areas.add_parser("audit", help="the log of every tool call"))
     _policy(areas.add_parser("policy", help="the rules about who may do what"))
     _migrate(areas.add_parser("migrate", help="upgrade the records, or move them from SQLite to PostgreSQL"))
+    _token(areas.add_parser("token", help="the tokens by which programs act for somebody"))
     return top
 
 
@@ -76,6 +79,20 @@ def _migrate(area: argparse.ArgumentParser) -> None:
     copy.add_argument("--to", type=_postgresql, required=True, help="postgresql://{user}@{host}/{database}")
 
 
+def _token(area: argparse.ArgumentParser) -> None:
+    verbs = area.add_subparsers(dest="verb", required=True)
+    create = verbs.add_parser("create", help="make one; it is shown only this once")
+    create.add_argument("--name", required=True, help="what it is for")
+    create.add_argument("--for", required=True, help="for whom it acts: slack:T1:U2, web:ana …", dest="person")
+    create.add_argument(
+        "--scopes", required=True, type=_scopes, help=f"what it may do, separated by commas: {', '.join(_SCOPES)}"
+    )
+    create.add_argument("--expires", required=True, help="30d (from now), 2027-01-31, or never")
+    verbs.add_parser("list", help="all that were ever made")
+    revoke = verbs.add_parser("revoke", help="let one not count any more")
+    revoke.add_argument("id", help="as `token list` shows it")
+
+
 def _range(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--since", help="2026-11-01, 2026-11-01T08:00Z, or 30d (ago); default: the beginning")
     verb.add_argument("--until", help="likewise, not included; default: now")
@@ -96,6 +113,19 @@ def parse_moment(written: str | None, now: float) -> float | None:
     return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 
+def parse_end(written: str, now: float) -> float | None:
+    """Seconds since the epoch of when something is to end; `None`: never. Raises `CommandError`."""
+    if written == "never":
+        return None
+    if until := _AGO.fullmatch(written):
+        return now + int(until[1]) * _SECONDS[until[2]]
+    try:
+        read = datetime.fromisoformat(written)
+    except ValueError:
+        raise CommandError(f"“{written}” is no end: write 30d for 30 days from now, 2027-01-31, or never") from None
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+
+
 def time_range(given: argparse.Namespace, now: float) -> tuple[float | None, float | None]:
     """`--since` and `--until`. Raises `CommandError`, also for a range in which nothing can be."""
     since, until = parse_moment(given.since, now), parse_moment(given.until, now)
@@ -112,6 +142,13 @@ def _object(written: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError('must be a JSON object, like \'{"what": "lamp"}\'')
     return value
+
+
+def _scopes(written: str) -> tuple[str, ...]:
+    given = tuple(dict.fromkeys(each.strip() for each in written.split(",")))
+    if not set(given) <= set(_SCOPES):
+        raise argparse.ArgumentTypeError(f"must be of {', '.join(_SCOPES)}, separated by commas")
+    return given
 
 
 def _sqlite(written: str) -> Path:

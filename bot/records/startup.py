@@ -325,6 +325,11 @@ def alembic_config(connection: sa.Connection) -> Any:
     return config
 
 
+def has_present_schema(path: Path) -> bool:
+    """Whether a file needs no upgrade."""
+    return _revision(path) == NEWEST_REVISION
+
+
 def _revision(path: Path) -> str | None:
     if not path.exists():
         return None

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from bot.commands import Surroundings, run
+from bot.identity.page_people import PagePeople
 from policies.model import Mode, Tool
+
+ANYBODY = PagePeople("local", frozenset({"web:ana", "web:ben"}))
 
 
 def run_command(
@@ -18,6 +21,7 @@ def run_command(
     further_tables: Callable[[], Sequence[Any]] = list,
     key_is_set: bool = False,
     tools: Sequence[Tool] = (),
+    page_people: PagePeople = ANYBODY,
     now: float = 0.0,
 ) -> tuple[int, str, str]:
     """Run a command; its exit code, what it wrote, and its errors.
@@ -29,6 +33,7 @@ def run_command(
         further_tables: tables that the product makes only where they are needed.
         key_is_set: whether `ENCRYPTION_KEY` is.
         tools: those that may be asked about.
+        page_people: who there is on the page.
         now: what the clock shows, in seconds since the epoch.
     """
     out, err = io.StringIO(), io.StringIO()
@@ -39,6 +44,7 @@ def run_command(
         further_tables=further_tables,
         key_is_set=lambda: key_is_set,
         find_tool=lambda name: next((each for each in tools if each.full_name == name), None),
+        page_people=lambda: page_people,
         clock=lambda: now,
     )
     return run(arguments, around, out, err), out.getvalue(), err.getvalue()

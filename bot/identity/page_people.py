@@ -1,0 +1,37 @@
+"""Who of the people whose ids begin with `web:` there is (still)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bot.identity.people import HASHED_SUBJECTS, WEB, user_name
+from bot.records import identity
+from bot.records.database import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class PagePeople:
+    """Says who is there."""
+
+    login: Literal["local", "password", "oidc"]
+    """`WEB_LOGIN`."""
+    local: frozenset[str] = frozenset()
+    """Person ids of the people of `local`."""
+
+    def could_be_a_user(self, person_id: str) -> bool:
+        """Whether only a user with a password can have this id: anybody may register under a name, so nobody else may
+        be called like a user."""
+        name = user_name(person_id)
+        return self.login == "password" and name != "" and not name.startswith(HASHED_SUBJECTS)
+
+    async def is_there(self, tx: Transaction, person_id: str) -> bool:
+        """Whether there is somebody of this id: a user, or whoever an issuer or a token has named. About people of chat
+        platforms these say it."""
+        if not person_id.startswith(f"{WEB}:"):
+            return True
+        if self.could_be_a_user(person_id):
+            return await identity.user(tx, user_name(person_id)) is not None
+        if self.login == "local" and person_id in self.local:
+            return True
+        return await identity.identity(tx, person_id) is not None
