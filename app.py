@@ -282,7 +282,17 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             workflow = build_workflow(ports, records.checkpoints)
             agent = Agent(workflow, records.checkpoints, clock, making_calls(ports))
             turns = TurnHandler(
-                database, agent, outbox, open_requests, questions, introductions, platforms, engine, clock, turn_limit
+                database,
+                agent,
+                outbox,
+                open_requests,
+                questions,
+                introductions,
+                platforms,
+                engine,
+                clock,
+                turn_limit,
+                begins_turns=settings.agent_enable,
             )
             await tools.settled(FIRST_CONNECTION)
             return turns.handle

@@ -30,6 +30,17 @@ class TooMany:
     """What the author of its message is told; `None`: they were told before, and that wait is not over."""
 
 
+@dataclass(frozen=True, slots=True)
+class TurnedOff:
+    """No turn may begin (`AGENT_ENABLE`)."""
+
+    sentence: str = (
+        "I am switched off at the moment, so I have not read this. Please write again later. What waits for a decision "
+        "or an answer here can still be decided and answered."
+    )
+    """What the author of a message is told."""
+
+
 class TurnLimit:
     """Limits how many turns may begin within a minute."""
 

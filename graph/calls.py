@@ -19,6 +19,11 @@ CLARIFICATION = "request_clarification"
 FOREIGN_RESULT = "[result for that person only]"
 """What the model sees, in another person's turn, of a result fetched through a personal connection."""
 
+WITHOUT_TOOLS = "Failed: this turn has no tools. The call was not made."
+"""What the model is told of a call that it makes where it was offered none."""
+SKIPPED = "hitl_skipped_non_streaming"
+"""How it begins what the model is told of a call that would be asked about where nobody is asked."""
+
 
 TakingOut = Callable[[str, dict[str, Any]], tuple[dict[str, Any], str]]
 """Splits what a model gives a tool (its name, its arguments) into the tool's own arguments and a quote."""
@@ -136,7 +141,7 @@ def tool_message(call: Mapping[str, Any], text: str, *, owner: str | None = None
 
 _LIKE_OURS = re.compile(
     r"\W*(?:rejected by|expired:|withdrawn by|superseded:|blocked by policy|limited:|outcome unknown|done, as"
-    r"|skipped by|failed:|approved)",
+    r"|skipped by|hitl_skipped|failed:|approved)",
     re.IGNORECASE,
 )
 """How our own notes about a call begin."""

@@ -14,6 +14,7 @@ from typing import Any
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
 from graph.calls import typed_in
+from graph.options import mode_of
 from graph.ports import Judged, Ports
 from graph.state import KeptJudgement, RunContext, ToolCallState, Turn
 from policies.approvers import Decider, covered, groups_to_look_up, may_be_one_human, under_grants
@@ -96,7 +97,7 @@ async def facts_of(ports: Ports, policy: Policy, state: ToolCallState, tool: Too
     named = {r for rule in policy.candidates(tool.server, tool.name) for r in rule.match.requester}
     groups, others = set(filter(is_group, named)), {r for r in named if may_be_one_human(requester, r)}
     return Facts(
-        mode=ports.mode,
+        mode=mode_of(turn, ports.mode),
         requester=requester,
         platform=turn["platform"],
         place=turn["channel"],

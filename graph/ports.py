@@ -52,6 +52,7 @@ class Ports:
     budget: Budget
     audit: Audit
     mode: Mode
+    """The configured one: that of a turn is `graph.options.mode_of`."""
     retry: Retry
     calls_a_turn: int
     """Tool calls that the model may make in one turn."""
@@ -138,8 +139,9 @@ class Judged:
     revoked any time; `None`: it is not allowed by one."""
 
 
-NotMade = Literal["denied", "limited", "rejected", "expired", "withdrawn", "superseded", "failed"]
-"""Why a call ended without having been made; `failed`: it names no tool, or its arguments could not be read."""
+NotMade = Literal["denied", "limited", "rejected", "expired", "withdrawn", "superseded", "skipped", "failed"]
+"""Why a call ended without having been made; `skipped`: it would have been asked about, in a turn in which nobody is
+asked; `failed`: it names no tool, or its arguments could not be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from graph.calls import CLARIFICATION, FOREIGN_RESULT
 from graph.interrupts import FieldType
 from graph.judging import QUOTE, with_quote
+from graph.options import has_tools, may_ask
 from graph.ports import Unavailable
 from graph.state import State, Turn
 from policies.model import Mode, Tool
@@ -39,25 +40,34 @@ _SAFE_WRITE = (
     f"- Calls that may change something need the requester's own words that ask for this very action ({QUOTE}): copied "
     "exactly from their message of this turn. Never propose a change that they did not ask for."
 )
+_NOBODY_IS_ASKED = (
+    f"- In this turn nobody can be asked anything: there is no {CLARIFICATION}, and calls that need an approval or an "
+    "account to be connected are not made. Make the other calls; then say what was not done, and what you would need "
+    "to know."
+)
+_NOT_CONNECTED = "No tools are connected: answer as a plain assistant, and say so when a request needs a tool."
+_WITHOUT_TOOLS = "This turn has no tools: answer as a plain assistant, and say so when a request needs a tool."
 _UNAVAILABLE = "Unavailable at the moment: "
 
 
 def conversation(
-    state: State, turn: Turn, *, now: float, mode: Mode, unavailable: Sequence[Unavailable], has_tools: bool
+    state: State, turn: Turn, *, now: float, mode: Mode, unavailable: Sequence[Unavailable], offers_tools: bool
 ) -> list[AnyMessage]:
     """Everything one model call gets: the rules, the present, the summary, and the messages as this requester may
-    see them."""
+    see them. `mode`: the turn's."""
     lines = [_RULES]
     if mode is Mode.READ_ONLY:
         lines.append(_READ_ONLY)
     elif mode is Mode.SAFE_WRITE:
         lines.append(_SAFE_WRITE)
+    if not may_ask(turn):
+        lines.append(_NOBODY_IS_ASKED)
     lines.append(f"Now: {local_time(now, turn['time_zone'])} ({turn['time_zone']})")
     lines.append(f"The requester is {_plain(turn['requester_name'])}.")
-    if unavailable:
+    if unavailable and has_tools(turn):
         lines.append(_UNAVAILABLE + "; ".join(f"{u.server} ({u.reason})" for u in unavailable))
-    if not has_tools:
-        lines.append("No tools are connected: answer as a plain assistant, and say so when a request needs a tool.")
+    if not offers_tools:
+        lines.append(_NOT_CONNECTED if has_tools(turn) else _WITHOUT_TOOLS)
     if state.get("summary"):
         lines.append(f"Earlier in this conversation:\n{state['summary']}")
     messages = _named(for_requester(state["messages"], turn["requester"]))
@@ -104,9 +114,12 @@ def _with_background(messages: Sequence[AnyMessage], delivery: str) -> list[AnyM
     return shown
 
 
-def tool_definitions(tools: Sequence[Tool], *, quoted: bool = False) -> list[dict[str, Any]]:
+def tool_definitions(
+    tools: Sequence[Tool], *, quoted: bool = False, with_clarification: bool = True
+) -> list[dict[str, Any]]:
     """The tools as OpenAI-style function definitions, with ours for clarifications. `quoted`: those that are not known
     to read ask for the requester's words too."""
+    ours = [_CLARIFICATION_TOOL] if with_clarification else []
     return [
         _definition(
             t.full_name,
@@ -114,7 +127,7 @@ def tool_definitions(tools: Sequence[Tool], *, quoted: bool = False) -> list[dic
             with_quote(t) if quoted else dict(t.input_schema),
         )
         for t in tools
-    ] + [_CLARIFICATION_TOOL]
+    ] + ours
 
 
 def _definition(name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:

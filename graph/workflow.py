@@ -23,6 +23,7 @@ from graph.nodes.policy_gate import policy_gate
 from graph.nodes.policy_router import needs_routing, policy_router
 from graph.nodes.task_executor import task_executor
 from graph.nodes.use_tools import elicitation_needed, outcome_unknown, use_tools
+from graph.options import has_tools
 from graph.ports import Ports, Tools
 from graph.prompts import to_fold
 from graph.state import RunContext, State, ToolCallResult, ToolCallState, turn_of
@@ -31,8 +32,9 @@ from graph.state import RunContext, State, ToolCallResult, ToolCallState, turn_o
 def at_start(tools: Tools) -> Callable[[State], Awaitable[str]]:
     """Route only where there is something to pick."""
 
-    async def at_start(_: State) -> str:
-        return "policy_router" if needs_routing(await tools.available()) else "task_executor"
+    async def at_start(state: State) -> str:
+        routed = has_tools(turn_of(state)) and needs_routing(await tools.available())
+        return "policy_router" if routed else "task_executor"
 
     return at_start
 

@@ -30,6 +30,15 @@ class Mode(StrEnum):
     SAFE_WRITE = "safeWrite"
 
 
+_FROM_STRICT_TO_FREE = (Mode.READ_ONLY, Mode.SAFE_WRITE, Mode.DEFAULT)
+
+
+def stricter_of(mode: Mode, named: str) -> Mode:
+    """The stricter of a mode and of what somebody calls one. What is no mode's name counts as `readOnly`."""
+    other = next((each for each in _FROM_STRICT_TO_FREE if each == named), Mode.READ_ONLY)
+    return min(mode, other, key=_FROM_STRICT_TO_FREE.index)
+
+
 @dataclass(frozen=True, slots=True)
 class Annotations:
     """What a tool server says of its tool (MCP `ToolAnnotations`); `None` means that it did not say."""
@@ -259,6 +268,8 @@ _ENTRA = re.compile(r"[0-9A-Za-z._-]+:[0-9A-Za-z._-]+")
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 PERSON_ID_FORMS: Mapping[str, re.Pattern[str]] = {"slack": _SLACK, "teams": _ENTRA, "web": re.compile(r"[^\s:]+")}
 """Platform → what follows it in a person id: workspace and user, tenant and object id, name."""
+PLATFORMS = (*PERSON_ID_FORMS, "api")
+"""Where a turn may be begun (`Facts.platform`). People of programs are `web` people: their turns alone are `api`."""
 GROUP_ID_FORMS: Mapping[str, re.Pattern[str]] = {"slack-group": _SLACK, "entra-group": _ENTRA}
 """Directory → what follows it in a group reference: workspace or tenant, and the group's id."""
 PLACE_ID_FORMS: Mapping[str, re.Pattern[str]] = {"slack": _SLACK, "teams": re.compile(r"[0-9A-Za-z._-]+:\S+")}

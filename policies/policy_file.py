@@ -35,8 +35,8 @@ from policies.conditions import (
 )
 from policies.judging import Policy, PolicyError, Rule
 from policies.model import (
-    PERSON_ID_FORMS,
     PLACE_ID_FORMS,
+    PLATFORMS,
     SERVER_NAME,
     Allow,
     Argument,
@@ -206,7 +206,7 @@ def read_match(node: Located) -> Match:
         reads=given("reads", flag),
         annotations=given("annotations", _annotations) or {},
         mode=given("mode", lambda node, what: Mode(choice(node, what, tuple(Mode)))),
-        platform=given("platform", lambda node, what: choice(node, what, tuple(PERSON_ID_FORMS))),
+        platform=given("platform", lambda node, what: choice(node, what, PLATFORMS)),
         channel=given("channel", _channel),
         requester=given("requester", _requesters) or (),
         time=given("time", read_hours),

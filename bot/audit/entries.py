@@ -63,8 +63,8 @@ class CallEnd:
     tool: str
     arguments: Mapping[str, Any]
     status: str
-    """`done`, `failed`, `unknown`, `denied`, `rejected`, `expired`, `superseded`, `withdrawn` or `limited`; `looked`:
-    it has not ended, somebody looked at what is hidden in it; `read`: there is no call, an operator looked at
+    """`done`, `failed`, `unknown`, `denied`, `rejected`, `expired`, `superseded`, `withdrawn`, `limited` or `skipped`;
+    `looked`: it has not ended, somebody looked at what is hidden in it; `read`: there is no call, an operator looked at
     something."""
     attempt: int | None = None
     """Which try it was; `None`: the call was not made."""

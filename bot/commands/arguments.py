@@ -14,7 +14,7 @@ from bot.identity.principal import ALL_SCOPES
 from bot.records.addresses import sqlite_file
 from bot.settings import database_address
 from graph.json_values import parse_strictly
-from policies.model import Mode
+from policies.model import PLATFORMS, Mode
 
 _AGO = re.compile(r"([0-9]{1,5})([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
@@ -60,7 +60,7 @@ def _policy(area: argparse.ArgumentParser) -> None:
     explain.add_argument("--args", type=_object, default={}, help="the arguments, a JSON object", dest="arguments")
     explain.add_argument("--as", required=True, dest="person", help="who asks: slack:T1:U2, web:ana …")
     explain.add_argument("--file", type=Path, help="another policy file than the one in force")
-    explain.add_argument("--platform", help="default: that of the person")
+    explain.add_argument("--platform", choices=PLATFORMS, help="default: that of the person")
     explain.add_argument("--channel", default="", help="where it is asked; default: in a direct chat")
     explain.add_argument("--mode", type=Mode, choices=tuple(Mode), help="default: the one in force")
     explain.add_argument("--at", help="when: 2026-11-21T09:30+01:00, or 2h (ago); default: now")

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from bot.domain import Notice, Unwelcome
-from bot.limits import TooMany
+from bot.limits import TooMany, TurnedOff
 from bot.outbox import notice
 from bot.records.deliveries import Delivery
 from bot.records.posts import NewPost
@@ -113,8 +113,8 @@ class TurnFacts:
     """Why the message could not be taken as the answer to a tool's question."""
     meaning: Meaning = field(default_factory=Ignored)
     """What the message means given what is open."""
-    refused: TooMany | None = None
-    """Set when its turn may not begin, because there were too many."""
+    refused: TooMany | TurnedOff | None = None
+    """Set when its turn may not begin, because there were too many or because none may."""
 
 
 # ------------------------------------------------------------------------------------------------ what may be done

@@ -17,7 +17,7 @@ import structlog
 from bot.approvals.requests import timer_kind
 from bot.domain import Clock, Unwelcome
 from bot.forms.values import FormErrors
-from bot.limits import TooMany, TurnLimit
+from bot.limits import TooMany, TurnedOff, TurnLimit
 from bot.logs import log_context
 from bot.outbox import Outbox, pause_between, said
 from bot.platform import Platform, PostFailed
@@ -154,6 +154,8 @@ class TurnHandler:
     engine: Engine
     clock: Clock
     turn_limit: TurnLimit
+    begins_turns: bool = True
+    """False: no turn begins (`AGENT_ENABLE`); those that have begun go on."""
     _broken_off: dict[str, tuple[Spoken, Claim | None]] = field(default_factory=dict, init=False)
     """Thread → what was being said when its run was broken off, until the next delivery is handled there; and the claim
     under which it ran."""
@@ -323,10 +325,12 @@ class TurnHandler:
             meaning=meaning(author, addressed=addressed, at=delivery.accepted_at, requester=requester, waiting=open_),
         )
 
-    async def _refusal(self, handling: Handling) -> TooMany | None:
+    async def _refusal(self, handling: Handling) -> TooMany | TurnedOff | None:
         """Why the turn of this message may not begin now. Turns are counted, so that is asked only when nothing else is
         left to decide; a message that has superseded something was counted before."""
         status, delivery = handling.status, handling.delivery
+        if not self.begins_turns:
+            return TurnedOff()
         if Supersede in handling.done or (status.delivery, status.verb) == (delivery.key, "settle"):
             return None
         human = delivery.body.get(HUMAN)

@@ -9,12 +9,18 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 from pydantic import ValidationError
 
-from graph.calls import CLARIFICATION, answered, open_calls, superseded, tool_message
+from graph.calls import CLARIFICATION, WITHOUT_TOOLS, answered, open_calls, superseded, tool_message
 from graph.interrupts import Answered, ClarificationAsked, FormField, as_far_as_offered, clarification_answer
+from graph.options import has_tools, may_ask
 from graph.state import RunContext, State, turn_of
 
 MOST_FIELDS = 20
 """Inputs of one form; what goes beyond is dropped (a Slack modal holds 100 blocks, a person's patience less)."""
+
+_NOBODY_ANSWERS = (
+    "Failed: nobody can answer now, since nobody is asked anything in this turn. Go on with what you know, and say "
+    "what you would need to know."
+)
 
 
 async def human_clarification(state: State, runtime: Runtime[RunContext]) -> dict[str, Any]:
@@ -22,6 +28,10 @@ async def human_clarification(state: State, runtime: Runtime[RunContext]) -> dic
     call = next(c for c in open_calls(state["messages"]) if c["name"] == CLARIFICATION)
     if runtime.context.settling:
         return {"messages": [tool_message(call, superseded(runtime.context.settling), failed=True)]}
+    if not has_tools(turn_of(state)):
+        return {"messages": [tool_message(call, WITHOUT_TOOLS, failed=True)]}
+    if not may_ask(turn_of(state)):
+        return {"messages": [tool_message(call, _NOBODY_ANSWERS, failed=True)]}
     if call.get("error"):
         return {"messages": [tool_message(call, f"Failed: {call['error']}", failed=True)]}
     asked = asked_of(call, turn_of(state)["requester"])

@@ -6,11 +6,12 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from graph.call_endings import not_found, not_made
-from graph.calls import superseded
+from graph.calls import SKIPPED, WITHOUT_TOOLS, superseded
 from graph.interrupts import ApprovalAsked
 from graph.json_values import trouble_with
 from graph.judging import judged, keep
 from graph.nodes import BranchNode
+from graph.options import ask_within, has_tools, may_ask
 from graph.ports import InTurn, Judged, Ports, Spoken
 from graph.state import RunContext, ToolCallState
 from policies.approvers import digest_of, edit_needs_no_new_asking
@@ -20,6 +21,11 @@ from policies.trust import risks_of
 _LIMITED = (
     "Limited: one turn may make {} tool calls, and this one was over that, so it was not made. The rest can be asked "
     "for in a new message."
+)
+
+_SKIPPED = (
+    f"{SKIPPED}: people have to approve this call, and nobody is asked anything in this turn. The call was not made. "
+    "Say so, and do not propose it again now."
 )
 
 
@@ -34,6 +40,8 @@ def policy_gate(ports: Ports) -> BranchNode:
         call, turn = state["call"], state["turn"]
         if runtime.context.settling:
             return await not_made(ports, state, "superseded", superseded(runtime.context.settling))
+        if not has_tools(turn):
+            return await not_made(ports, state, "failed", WITHOUT_TOOLS)
         if state.get("before", 0) >= ports.calls_a_turn:
             return await not_made(ports, state, "limited", _LIMITED.format(ports.calls_a_turn))
         if call.get("error"):
@@ -57,6 +65,9 @@ def policy_gate(ports: Ports) -> BranchNode:
                 if _still_covered(state, ask):
                     keep(runtime.context, state, judgement, policy)
                     return Command(goto="use_tools")
+                if not may_ask(turn):
+                    await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
+                    return await not_made(ports, state, "skipped", _SKIPPED, judgement)
                 asked = _asked(state, judgement, ask)
                 spoken = tuple(Spoken(**said) for said in state.get("spoken", []))
                 asked = await ports.approvals.ask(turn["thread_id"], asked, spoken, in_turn)
@@ -85,7 +96,7 @@ def _asked(state: ToolCallState, judgement: Judged, ask: Ask) -> ApprovalAsked:
         arguments=call["args"],
         digest=digest_of(tool, call["args"]),
         risk=risks_of(judgement.call, ask),
-        ask=ask,
+        ask=ask_within(state["turn"], ask),
         requesters=tuple(state.get("requesters") or [state["turn"]["requester"]]),
         quote=judgement.quote,
     )

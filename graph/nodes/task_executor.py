@@ -16,9 +16,10 @@ from graph.judging import taken_out
 from graph.models.streaming import stream_message, tokens_of
 from graph.models.tool_calls import MOST_CALLS
 from graph.nodes import Node
+from graph.options import has_tools, may_ask, mode_of
 from graph.ports import Ports, Unfinished
 from graph.prompts import conversation, tool_definitions
-from graph.state import RunContext, State, turn_of
+from graph.state import RunContext, State, Turn, turn_of
 from policies.model import Annotations, Mode, Tool
 
 MOST_STEPS = 25
@@ -46,22 +47,23 @@ def task_executor(ports: Ports) -> Node:
             return {"messages": [AIMessage(f"{text} {_SMALLER}", id=f"{turn['delivery']}.{step}")]}
         if refused := await ports.budget.refusal(turn["requester"]):
             return {"messages": [AIMessage(refused, id=f"{turn['delivery']}.{step}")]}
-        available, categories = await ports.tools.available(), state.get("categories")
+        mode, categories = mode_of(turn, ports.mode), state.get("categories")
+        available = await ports.tools.available() if has_tools(turn) else ()
         tools = [tool for tool in available if not categories or tool.category in categories]
         prompt = conversation(
             state,
             turn,
             now=runtime.context.now,
-            mode=ports.mode,
+            mode=mode,
             unavailable=ports.tools.unavailable(),
-            has_tools=bool(tools),
+            offers_tools=bool(tools),
         )
         live, message_id = runtime.context.live, f"{turn['delivery']}.{step}"
         message = await stream_message(
-            bound.to(tools), prompt, lambda delta: live.text(message_id, delta), retry=ports.retry
+            bound.to(tools, turn), prompt, lambda delta: live.text(message_id, delta), retry=ports.retry
         )
         await ports.budget.spent(turn["requester"], tokens_of(message))
-        take_out = await _taking_out(ports, tools, message) if ports.mode is Mode.SAFE_WRITE else None
+        take_out = await _taking_out(ports, tools, message) if mode is Mode.SAFE_WRITE else None
         return {"messages": [own_ids(message, turn["delivery"], step, take_out)]}
 
     return task_executor
@@ -87,17 +89,27 @@ async def _taking_out(ports: Ports, offered: Sequence[Tool], message: AIMessage)
     return take_out
 
 
+_Offered = tuple[tuple[str, str, Annotations], ...]
+
+
 class _Bound:
-    """The model with tools bound to it, made anew only when the tools change: binding costs milliseconds."""
+    """The model with tools bound to it, made anew only when the tools change: binding costs milliseconds. Kept for each
+    way in which turns have them."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
-        self._key: tuple[tuple[str, str, Annotations], ...] | None = None
-        self._model: Runnable[LanguageModelInput, AIMessage] = ports.model
+        self._bound: dict[tuple[bool, bool], tuple[_Offered, Runnable[LanguageModelInput, AIMessage]]] = {}
+        """Whether tools ask for a quote, and whether questions can be asked → what was bound last, and the model."""
 
-    def to(self, tools: Sequence[Tool]) -> Runnable[LanguageModelInput, AIMessage]:
-        key = tuple((t.full_name, t.schema_hash, t.annotations) for t in tools)
-        if key != self._key:
-            definitions = tool_definitions(tools, quoted=self._ports.mode is Mode.SAFE_WRITE)
-            self._key, self._model = key, self._ports.model.bind_tools(definitions)
-        return self._model
+    def to(self, tools: Sequence[Tool], turn: Turn) -> Runnable[LanguageModelInput, AIMessage]:
+        """The model as it is asked in a turn."""
+        way = mode_of(turn, self._ports.mode) is Mode.SAFE_WRITE, has_tools(turn) and may_ask(turn)
+        quoted, with_clarification = way
+        offered = tuple((t.full_name, t.schema_hash, t.annotations) for t in tools)
+        if not offered and not with_clarification:
+            return self._ports.model  # services refuse an empty list
+        known = self._bound.get(way)
+        if known is None or known[0] != offered:
+            definitions = tool_definitions(tools, quoted=quoted, with_clarification=with_clarification)
+            known = self._bound[way] = offered, self._ports.model.bind_tools(definitions)
+        return known[1]

@@ -29,6 +29,7 @@ from graph.json_values import trouble_with
 from graph.judging import judged_for_making
 from graph.nodes import BranchNode
 from graph.nodes.oauth_needed import server_of
+from graph.options import may_ask
 from graph.ports import (
     AccountNeeded,
     AttemptUnknown,
@@ -54,7 +55,7 @@ from graph.ports import (
     Succeeded,
     ToolOutcome,
 )
-from graph.state import RunContext, ToolCallState
+from graph.state import RunContext, ToolCallState, Turn
 from policies.approvers import approval_suffices, digest_of
 from policies.model import Allow, Ask, Risk, Tool, home_of
 from policies.trust import risks_of, warned_of
@@ -132,9 +133,11 @@ async def _made(
             return await _unsent(ports, state, record, prepared)
         case AccountNeeded():
             ended = await ports.ledger.unsent(record, None)
-            return await _sign_in(ports, record, prepared) if isinstance(ended, Begun) else _kept_from(state, ended)
+            return (
+                await _sign_in(ports, state, record, prepared) if isinstance(ended, Begun) else _kept_from(state, ended)
+            )
         case SignInNeeded():
-            return await _sign_in(ports, record, prepared)
+            return await _sign_in(ports, state, record, prepared)
         case QuestionPut():
             return _question(prepared)
 
@@ -228,10 +231,10 @@ async def _concluded(
             return await _failed(ports, state, record, attempt, _insists(record.tool))
         case SignInNeeded(did_nothing=True, number=0) | AccountNeeded():
             await ports.ledger.did_nothing(record, attempt)
-            return await _sign_in(ports, record, outcome)
+            return await _sign_in(ports, state, record, outcome)
         case SignInNeeded():
             await ports.ledger.waits(record, attempt)
-            return await _sign_in(ports, record, outcome)
+            return await _sign_in(ports, state, record, outcome)
 
 
 async def _failed(ports: Ports, state: ToolCallState, record: CallRecord, attempt: int, failed: Failed) -> Command[str]:
@@ -264,12 +267,23 @@ def _kept_from(state: ToolCallState, known: Existing | NotApproved) -> Command[s
             return answered(state, known)
 
 
-async def _sign_in(ports: Ports, record: CallRecord, needed: SignInNeeded | AccountNeeded) -> Command[str]:
+async def _sign_in(
+    ports: Ports, state: ToolCallState, record: CallRecord, needed: SignInNeeded | AccountNeeded
+) -> Command[str]:
+    if not may_ask(state["turn"]):
+        return await not_made(ports, state, "failed", _not_connected(record.tool, state["turn"]), record.judged)
     sign_in_id = await ports.sign_ins.ask(
         record.thread_id, record.call_id, record.requester, record.tool.server, needed
     )
     link = needed.number if isinstance(needed, SignInNeeded) else 0
     return Command(goto="oauth_needed", update={"sign_in_id": sign_in_id, "link": link})
+
+
+def _not_connected(tool: Tool, turn: Turn) -> str:
+    return (
+        f"Failed: {turn['requester_name']} has to connect an account for {tool.server} first, and nobody is asked to "
+        "sign in in this turn. The call was not made."
+    )
 
 
 def _question(put: QuestionPut) -> Command[str]:
@@ -289,10 +303,14 @@ def _question(put: QuestionPut) -> Command[str]:
 
 def elicitation_needed(ports: Ports) -> BranchNode:
     """The node that stops until the requester has answered what a tool asked in the middle of its call; the same call
-    then goes on. The tool is told of a refusal too, and decides what it does without an answer."""
+    then goes on. The tool is told of a refusal too, and decides what it does without an answer; where nobody is asked,
+    that is a "cancel"."""
 
     async def elicitation_needed(state: ToolCallState) -> Command[str]:
         question = state["question"]
+        if not may_ask(state["turn"]):
+            unanswered = Given(question["number"], "cancel", digest=question["digest"])
+            return Command(goto="use_tools", update={"answers": [asdict(unanswered)]})
         asked = ElicitationAsked(
             call_id=state["call"]["id"],
             number=question["number"],

@@ -305,6 +305,12 @@ def test_an_explanation_in_another_mode_says_what_the_mode_took_away(command: Co
     assert "Mode readOnly" in out
 
 
+def test_an_explanation_can_be_of_what_a_program_asks_for(command: Command) -> None:
+    arguments = ("policy", "explain", "--tool", "workshop__make", "--as", "web:ana", "--platform", "api")
+    _, out, _ = command(*arguments, tools=[tool()])
+    assert "asked for by web:ana on api" in out
+
+
 def test_an_explanation_shows_what_of_the_arguments_cannot_be_seen(command: Command) -> None:
     """Rule 8: no escape sequence reaches the terminal, and half a character, which has no bytes, ends nothing."""
     given = '{"what": "a\\u001b[31m\\u009b\\u202e\\ud800"}'

@@ -149,7 +149,7 @@ async def test_what_a_person_said_of_it_is_written_once(records: Records, choice
     assert second["status"] == ("done" if choice == "it_was_done" else "unknown")
 
 
-@pytest.mark.parametrize("status", ["denied", "limited", "rejected", "expired", "withdrawn", "superseded", "failed"])
+@pytest.mark.parametrize("status", ["denied", "skipped", "limited", "rejected", "expired", "superseded", "failed"])
 async def test_a_call_that_was_not_made_is_written_once_though_it_is_told_twice(
     records: Records, status: NotMade
 ) -> None:

@@ -233,6 +233,8 @@ def make_turn_handler(
     engine: Engine,
     platforms: Mapping[str, Platform] | None = None,
     turn_limit: TurnLimit | None = None,
+    *,
+    begins_turns: bool = True,
 ) -> TurnHandler:
     """A handler with this agent; its live view goes to nobody."""
     return TurnHandler(
@@ -246,4 +248,5 @@ def make_turn_handler(
         engine,
         clock,
         turn_limit or TurnLimit(BeginningsHere(clock), per_person=NO_LIMIT, per_thread=NO_LIMIT),
+        begins_turns=begins_turns,
     )

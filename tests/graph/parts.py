@@ -41,7 +41,7 @@ from graph.ports import (
     Unmade,
 )
 from graph.running import Agent
-from graph.state import Turn
+from graph.state import Turn, TurnOptions
 from graph.workflow import build_workflow
 from policies.approvers import StandingApproval
 from policies.judging import Policy
@@ -237,8 +237,8 @@ rules:
 """
 
 
-def turn(delivery: str, requester: str = "web:ana") -> Turn:
-    return Turn(
+def turn(delivery: str, requester: str = "web:ana", options: TurnOptions | None = None) -> Turn:
+    begun = Turn(
         delivery=delivery,
         requester=requester,
         requester_name=requester.rsplit(":", 1)[-1].capitalize(),
@@ -247,6 +247,7 @@ def turn(delivery: str, requester: str = "web:ana") -> Turn:
         channel="",
         thread_id="t",
     )
+    return begun if options is None else {**begun, "options": options}
 
 
 @dataclass

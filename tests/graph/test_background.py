@@ -26,7 +26,7 @@ def said(key: str, text: str, background: str = "") -> HumanMessage:
 def shown(*messages: HumanMessage | AIMessage) -> list[str]:
     """The texts that a model gets after the rules."""
     state = {"messages": list(messages)}
-    prompt = conversation(state, TURN, now=0.0, mode=Mode.DEFAULT, unavailable=(), has_tools=True)  # type: ignore[arg-type]
+    prompt = conversation(state, TURN, now=0.0, mode=Mode.DEFAULT, unavailable=(), offers_tools=True)  # type: ignore[arg-type]
     return [str(message.text) for message in prompt[1:]]
 
 

@@ -120,7 +120,7 @@ def test_another_persons_turn_does_not_see_a_personal_result() -> None:
 
 def test_the_prompt_of_another_persons_turn_does_not_hold_it_either() -> None:
     shown = conversation(
-        {"messages": PERSONAL}, turn("m2", "web:ben"), now=0.0, mode=Mode.DEFAULT, unavailable=(), has_tools=True
+        {"messages": PERSONAL}, turn("m2", "web:ben"), now=0.0, mode=Mode.DEFAULT, unavailable=(), offers_tools=True
     )
     assert "salary" not in str(shown)
 

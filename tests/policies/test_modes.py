@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from policies.commands import read_command
 from policies.judging import judge
-from policies.model import Allow, Annotations, Ask, Call, Deny, Mode, Tool
+from policies.model import Allow, Annotations, Ask, Call, Deny, Mode, Tool, stricter_of
 from policies.trust import call_known_to_read
 from tests.policies.builders import READS, SILENT, WRITES, a_call, a_command, a_policy, a_tool, facts, judged
 
@@ -24,6 +24,14 @@ NAMES_NOTHING = "match: {tool: '*'}, decide: allow"
 READS_BY_RULE = "match: {tool: create_event}, decide: allow, reads: true"
 SAID = "Please create the board meeting on Monday"
 QUOTE = "create the board meeting"
+
+ORDER = {"readOnly": 0, "safeWrite": 1, "default": 2}
+
+
+@pytest.mark.parametrize("named", ["readOnly", "safeWrite", "default", "", "SafeWrite", "anything"])
+@pytest.mark.parametrize("mode", list(Mode))
+def test_the_stricter_of_two_modes_counts_and_an_unknown_one_is_the_strictest(mode: Mode, named: str) -> None:
+    assert ORDER[stricter_of(mode, named)] == min(ORDER[mode], ORDER.get(named, 0))
 
 
 def listing(says: Annotations = SILENT, *, trusted: bool = True, name: str = "list_events") -> Tool:

@@ -46,7 +46,7 @@ FIELDS = [
     ("annotations: {readOnly: true}", "did you mean “readOnlyHint”"),
     ("annotations: {readOnlyHint: maybe}", "readOnlyHint must be true or false"),
     ("mode: readonly", "mode must be one of readOnly, default, safeWrite"),
-    ("platform: slak", "platform must be one of slack, teams, web, not “slak”"),
+    ("platform: slak", "platform must be one of slack, teams, web, api, not “slak”"),
     ("channel: C1", "channel must be a channel as platforms name it"),
     ("channel: 'slack:'", "channel must be a channel"),
     ("channel: 'discord:1'", "channel must be a channel"),

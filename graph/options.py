@@ -1,0 +1,35 @@
+"""How a turn differs from others (`graph.state.TurnOptions`). Whatever is not known there takes away the most."""
+
+from __future__ import annotations
+
+from graph.state import Turn, TurnOptions
+from policies.model import Ask, Mode, stricter_of
+
+
+def mode_of(turn: Turn, configured: Mode) -> Mode:
+    """The mode in which a turn is: the stricter of its own and the configured one."""
+    options = _options_of(turn)
+    return stricter_of(configured, options["mode"]) if "mode" in options else configured
+
+
+def has_tools(turn: Turn) -> bool:
+    """Whether the model may call tools in a turn."""
+    return _options_of(turn).get("tools", True) is True
+
+
+def may_ask(turn: Turn) -> bool:
+    """Whether people may be asked something in a turn."""
+    return _options_of(turn).get("asks", True) is True
+
+
+def ask_within(turn: Turn, ask: Ask) -> Ask:
+    """The same demands, which expire when approvals of a turn do at the latest."""
+    options = _options_of(turn)
+    if "approval_seconds" not in options:
+        return ask
+    longest = max(0.0, options["approval_seconds"])
+    return ask.model_copy(update={"expires_in": longest if ask.expires_in is None else min(longest, ask.expires_in)})
+
+
+def _options_of(turn: Turn) -> TurnOptions:
+    return turn.get("options") or {}  # turns that were begun by an earlier version have none
