@@ -44,6 +44,7 @@ from bot.domain import (
     AlreadySettled,
     ClickResult,
     Clock,
+    CodeEntry,
     ConversationReference,
     Decision,
     Form,
@@ -260,8 +261,23 @@ class PageActions:
         return await self._settled(request, visitor, actions.ENTER_CODE, body.id, body.code)
 
     async def connections(self, request: web.Request, visitor: PageVisitor) -> web.Response:
-        """`GET /api/connections`: the visitor's own."""
-        return json_answer(connections_json(await self._services.connections.of_person(visitor.person)))
+        """`GET /api/connections`: the visitor's own, and at which services they can connect one."""
+        accounts = self._services.connections
+        own, code_wanted = await accounts.of_person(visitor.person), await accounts.waits_for_code(visitor.person)
+        return json_answer(connections_json(own, accounts.to_connect(own), code_wanted=code_wanted))
+
+    async def connect_link(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`POST /api/connections/{provider}/link`: for the visitor alone, before anything needs the account."""
+        person = visitor.person
+        links, provider = self._services.sign_in_links, id_of(request, "provider")
+        link = await links.connect_link(person.person_id, provider, person.name)
+        return json_answer({"url": link}) if isinstance(link, str) else click_answer(link)
+
+    async def connection_code(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`POST /api/connections/code`: what the browser showed in the end, where nothing waits for the account."""
+        body = await read_body(request, CodeBody)
+        entry = CodeEntry(click_key(body.id, visitor), visitor.person, body.code)
+        return click_answer(await self._services.connections.enter_code(entry))
 
     async def disconnect(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`DELETE /api/connections/{id}`: doing it twice is doing it once."""
@@ -303,9 +319,9 @@ def click_key(client_id: str, visitor: PageVisitor) -> str:
     return f"web:{client_id}:{visitor.person.person_id}"
 
 
-def id_of(request: web.Request) -> str:
+def id_of(request: web.Request, name: str = "id") -> str:
     """The id in the address. Raises `RefusalError` (404): what cannot be one names nothing."""
-    text = request.match_info["id"]
+    text = request.match_info[name]
     if len(text) > 500 or "\0" in text or not text.isprintable():
         raise RefusalError(404, "There is no such thing here.")
     return text

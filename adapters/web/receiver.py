@@ -113,6 +113,8 @@ class WebReceiver:
             web.post("/api/sign-ins/{id}/code", checks.acting(inbound.code)),
             web.get("/api/connections", checks.reading(inbound.connections)),
             web.delete("/api/connections/{id}", checks.acting(inbound.disconnect)),
+            web.post("/api/connections/{provider}/link", checks.acting(inbound.connect_link)),
+            web.post("/api/connections/code", checks.acting(inbound.connection_code)),
         ]
 
 

@@ -120,7 +120,7 @@ class Connections:
             rows = await connections.of_person(tx, person.person_id)
         return tuple(self._view(row) for row in rows)
 
-    def services(self) -> tuple[ServiceView, ...]:
+    def connectable(self) -> tuple[ServiceView, ...]:
         """The services at which people can connect an account, by name."""
         known = (ServiceView(each.connection, each.label, each.scopes) for each in self._services.services())
         return tuple(sorted(known, key=lambda each: (each.service.casefold(), each.provider)))
@@ -128,7 +128,7 @@ class Connections:
     def to_connect(self, connected: Iterable[ConnectionView]) -> tuple[ServiceView, ...]:
         """Those of them at which none of somebody's accounts works."""
         working = {view.provider for view in connected if view.working}
-        return tuple(each for each in self.services() if each.provider not in working)
+        return tuple(each for each in self.connectable() if each.provider not in working)
 
     async def waits_for_code(self, person: Person) -> bool:
         """Whether a browser shows a one-time code that this person is to tell."""

@@ -34,7 +34,7 @@ async def status(stage: Stage) -> str:
 
 async def test_services_are_listed_by_name_with_what_they_are_asked_for(stage: Stage) -> None:
     connections = stage.services.connections
-    assert connections.services() == (DRIVE, MAIL)
+    assert connections.connectable() == (DRIVE, MAIL)
     assert connections.to_connect(()) == (DRIVE, MAIL)
     await stage.connect()
     mine = await connections.of_person(ANA)

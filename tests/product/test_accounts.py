@@ -71,6 +71,23 @@ async def test_an_approvers_account_is_never_used(stage: AccountStage) -> None:
     assert stage.notes.written == [("ana-at-notes", "lamp")]
 
 
+async def test_an_account_that_was_connected_before_is_used_without_asking(stage: AccountStage) -> None:
+    async with product_here(stage.home) as url:
+        await stage.learn_the_tools(url)
+        async with stage.writing(url, "ana") as ana, browser_of(ana.visitor, "ana-at-notes") as browser:
+            known = (await ana.visitor.get("/api/connections")).body
+            assert [each["provider"] for each in known["services"]] == ["notes"]
+            link = (await ana.visitor.post("/api/connections/notes/link", {})).body["url"]
+            shown = await stage.notes.consents(browser, link)
+            assert "is connected for Ana" in shown.words
+            assert "goes on" not in shown.words
+            await ana.send("use notes__write what=milk")
+            await ana.says("ana-at-notes wrote milk")
+            assert ana.contents("sign_in") == []
+            known = (await ana.visitor.get("/api/connections")).body
+            assert ([each["status"] for each in known["connections"]], known["services"]) == (["active"], [])
+
+
 async def test_two_calls_wait_for_one_sign_in_and_each_goes_on_once(stage: AccountStage) -> None:
     async with product_here(stage.home) as url:
         await stage.learn_the_tools(url)

@@ -6,7 +6,7 @@ One for every platform. What only one platform needs is in its tests' `serving.p
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -37,6 +37,7 @@ from bot.domain import (
     Person,
     Post,
     Refused,
+    ServiceView,
     Settled,
     Shown,
     SignInReply,
@@ -77,6 +78,16 @@ class StandInServices:
     """By id of a sign-in."""
     accounts: dict[str, tuple[str, ConnectionView]] = field(default_factory=dict)
     """By id: the person id of its owner, and the connection."""
+    offered: dict[str, ServiceView] = field(default_factory=dict)
+    """Services at which people can connect an account, by name of the connection."""
+    address: str = "https://bot.example.com"
+    """Where the links of these lead."""
+    too_many_links: Refused | None = None
+    """What everybody who asks for one is told."""
+    links_asked: list[tuple[str, str, str]] = field(default_factory=list)
+    """Id of who asked for one, connection and name."""
+    shown_codes: set[str] = field(default_factory=set)
+    """Ids of the people whose browser shows a code."""
     given: dict[str, tuple[str, GrantView]] = field(default_factory=dict)
     """By id: the person id of who gave it, and the standing approval."""
     turns: dict[str, str] = field(default_factory=dict)
@@ -287,6 +298,24 @@ class StandInServices:
     async def of_person(self, person: Person) -> tuple[ConnectionView, ...]:
         self._must_read()
         return tuple(view for owner, view in self.accounts.values() if owner == person.person_id)
+
+    def connectable(self) -> tuple[ServiceView, ...]:
+        return tuple(self.offered.values())
+
+    def to_connect(self, connected: Iterable[ConnectionView]) -> tuple[ServiceView, ...]:
+        working = {view.provider for view in connected if view.working}
+        return tuple(each for name, each in self.offered.items() if name not in working)
+
+    async def waits_for_code(self, person: Person) -> bool:
+        self._must_read()
+        return person.person_id in self.shown_codes
+
+    async def connect_link(self, person_id: str, connection: str, name: str = "") -> str | Refused | Unknown:
+        self._must_work()
+        self.links_asked.append((person_id, connection, name))
+        if connection not in self.offered:
+            return Unknown("Accounts cannot be connected there (any more).")
+        return self.too_many_links or f"{self.address}/oauth/start?s={connection}-of-{person_id}"
 
     async def sign_in_reply(self, reply: SignInReply) -> ClickResult:
         self._must_work()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from urllib.parse import quote
 
 from adapters.shared.live.entries import connections_json
-from bot.domain import ClarificationView, ConnectionView, SignInView
+from bot.domain import ClarificationView, ConnectionView, Refused, ServiceView, SignInView
 from tests.support.views import NOW
 from tests.web.serving import Browser, Product, browser_of
 from tests.web.streaming import stream_of
@@ -66,11 +67,48 @@ async def test_everybody_sees_and_ends_only_their_own_connections(product: Produ
     assert [(c["service"], c["account"], c["scopes"], c["working"]) for c in mine["connections"]] == [
         ("GitHub", "ana-gh", ["repo", "read:user"], True)
     ]
-    assert await ben.get("/api/connections") == (200, {"connections": []})
+    assert await ben.get("/api/connections") == (200, {"connections": [], "services": [], "code_wanted": False})
     assert await disconnect(ben, "c/1") == 403
     assert "c/1" in product.services.accounts
     assert await disconnect(ana, "c/1") == 200
     assert product.services.accounts == {}
+
+
+async def test_services_at_which_no_account_works_can_be_connected(
+    product: Product, ana: Browser, ben: Browser
+) -> None:
+    product.services.offered = {"github": ServiceView("github", "GitHub", ("repo",))}
+    product.services.accounts["c/1"] = ("web:ana", replace(GITHUB, provider="github"))
+    github = {"provider": "github", "service": "GitHub", "scopes": ["repo"]}
+    assert (await ana.get("/api/connections"))[1]["services"] == []
+    assert (await ben.get("/api/connections"))[1]["services"] == [github]
+    product.services.accounts["c/1"] = ("web:ana", replace(GITHUB, provider="github", status="expired"))
+    _, mine = await ana.get("/api/connections")
+    assert ([c["status"] for c in mine["connections"]], mine["services"]) == (["expired"], [github])
+
+
+async def test_a_link_to_connect_an_account_is_for_the_visitor_alone(product: Product, ana: Browser) -> None:
+    product.services.offered = {"git hub": ServiceView("git hub", "GitHub")}
+    status, body = await ana.post("/api/connections/git%20hub/link", {})
+    assert (status, body) == (200, {"url": "https://bot.example.com/oauth/start?s=git hub-of-web:ana"})
+    assert product.services.links_asked == [("web:ana", "git hub", "Ana")]
+    assert (await ana.post("/api/connections/mail/link", {}))[0] == 404
+    product.services.too_many_links = Refused("You have asked for many links.")
+    status, body = await ana.post("/api/connections/git%20hub/link", {})
+    assert (status, body["error"]) == (403, "You have asked for many links.")
+    ana.token = "of another page"
+    assert (await ana.post("/api/connections/git%20hub/link", {}))[0] == 403
+    assert len(product.services.links_asked) == 3
+
+
+async def test_a_code_that_nothing_waits_for_is_entered_beside_the_accounts(product: Product, ana: Browser) -> None:
+    product.services.shown_codes.add("web:ana")
+    assert (await ana.get("/api/connections"))[1]["code_wanted"]
+    status, body = await ana.post("/api/connections/code", {"id": "k", "code": "AAAA-AAAA"})
+    assert (status, "not the code" in body["error"]) == (403, True)
+    assert (await ana.post("/api/connections/code", {"id": "k", "code": CODE}))[0] == 200
+    entry = product.services.codes[-1]
+    assert (entry.key, entry.person.person_id, entry.code, entry.sign_in_id) == ("web:k:web:ana", "web:ana", CODE, None)
 
 
 async def test_disconnecting_needs_the_pages_own_token(product: Product, ana: Browser) -> None:

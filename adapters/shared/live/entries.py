@@ -34,6 +34,7 @@ from bot.domain import (
     Post,
     Refused,
     Said,
+    ServiceView,
     Settled,
     SignInView,
     ThreadSummary,
@@ -378,14 +379,20 @@ def _unread_json(characters: int) -> Json:
     return {"name": "Arguments", "value": None, "digest": "", "shown": "", "hidden": characters}
 
 
-def connections_json(connections: Sequence[ConnectionView]) -> Json:
-    """Somebody's accounts at services."""
+def connections_json(
+    connections: Sequence[ConnectionView], services: Sequence[ServiceView] = (), *, code_wanted: bool = False
+) -> Json:
+    """Somebody's accounts at services, the services at which they can connect one, and whether a browser shows a code
+    that they are to enter."""
     return {
         "connections": [
             {
                 "id": each.connection_id,
-                **_json(each, lines="service account scopes", as_is="since used_at working"),
+                **_json(each, lines="service account scopes", as_is="since used_at status provider"),
+                "working": each.working,
             }
             for each in connections
-        ]
+        ],
+        "services": [_json(each, lines="service scopes", as_is="provider") for each in services],
+        "code_wanted": code_wanted,
     }

@@ -73,6 +73,8 @@ export const api = {
   dismiss: (id, action) => call("POST", `/api/clarifications/${part(id)}/dismissal`, { id: newId(), action }),
   enterCode: (id, code) => call("POST", `/api/sign-ins/${part(id)}/code`, { id: newId(), code }),
   connections: () => call("GET", "/api/connections"),
+  connectLink: (provider) => call("POST", `/api/connections/${part(provider)}/link`),
+  enterConnectionCode: (code) => call("POST", "/api/connections/code", { id: newId(), code }),
   disconnect: (id) => call("DELETE", `/api/connections/${part(id)}`),
   signInReply: (id, done) => call("POST", `/api/sign-ins/${part(id)}`, { id: newId(), done }),
 };

@@ -1,63 +1,143 @@
-// One's accounts at services: a list with a way to disconnect each.
+// One's accounts at services: a list with a way to disconnect each, and the services at which one can be connected.
 
 import { api } from "./api.js";
 import { openDialog } from "./dialogs.js";
 import { byId, h } from "./dom.js";
+import { putLink } from "./sign_in_card.js";
 import { short, time } from "./time.js";
+
+const BROKEN = {
+  expired: "Its sign-in has run out",
+  revoked: "The service does not accept it any more",
+  error: "It cannot be used any more",
+};
 
 /** The button below the conversations opens the list. */
 export function wireConnections() {
   byId("connections").onclick = async () => {
-    const list = h("ul", { className: "grants", role: "list" });
-    const said = h("p", { className: "muted", role: "status" });
-    const shown = openDialog({ title: "Connected accounts", body: [said, list], act: async () => true });
-    await draw(list, said);
+    const view = new Accounts();
+    const shown = openDialog({ title: "Connected accounts", body: view.nodes, act: async () => true });
+    await view.draw();
+    // Whoever comes back from signing in sees what came of it.
+    const again = () => view.draw();
+    window.addEventListener("focus", again);
     await shown;
+    window.removeEventListener("focus", again);
   };
 }
 
-async function draw(list, said, before = "") {
-  try {
-    const { connections } = await api.connections();
-    list.replaceChildren(...connections.map((connection) => item(connection, list, said)));
-    const all = connections.length
-      ? "Tools use these accounts for what you ask for, and for nobody else."
-      : "None. When a tool needs an account of yours, it asks you to sign in.";
-    said.textContent = [before, all].filter(Boolean).join(" ");
-  } catch (problem) {
-    said.textContent = problem.message;
-  }
-}
-
-function item(connection, list, said) {
-  const { service, account, scopes, since, used_at: used } = connection;
-  const end = h("button", { type: "button", className: "button danger", "aria-label": `Disconnect ${service}`, onclick: ask }, "Disconnect");
-  const buttons = h("div", { className: "buttons" }, end);
-
-  function ask() {
-    const yes = h("button", { type: "button", className: "button danger", onclick: () => disconnect(yes) }, `Yes, disconnect ${service}`);
-    const no = h("button", { type: "button", className: "button", onclick: () => { buttons.replaceChildren(end); end.focus(); } }, "Keep it");
-    buttons.replaceChildren(yes, no);
-    yes.focus();
+class Accounts {
+  constructor() {
+    this.said = h("p", { className: "muted", role: "status" });
+    this.list = h("ul", { className: "grants", role: "list" });
+    this.code = this.codeForm();
+    this.heading = h("h3", { className: "small", hidden: true }, "Connect an account");
+    this.services = h("ul", { className: "grants services", role: "list" });
+    this.offered = new Map();
+    this.nodes = [this.said, this.code, this.list, this.heading, this.services];
   }
 
-  async function disconnect(button) {
-    button.disabled = true;
+  async draw(before = "") {
     try {
-      const { text } = await api.disconnect(connection.id);
-      await draw(list, said, text);
+      const { connections, services, code_wanted: codeWanted } = await api.connections();
+      this.list.replaceChildren(...connections.map((connection) => this.connected(connection)));
+      const all = connections.length
+        ? "Tools use these accounts for what you ask for, and for nobody else."
+        : "None. When a tool needs an account of yours, it asks you to sign in.";
+      this.said.textContent = [before, all].filter(Boolean).join(" ");
+      this.code.hidden = !codeWanted;
+      this.heading.hidden = !services.length;
+      // Each stays the same node, with the link that one has got.
+      const known = this.offered;
+      this.offered = new Map(services.map((service) => [service.provider, known.get(service.provider) ?? this.offer(service)]));
+      this.services.replaceChildren(...this.offered.values());
     } catch (problem) {
-      await draw(list, said, problem.message);
+      this.said.textContent = problem.message;
     }
   }
 
-  return h(
-    "li",
-    {},
-    h("div", { className: "what" }, h("span", { className: "what-name" }, h("b", {}, service)), account ? h("span", { className: "what-title account" }, account) : null),
-    connection.working ? null : h("p", { className: "small" }, "It does not work any more: the next call that needs it asks you to sign in again."),
-    scopes.length ? h("p", { className: "small muted" }, "Allowed: ", scopes.join(", ")) : null,
-    h("p", { className: "small muted" }, "Since ", time(since, short), used === null ? null : [", last used ", time(used, short)]),
-    buttons,
-  );
+  connected(connection) {
+    const { service, account, scopes, since, status, used_at: used } = connection;
+    const end = h("button", { type: "button", className: "button danger", "aria-label": `Disconnect ${service}`, onclick: ask }, "Disconnect");
+    const buttons = h("div", { className: "buttons" }, end);
+    const view = this;
+
+    function ask() {
+      const yes = h("button", { type: "button", className: "button danger", onclick: () => disconnect(yes) }, `Yes, disconnect ${service}`);
+      const no = h("button", { type: "button", className: "button", onclick: () => { buttons.replaceChildren(end); end.focus(); } }, "Keep it");
+      buttons.replaceChildren(yes, no);
+      yes.focus();
+    }
+
+    async function disconnect(button) {
+      button.disabled = true;
+      try {
+        const { text } = await api.disconnect(connection.id);
+        await view.draw(text);
+      } catch (problem) {
+        await view.draw(problem.message);
+      }
+    }
+
+    return h(
+      "li",
+      {},
+      heading(service, account),
+      status === "active" ? null : h("p", { className: "small" }, `${BROKEN[status] ?? BROKEN.error}: the next call that needs it asks you to sign in again.`),
+      scopes.length ? h("p", { className: "small muted" }, "Allowed: ", scopes.join(", ")) : null,
+      h("p", { className: "small muted" }, "Since ", time(since, short), used === null ? null : [", last used ", time(used, short)]),
+      buttons,
+    );
+  }
+
+  offer({ provider, service, scopes }) {
+    const place = h("p", { className: "sign-in-link", role: "status" });
+    const button = h("button", { type: "button", className: "button", onclick: getLink }, `Connect ${service}`);
+    async function getLink() {
+      button.disabled = true;
+      try {
+        const { url } = await api.connectLink(provider);
+        putLink(place, url, true);
+        place.querySelector("a")?.focus();
+      } catch (problem) {
+        place.textContent = problem.message;
+      } finally {
+        button.disabled = false;
+      }
+    }
+    return h("li", {}, button, scopes.length ? h("p", { className: "small muted" }, "Asks for: ", scopes.join(", ")) : null, place);
+  }
+
+  codeForm() {
+    const box = h("input", { type: "text", id: "connection-code", autocomplete: "one-time-code", autocapitalize: "characters", spellcheck: false, maxLength: 40, placeholder: "XXXX-XXXX" });
+    const wrong = h("p", { className: "field-error", role: "alert" });
+    const enter = async () => {
+      wrong.textContent = "";
+      try {
+        if (!box.value.trim()) throw new Error("Please type the code.");
+        const { text } = await api.enterConnectionCode(box.value.trim());
+        box.value = "";
+        await this.draw(text);
+      } catch (problem) {
+        wrong.textContent = problem.message;
+      }
+    };
+    box.onkeydown = (event) => {
+      if (event.key !== "Enter") return;
+      event.preventDefault();
+      enter();
+    };
+    return h(
+      "div",
+      { className: "field", hidden: true },
+      h("label", { for: "connection-code" }, "Your browser shows a code. Enter it here:"),
+      h("div", { className: "with-suffix" }, box, h("button", { type: "button", className: "button primary", onclick: enter }, "Enter code")),
+      wrong,
+      h("p", { className: "field-help" }, "The code that your own browser shows. Never enter one that somebody sent you."),
+    );
+  }
+}
+
+function heading(service, account) {
+  return h("div", { className: "what" }, h("span", { className: "what-name" }, h("b", {}, service)), account ? h("span", { className: "what-title account" }, account) : null);
 }

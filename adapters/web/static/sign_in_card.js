@@ -51,15 +51,21 @@ function ownersPart(view, memory) {
 /** Each click asks anew: a link lives for a quarter of an hour only. */
 async function showLink(view, place) {
   const { url, message } = await api.signInLink(view.id);
-  const address = webAddress(url);
-  if (!address) place.textContent = "The link of this sign-in cannot be opened: it is no web address.";
-  // Browsers tell a page's cookies to its own host alone, and it is they that prove who opens the link.
-  else if (view.service && address.host !== location.host) place.replaceChildren("You are known only to the page that you are on, and sign-ins are at another address. ", h("a", { href: `${address.origin}/${location.hash}` }, `Go on at ${address.host}`), " and get your link there.");
-  else place.replaceChildren(anchor(address, "Open the sign-in page", "Open the sign-in page"), " in a new tab.");
+  const address = putLink(place, url, Boolean(view.service));
   // What the server says of its link is its owner's alone, so it is on no card; its own words, so never without its name.
   if (address && message) place.append(h("span", { className: "sign-in-said muted" }, `${view.server} says: ${message}`));
   place.querySelector("a")?.focus();
   return null;
+}
+
+/** Puts a link there, and returns its address; `ours`: it leads to the server of this page. */
+export function putLink(place, url, ours) {
+  const address = webAddress(url);
+  if (!address) place.textContent = "The link of this sign-in cannot be opened: it is no web address.";
+  // Browsers tell a page's cookies to its own host alone, and it is they that prove who opens the link.
+  else if (ours && address.host !== location.host) place.replaceChildren("You are known only to the page that you are on, and sign-ins are at another address. ", h("a", { href: `${address.origin}/${location.hash}` }, `Go on at ${address.host}`), " and get your link there.");
+  else place.replaceChildren(anchor(address, "Open the sign-in page", "Open the sign-in page"), " in a new tab.");
+  return address;
 }
 
 async function enterCode(view) {

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from playwright.async_api import expect
 
-from bot.domain import ClarificationView, ConnectionView, SignInView
+from bot.domain import ClarificationView, ConnectionView, ServiceView, SignInView
 from graph.interrupts import FieldType, FormField
 from tests.support.views import NOW
 from tests.web.browsing import Window
@@ -109,7 +109,7 @@ async def test_accounts_are_listed_and_disconnected_after_a_second_click(product
     product.services.accounts["c/3"] = ("web:ben", replace(view, connection_id="c/3", service="Slack"))
     await window.open()
     await window.button("Connected accounts…").click()
-    for text in ("GitHub", "ana-gh", "Allowed: repo", "Google", "does not work any more"):
+    for text in ("GitHub", "ana-gh", "Allowed: repo", "Google", "does not accept it any more"):
         await expect(window.dialog).to_contain_text(text)
     await expect(window.dialog).not_to_contain_text("Slack")
     await window.dialog.get_by_role("button", name="Disconnect GitHub").click()
@@ -120,6 +120,42 @@ async def test_accounts_are_listed_and_disconnected_after_a_second_click(product
     await expect(window.dialog).to_contain_text("Your account at GitHub is disconnected.")
     await expect(window.dialog.get_by_role("listitem")).to_have_count(1)
     assert set(product.services.accounts) == {"c/2", "c/3"}
+
+
+async def test_an_account_is_connected_from_the_list(product: Product, window: Window) -> None:
+    product.services.address = product.url
+    product.services.offered = {
+        "github": ServiceView("github", "GitHub", ("repo",)),
+        "notes": ServiceView("notes", "<b>Notes</b>"),
+    }
+    await window.open()
+    await window.button("Connected accounts…").click()
+    await expect(window.dialog).to_contain_text("None.")
+    await expect(window.dialog.get_by_role("link")).to_have_count(0)
+    await expect(window.dialog.get_by_role("button", name="Connect <b>Notes</b>")).to_be_visible()
+    await window.dialog.get_by_role("button", name="Connect GitHub").click()
+    link = window.dialog.get_by_role("link", name="Open the sign-in page")
+    await expect(link).to_have_attribute("href", f"{product.url}/oauth/start?s=github-of-web:ana")
+    await expect(link).to_be_focused()
+    # Back from the other tab, whose browser shows a code.
+    product.services.shown_codes.add("web:ana")
+    await window.page.evaluate("window.dispatchEvent(new Event('focus'))")
+    await window.dialog.get_by_label("Your browser shows a code").fill("AAAA-AAAA")
+    await window.dialog.get_by_role("button", name="Enter code").click()
+    await expect(window.dialog).to_contain_text("not the code that your browser shows")
+    await expect(link).to_be_visible()
+    await window.dialog.get_by_label("Your browser shows a code").fill(product.services.code)
+    product.services.shown_codes.clear()
+    product.services.accounts["c"] = (
+        "web:ana",
+        ConnectionView("c", "GitHub", "ana-gh", (), NOW, None, provider="github"),
+    )
+    await window.page.keyboard.press("Enter")
+    await expect(window.dialog).to_contain_text("your account is connected")
+    window.complaints.clear()  # the browser's own about the 403
+    await expect(window.dialog.get_by_role("button", name="Disconnect GitHub")).to_be_visible()
+    await expect(window.dialog.get_by_role("button", name="Connect GitHub", exact=True)).to_have_count(0)
+    await expect(window.dialog.get_by_label("Your browser shows a code")).to_be_hidden()
 
 
 async def test_a_tools_question_names_its_server_and_its_words_are_no_markup(product: Product, window: Window) -> None:
