@@ -134,7 +134,7 @@ class Queries:
         decide, so there it is shown to whoever may.
         """
         async with self._database.reading() as tx:
-            pending = await waiting.pending_approvals(tx, within)
+            pending = await waiting.pending_approvals(tx, [within])
             mine = [row.approval_id for row in pending if row.asked.requesters[0] == person.person_id]
             mine += await waiting.open_questions(tx, person.person_id, within)
             settled = await waiting.settled_lately(tx, person.person_id, within, RECENT)
@@ -168,7 +168,7 @@ class Queries:
         homes = sorted({"web:", *(f"{home_of(account)}:" for account in accounts)})
         there = tuple(max(home, within, key=len) for home in homes if _is_one_within_the_other(home, within))
         async with self._database.reading() as tx:
-            found = await waiting.pending_approvals(tx, *there)
+            found = await waiting.pending_approvals(tx, there)
         pending = [row for row in found if is_open(row, self._clock())]
         theirs = await self._to_decide(pending, person)
         if not theirs:

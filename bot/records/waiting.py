@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -163,7 +163,7 @@ async def is_anything_asked(tx: Transaction) -> bool:
     return await tx.one(_ANY_ASKED) is not None
 
 
-async def pending_approvals(tx: Transaction, *within: str) -> Sequence[ApprovalRow]:
+async def pending_approvals(tx: Transaction, within: Sequence[str]) -> Sequence[ApprovalRow]:
     """Approvals that wait in threads whose ids begin with one of `within`, or were routed there, newest first, without
     their arguments."""
     routed = sa.exists().where(
@@ -182,7 +182,7 @@ async def pending_approvals(tx: Transaction, *within: str) -> Sequence[ApprovalR
     return [row for row in rows if row.status == "pending"]  # one may have been settled in between
 
 
-def _begins_with(column: sa.Column[str], beginnings: Collection[str]) -> sa.ColumnElement[bool]:
+def _begins_with(column: sa.Column[str], beginnings: Sequence[str]) -> sa.ColumnElement[bool]:
     return sa.or_(sa.false(), *(column.startswith(beginning, autoescape=True) for beginning in beginnings))
 
 

@@ -33,7 +33,7 @@ READERS: dict[str, Callable[[Transaction], Awaitable[Any]]] = {
     "what is to be shown": lambda tx: posts.unsent(tx, THREAD),
     "the messages that wait": lambda tx: deliveries.waiting_messages(tx, THREAD),
     "the messages of a thread": lambda tx: deliveries.messages_of(tx, THREAD, 100),
-    "the approvals that wait": lambda tx: waiting.pending_approvals(tx, "chat:"),
+    "the approvals that wait": lambda tx: waiting.pending_approvals(tx, ["chat:"]),
     "whose turns there are": lambda tx: waiting.turns_of(tx, "chat:ana", "chat:"),
     "approvals by their ids": lambda tx: approvals.without_arguments(tx, [f"a{number}" for number in range(MANY)]),
     "standing approvals, to judge a call": lambda tx: approvals.grants_of(tx, "chat:ana", 0.0),
@@ -147,7 +147,7 @@ async def test_what_was_settled_while_others_had_their_turn_is_not_offered_any_m
     clicks: list[Decision | None] = [None, click]
     monkeypatch.setattr(approvals, "without_arguments", later)
     async with stage.database.reading() as tx:
-        assert list(await waiting.pending_approvals(tx, "chat:")) == []
+        assert list(await waiting.pending_approvals(tx, ["chat:"])) == []
 
 
 @pytest.mark.sqlite  # about the start of the embedded engine, which PostgreSQL does not have

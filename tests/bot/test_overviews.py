@@ -214,7 +214,7 @@ async def test_what_waits_is_judged_without_reading_what_it_would_be_called_with
         await tx.run(sa.text("UPDATE approvals SET arguments = 'cannot be read'"))
     async with stage.database.reading() as tx:
         pending = await approvals.pending_in(tx, THREAD)
-        assert len(pending) == len(await waiting.pending_approvals(tx, "chat:")) == 3
+        assert len(pending) == len(await waiting.pending_approvals(tx, ["chat:"])) == 3
         assert await waiting.settled_lately(tx, ANA.person_id, "chat:", 10) == []
         with pytest.raises(AttributeError):
             _ = pending[0].asked.arguments
