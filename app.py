@@ -58,6 +58,7 @@ from bot.data_folder import FolderInUseError, folder_lock
 from bot.domain import Clock, Person, system_clock
 from bot.health import records_health
 from bot.identity.page_people import PagePeople
+from bot.identity.principal import NobodyIsKnown
 from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
 from bot.limits import TokenBudget, TurnLimit
@@ -336,10 +337,11 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         handling = await stack.enter_async_context(AsyncExitStack())
         starting = await handling.enter_async_context(engine.running(turn_handler, shutdown_seconds=shutdown_seconds))
 
+        bearers = NobodyIsKnown()
+
         # Receivers, in one application.
-        receivers = make_receivers(senders, services, settings, tools, shared)
-        if receivers.page is not None:
-            await receivers.page.start(lambda: engine.is_ready)
+        receivers = make_receivers(senders, services, settings, tools=tools, shared=shared, bearers=bearers)
+        await senders.page.start(services.queries, lambda: engine.is_ready)
         if page is not None:
             await page.notifications.start()  # everybody has subscribed
         application = web.Application(client_max_size=1024**2, middlewares=[OutageAnswers().middleware])
@@ -352,10 +354,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         application.router.add_get("/health-check", health_check(details, token))
         application.router.add_get("/ready", readiness(lambda: engine.is_ready and not ending.is_set()))
         application.add_routes(account_routes(account_config, flow, settings, receivers.visitor))
-        if receivers.page is not None:
-            application.on_shutdown.append(
-                receivers.page.end_streams
-            )  # while the server waits for what is being served
+        application.add_routes(receivers.api.routes())
+        application.on_shutdown.append(senders.page.end_streams)  # while the server waits for what is being served
 
         async def end_sign_ins(_application: web.Application) -> None:
             """While the server still answers them. What runs does not wait for that: it has no longer than without."""

@@ -9,10 +9,12 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
+from adapters.api.access import ApiConfig, Authenticates
+from adapters.api.receiver import ApiReceiver
 from adapters.shared.calls import PauseExchange
 from adapters.shared.people_changes import PeopleChanges
 from adapters.tool_servers.servers import ToolServers
-from adapters.web.config import NO_MODEL, PageFacts, ToolServerFacts
+from adapters.web.config import DEFAULT_PEOPLE, NO_MODEL, PageFacts, ToolServerFacts
 from adapters.web.config import config_from as web_config
 from adapters.web.receiver import WebReceiver
 from adapters.web.sender import SharedPage, WebSender
@@ -114,14 +116,14 @@ CHAT_PLATFORMS = (slack_platform, teams_platform)
 class Senders:
     """The sending halves; nothing is connected yet."""
 
-    page: WebSender | None
+    page: WebSender
+    """Also where the page is not served: programs' conversations are shown in the same way."""
     chats: list[ChatPlatform]
 
     @property
     def by_name(self) -> dict[str, Platform]:
         """Those that are on, by the names of their platforms."""
-        page = {self.page.name: self.page} if self.page is not None else {}
-        return {**page, **{chat.sender.name: chat.sender for chat in self.chats}}
+        return {self.page.name: self.page, **{chat.sender.name: chat.sender for chat in self.chats}}
 
     @property
     def is_asking(self) -> bool:
@@ -132,13 +134,12 @@ class Senders:
         """Disconnect, when nobody posts any more."""
         for chat in reversed(self.chats):
             await chat.sender.close()
-        if self.page is not None:
-            await self.page.close()
+        await self.page.close()
 
 
 def make_senders(setup: PlatformSetup) -> Senders:
     """Returns the sending halves of the platforms that are switched on."""
-    page = WebSender(web_config(setup.settings, setup.key), setup.page) if setup.settings.web_enabled else None
+    page = WebSender(web_config(setup.settings, setup.key), setup.page)
     return Senders(page, [chat for make in CHAT_PLATFORMS if (chat := make(setup)) is not None])
 
 
@@ -147,6 +148,7 @@ class Receivers:
     """The receiving halves."""
 
     page: WebReceiver | None
+    api: ApiReceiver
     chats: list[Receiver]
 
     @property
@@ -160,15 +162,37 @@ class Receivers:
 
 
 def make_receivers(
-    senders: Senders, services: Services, settings: Settings, tools: ToolServers, shared: SharedState
+    senders: Senders,
+    services: Services,
+    settings: Settings,
+    *,
+    tools: ToolServers,
+    shared: SharedState,
+    bearers: Authenticates,
 ) -> Receivers:
     """Returns the receiving halves. `tools`: whose state the page tells."""
     facts = partial(_page_facts, settings, tools)
     guesses = shared.beginnings if shared.replicas is not None else None
     page = None
-    if senders.page is not None:
+    if settings.web_enabled:
         page = WebReceiver(senders.page, services, facts, clock=shared.clock, guesses=guesses)
-    return Receivers(page, [chat.receiver(services) for chat in senders.chats])
+    api = ApiReceiver(
+        _api_config(settings),
+        services,
+        bearers,
+        shared.clock,
+        hub=senders.page.hub,
+        board=senders.page.board,
+        show_message=senders.page.show_message,
+        messages_a_minute=settings.limit_turns_per_minute,
+    )
+    return Receivers(page, api, [chat.receiver(services) for chat in senders.chats])
+
+
+def _api_config(settings: Settings) -> ApiConfig:
+    """Without a token, programs on this machine are the local person of the page: where that needs no password."""
+    is_local = settings.web_login == "local" and settings.on_loopback and settings.web_password is None
+    return ApiConfig(DEFAULT_PEOPLE[0] if is_local else None, settings.public_url, settings.api_cors_origins)
 
 
 def _page_facts(settings: Settings, tools: ToolServers) -> PageFacts:

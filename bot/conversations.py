@@ -268,6 +268,11 @@ class Conversations:
             outcomes=tuple([await masked_card(view, self._masker) for view in lost if view is not None]),
         )
 
+    async def message(self, thread_id: str, key: str) -> MessageView | None:
+        """What somebody wrote in a conversation, by its key."""
+        async with self._database.reading() as tx:
+            return await deliveries.message_of(tx, thread_id, key)
+
     async def newest_message(self, thread_id: str) -> str | None:
         """Key of what somebody wrote last in a conversation; `None`: nobody has written there."""
         async with self._database.reading() as tx:

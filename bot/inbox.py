@@ -82,6 +82,12 @@ class Inbox:
             self._engine.wake(accepted.thread_id)
         return accepted.is_new
 
+    async def open(self, place: ConversationReference, person: Person) -> None:
+        """A person begins a conversation in which nothing has been written yet; it is theirs from now on."""
+        async with self._database.writing_urgently(place.key) as tx:
+            await threads.ensure(tx, place.key, place, "", self._clock(), requester=None)
+            await thread_owners.begin(tx, place.key, person.person_id, self._clock())
+
     async def amend(self, key: str, text: str) -> bool:
         """A message was edited. Returns False when it is being handled or was: then the edit changes nothing."""
 

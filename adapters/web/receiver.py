@@ -60,20 +60,9 @@ class WebReceiver:
         self.visitor = visitor_of(sender.config, self._sessions)
         """The person id that the session of a request proves, also of one that is not for the page itself."""
 
-    async def start(self, is_ready: Callable[[], bool]) -> None:
-        """Begin to hear the other processes that serve the page, if there can be any. `is_ready`: whether this one
-        takes work."""
-        if self._sender.others is not None:
-            await self._sender.others.start(self._services.queries, is_ready)
-
     async def stop(self) -> None:
         """End the open event streams."""
         self._sender.hub.close()
-
-    async def end_streams(self, _application: web.Application) -> None:
-        """Do so as soon as the server takes nothing new, which waits for them otherwise: browsers come back at once, to
-        another process where there is one."""
-        await self.stop()
 
     def routes(self) -> list[web.RouteDef]:
         """The page's routes, for the one aiohttp application."""

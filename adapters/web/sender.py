@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from adapters.shared.live.replicas import OtherReplicas
 from adapters.web.config import WebConfig
 from bot.domain import AccountFacts, Arrival, ConversationReference, Introduction, MessageView, Post, Said
 from bot.platform import Reference
+from bot.queries import Queries
 
 if TYPE_CHECKING:  # with SQLite there is one process
     from bot.records.live_answers import LiveAnswers
@@ -100,6 +102,17 @@ class WebSender:
         self.hub.end_session(session_id)
         if self.others is not None:
             await self.others.session_ended(session_id)
+
+    async def start(self, queries: Queries, is_ready: Callable[[], bool]) -> None:
+        """Begin to hear the other processes that show conversations, if there can be any. `is_ready`: whether this one
+        takes work."""
+        if self.others is not None:
+            await self.others.start(queries, is_ready)
+
+    async def end_streams(self, _application: object) -> None:
+        """End the open event streams as soon as the server takes nothing new, which waits for them otherwise: whoever
+        reads them comes back at once, to another process where there is one."""
+        self.hub.close()
 
     async def close(self) -> None:
         """Share nothing more."""

@@ -1,0 +1,127 @@
+"""Who a request acts for, and what stands before every operation: signing in, scopes, other sites' pages, pace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from adapters.api.problems import Problem
+from adapters.shared.outages import AGAIN_SECONDS
+from adapters.shared.requests import why_not_from_here
+from bot.accounts.ports import Unreachable
+from bot.crypto import random_token
+from bot.domain import Person
+from bot.identity.principal import NotAuthenticated, Principal, Scope
+from bot.limits import Beginnings, Window
+
+REQUESTS_A_MINUTE = 600
+"""Of one person, with all their tokens."""
+REFUSED_A_MINUTE = 120
+"""Requests without a token that is good, of one address."""
+SIGN_IN = "Send a token: `Authorization: Bearer …` (see /api/docs)."
+
+
+class Authenticates(Protocol):
+    """Says who a header acts for."""
+
+    async def principal(self, authorization: str) -> Principal | NotAuthenticated:
+        """Raises `bot.accounts.ports.Unreachable` when the issuer of a token cannot be asked now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApiConfig:
+    """Who may use the API without a token, and from whose pages."""
+
+    local_person: Person | None
+    """As whom requests from this machine act that have no token; `None`: as nobody."""
+    public_url: str | None = None
+    cors_origins: tuple[str, ...] = ()
+
+
+class ApiAccess:
+    """Checks every request of the API."""
+
+    def __init__(self, config: ApiConfig, bearers: Authenticates, beginnings: Beginnings) -> None:
+        self._config = config
+        self._bearers = bearers
+        self._beginnings = beginnings
+
+    async def principal(self, request: web.Request, scope: Scope) -> Principal:
+        """Who it acts for. Raises `Problem`: 401, 403, 429, 503."""
+        header = request.headers.get("Authorization")
+        if header is None:
+            principal = await self._local(request)
+        else:
+            principal = await self._of_token(request, header)
+        if not principal.may(scope):
+            raise Problem(403, f"This token does not allow it: its scopes do not have `{scope}`.")
+        pace = Window(f"api:{principal.person.person_id}", REQUESTS_A_MINUTE)
+        if full := await self._beginnings.count(random_token(), [pace]):
+            raise Problem(429, "Too many requests within a minute.", retry_after=full.wait)
+        return principal
+
+    async def _of_token(self, request: web.Request, header: str) -> Principal:
+        try:
+            found = await self._bearers.principal(header)
+        except Unreachable:
+            raise Problem(
+                503, "The issuer of the token cannot be asked at the moment.", retry_after=AGAIN_SECONDS
+            ) from None
+        if isinstance(found, NotAuthenticated):
+            pace = Window(f"api-refused:{request.remote or ''}", REFUSED_A_MINUTE)
+            if full := await self._beginnings.count(random_token(), [pace]):
+                raise Problem(429, "Too many requests without a good token.", retry_after=full.wait)
+            raise Problem(401, found.reason)
+        return found
+
+    async def _local(self, request: web.Request) -> Principal:
+        """Whoever sits at this machine: a request that a page of another site made is not theirs."""
+        person = self._config.local_person
+        if person is None or self._config.public_url is not None or why_not_from_here(request.headers, request.remote):
+            raise Problem(401, SIGN_IN)
+        if request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none") or not is_own_origin(
+            request.headers
+        ):
+            raise Problem(401, SIGN_IN)
+        return Principal(person, via="local", subject=person.person_id.rpartition(":")[2])
+
+    def cors(self, request: web.Request) -> Mapping[str, str]:
+        """Headers that let a listed page elsewhere read the answer."""
+        origin = request.headers.get("Origin", "")
+        if not self._config.cors_origins:
+            return {}
+        if origin.lower() not in self._config.cors_origins:
+            return {"Vary": "Origin"}
+        return {
+            "Vary": "Origin",
+            "Access-Control-Allow-Origin": origin,
+            "Access-Control-Expose-Headers": "Retry-After, Location",
+        }
+
+    def preflight(self, request: web.Request, methods: str) -> Mapping[str, str]:
+        """The same for the question that browsers ask before."""
+        headers = self.cors(request)
+        if "Access-Control-Allow-Origin" not in headers:
+            return headers
+        return {
+            **headers,
+            "Access-Control-Allow-Methods": methods,
+            "Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, Last-Event-ID",
+            "Access-Control-Max-Age": "600",
+        }
+
+
+def is_own_origin(headers: Mapping[str, str]) -> bool:
+    """Whether a request comes from no page, or from one of ours."""
+    origin = headers.get("Origin")
+    if origin is None:
+        return True
+    try:
+        return urlsplit(origin).netloc.lower() == headers.get("Host", "").lower()
+    except ValueError:
+        return False

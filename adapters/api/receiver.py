@@ -1,0 +1,115 @@
+"""The routes of the API: every operation behind the checks that it says, and in one table."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from time import monotonic
+
+import structlog
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from adapters.api.access import ApiAccess, ApiConfig, Authenticates
+from adapters.api.bodies import read_body, read_query
+from adapters.api.operations import ApiCall, Operation
+from adapters.api.problems import Problem, new_reference, problem_answer
+from adapters.api.resources import ThreadResources
+from adapters.api.turns import ApiTurns, ShowMessage
+from adapters.shared.live.board import LiveBoard
+from adapters.shared.live.hub import Hub
+from adapters.shared.outages import AGAIN_SECONDS, AWAY
+from bot.domain import Clock
+from bot.identity.principal import Principal
+from bot.limits import BeginningsHere
+from bot.records.database import is_outage
+from bot.services import Services
+
+log = structlog.get_logger(__name__)
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+
+
+class ApiReceiver:
+    """Takes what programs send."""
+
+    name = "api"
+
+    def __init__(
+        self,
+        config: ApiConfig,
+        services: Services,
+        bearers: Authenticates,
+        clock: Clock,
+        *,
+        hub: Hub,
+        board: LiveBoard,
+        show_message: ShowMessage,
+        messages_a_minute: int,
+    ) -> None:
+        beginnings = BeginningsHere(monotonic)
+        self._access = ApiAccess(config, bearers, beginnings)
+        turns = ApiTurns(
+            services,
+            hub,
+            board,
+            clock,
+            beginnings,
+            show_message=show_message,
+            messages_a_minute=messages_a_minute,
+        )
+        self.operations: Sequence[Operation] = [*ThreadResources(services, turns).operations()]
+
+    def routes(self) -> list[web.RouteDef]:
+        """Every operation, and the questions that browsers ask before."""
+        methods: dict[str, list[str]] = {}
+        for operation in self.operations:
+            methods.setdefault(operation.path, []).append(operation.method)
+        asked = [web.route("OPTIONS", path, self._preflight(", ".join(named))) for path, named in methods.items()]
+        return [
+            *(web.route(each.method, each.path, self._checked(each)) for each in self.operations),
+            *asked,
+        ]
+
+    def _preflight(self, methods: str) -> Handler:
+        async def answer(request: web.Request) -> web.Response:
+            return web.Response(status=204, headers=self._access.preflight(request, methods))
+
+        return answer
+
+    def _checked(self, operation: Operation) -> Handler:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            reference = new_reference()
+            try:
+                response = await operation.handle(await self._call(operation, request))
+            except Problem as problem:
+                response = problem_answer(problem, reference)
+            except (web.HTTPException, asyncio.CancelledError):
+                raise
+            except Exception as error:
+                if is_outage(error):
+                    response = problem_answer(Problem(503, AWAY, retry_after=AGAIN_SECONDS), reference)
+                else:
+                    log.exception("api_request_failed", reference=reference, operation=operation.name)
+                    response = problem_answer(Problem(500, "Something went wrong here."), reference)
+            if not response.prepared:
+                response.headers.update(self._headers(request))
+            return response
+
+        return answer
+
+    async def _call(self, operation: Operation, request: web.Request) -> ApiCall:
+        """Who asks first, then what: nothing of a request is read before it is known whose it is."""
+        principal = await self._principal(operation, request)
+        asked = read_query(request, operation.query) if operation.query is not None else None
+        given = await read_body(request, operation.body) if operation.body is not None else None
+        return ApiCall(request, principal, given, asked)
+
+    async def _principal(self, operation: Operation, request: web.Request) -> Principal | None:
+        return None if operation.scope is None else await self._access.principal(request, operation.scope)
+
+    def _headers(self, request: web.Request) -> Mapping[str, str]:
+        return {**SECURITY_HEADERS, **self._access.cors(request)}

@@ -1,0 +1,166 @@
+"""A message from a program, and what comes of it: accepted durably, then waited for, whichever replica handles it."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from adapters.api.problems import Problem
+from adapters.shared.live.board import LiveBoard
+from adapters.shared.live.hub import EndedError, Hub, Reader
+from bot.conversations import NO_CONVERSATION, Conversations, TurnState
+from bot.crypto import random_token
+from bot.domain import Clock, ConversationReference, Message, MessageView
+from bot.identity.principal import Principal
+from bot.inbox import Inbox
+from bot.limits import Beginnings, Window
+from bot.services import Services
+
+LONGEST_TEXT = 20_000
+"""Characters of a message, as on the page."""
+LONGEST_WAIT = 300.0
+"""Seconds that one request may wait for an answer."""
+LOOK_SECONDS = 0.5
+"""Seconds between two looks at a turn of which nothing was heard: another replica may handle it."""
+THREAD_PREFIX = "web:"
+
+
+def thread_of(principal: Principal, kind: str, given: str) -> str:
+    """The thread that a caller means with an id of its own, which is somebody else's thread for anybody else.
+
+    Args:
+        kind: in which contract the id is known.
+        given: any text.
+    """
+    named = "\n".join([principal.person.person_id, kind, given])
+    return f"{THREAD_PREFIX}{kind}-{hashlib.sha256(named.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}"
+
+
+def new_thread_id() -> str:
+    """An id that nobody can guess."""
+    return f"{THREAD_PREFIX}{random_token()[:32].replace('.', '-')}"
+
+
+ShowMessage = Callable[[str, MessageView], None]
+"""Shows open pages of a thread what somebody has written."""
+
+
+class ApiTurns:
+    """Begins turns for programs, and waits for them.
+
+    Args:
+        show_message: shows open pages what was written.
+        messages_a_minute: that one person may begin turns with; 0: no limit.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        hub: Hub,
+        board: LiveBoard,
+        clock: Clock,
+        beginnings: Beginnings,
+        *,
+        show_message: ShowMessage,
+        messages_a_minute: int,
+    ) -> None:
+        self._inbox: Inbox = services.inbox
+        self._conversations: Conversations = services.conversations
+        self.hub = hub
+        self.board = board
+        self._clock = clock
+        self._beginnings = beginnings
+        self._show_message = show_message
+        self._messages_a_minute = messages_a_minute
+
+    async def send(
+        self,
+        principal: Principal,
+        thread_id: str,
+        text: str,
+        *,
+        key: str = "",
+        options: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Keep a message; returns its key, and when it is on disk.
+
+        Args:
+            key: the caller's own for it: the same one again is the same message, whose text must be the same.
+
+        Raises `Problem`: 400, 404, 409, 413, 422, 429.
+        """
+        if not text.strip():
+            raise Problem(400, "The message is empty.")
+        if len(text) > LONGEST_TEXT:
+            raise Problem(413, f"The message has {len(text):,} characters; at most {LONGEST_TEXT:,} are taken.")
+        owners = await self._conversations.owners_for(thread_id, principal.person)
+        if owners is None:
+            raise Problem(404, NO_CONVERSATION.text)
+        made = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32] if key else random_token()[:32]
+        message_key = f"{thread_id}:{made}"
+        before = await self._conversations.message(thread_id, message_key) if key else None
+        if before is not None:
+            if before.text != text:
+                raise Problem(422, "This Idempotency-Key was used for another message.")
+            return message_key
+        pace = Window(f"api-messages:{principal.person.person_id}", self._messages_a_minute)
+        if full := await self._beginnings.count(message_key, [pace]):
+            most = f"{self._messages_a_minute} messages"
+            raise Problem(429, f"Not more than {most} are taken within a minute.", retry_after=full.wait)
+        message = Message(
+            key=message_key,
+            place=ConversationReference(
+                "web", key=thread_id, address={"thread": thread_id}, direct=True, has_threads=True
+            ),
+            author=principal.person,
+            text=text,
+            at=self._clock(),
+            via="api",
+            options=options or {},
+            owners=owners | {principal.person.person_id},
+        )
+        if await self._inbox.accept(message):
+            view = MessageView(message.key, message.author.name, message.author.person_id, message.text, message.at)
+            self._show_message(thread_id, view)
+        elif await self._conversations.owners_for(thread_id, principal.person) is None:
+            raise Problem(404, NO_CONVERSATION.text)
+        return message_key
+
+    async def state(self, principal: Principal, thread_id: str, key: str) -> TurnState:
+        """Where the turn of a message stands. Raises `Problem` (404)."""
+        if await self._conversations.owners_for(thread_id, principal.person) is None:
+            raise Problem(404, NO_CONVERSATION.text)
+        found = await self._conversations.turn(thread_id, key, principal.person_ids)
+        if found is None:
+            raise Problem(404, "There is no such message here.")
+        return found
+
+    async def settled(self, principal: Principal, thread_id: str, key: str, wait: float) -> TurnState:
+        """Where it stands when it has ended or waits for people, or after `wait` seconds."""
+        until = time.monotonic() + min(wait, LONGEST_WAIT)
+        async with self.watching(principal, thread_id) as reader:
+            while True:
+                state = await self.state(principal, thread_id, key)
+                left = until - time.monotonic()
+                if state.status != "running" or left <= 0:
+                    return state
+                await changed(reader, min(LOOK_SECONDS, left))
+
+    @asynccontextmanager
+    async def watching(self, principal: Principal, thread_id: str) -> AsyncIterator[Reader]:
+        """Hears of a thread from now on. Whose it is was checked before."""
+        session = random_token()
+        with self.hub.reading(thread_id, principal.person.person_id, session, sees_all=True) as reader:
+            yield reader
+
+
+async def changed(reader: Reader, within: float) -> bytes | None:
+    """Waits until something was heard of a thread, or for so many seconds. Returns what was heard first. Raises
+    `Problem` (503) when nothing is heard here any more."""
+    try:
+        return await reader.next(within)
+    except EndedError:
+        raise Problem(503, "This process ends: ask again.", retry_after=1) from None
