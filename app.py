@@ -314,7 +314,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             return False
 
         async def note_reading(operator: Person, thread_id: str) -> None:
-            return
+            await audit.read(operator, "a conversation" if thread_id else "the conversations of everybody", thread_id)
 
         conversations = Conversations(
             database, directory, clock, masker, is_operator=is_operator, note_reading=note_reading

@@ -420,11 +420,13 @@ class Approvals:
                 return Refused(f"{name} is not one of the people who may decide this.")
 
     async def _meant(self, handover: Handover) -> Mapping[str, Known]:
-        """Each account of whoever is asked, with what is to be known of it; those of the same workspace first."""
+        """Each account of whoever is asked, with what is to be known of it; those of the same workspace first, and then
+        those that are told of it wherever they are, which on the page only those are who have it open."""
         accounts = [handover.to]
         if "@" in handover.to:
             here = home_of(handover.person.person_id)
-            accounts = sorted(await self._directory.accounts_with(handover.to), key=lambda each: home_of(each) != here)
+            found = await self._directory.accounts_with(handover.to)
+            accounts = sorted(found, key=lambda each: (home_of(each) != here, home_of(each) == "web"))
         known = await asyncio.gather(*(self._directory.for_voting(each, [handover.approval_id]) for each in accounts))
         return dict(zip(accounts, known, strict=True))
 

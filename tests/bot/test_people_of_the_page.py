@@ -141,6 +141,8 @@ async def test_on_the_page_they_hand_over_and_withdraw_what_concerns_their_other
     approval_id, approvals = await at_page.ask(), at_page.services.approvals
     handed = await approvals.hand_over(Handover("h", BEN_HERE, approval_id, CHLOE.person_id))
     assert isinstance(handed, Settled)
+    assert isinstance(await approvals.hand_over(Handover("h", CHLOE, approval_id, "ben@example.com")), Settled)
+    assert (await at_page.row(approval_id)).handed_to == (CHLOE.person_id, BEN.person_id)
     assert isinstance(await approvals.withdraw_request("w", approval_id, BEN_HERE), Refused)
     assert await approvals.withdraw_request("w", approval_id, ANA_HERE) == Settled("Withdrawn.")
 
