@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from bot.domain import ThreadSummary
 from bot.records.database import Transaction, insert_new
 from bot.records.statements import Prepared
-from bot.records.tables import approvals, conversation_numbers, thread_owners, threads, votes
+from bot.records.tables import approvals, conversation_numbers, posts, thread_owners, threads, votes
 from bot.records.threads import waiting_in
 
 MOST_LOOKED_AT = 500
@@ -54,10 +54,11 @@ async def threads_of(tx: Transaction, owners: Collection[str], limit: int) -> tu
 
 async def voted_in(tx: Transaction, thread_id: str, people: Collection[str]) -> Sequence[tuple[str, str]]:
     """Approval id and call id of those in a conversation on which any of these has voted."""
+    cards = sa.select(posts.c.subject).where(posts.c.thread_id == thread_id, posts.c.kind == "approval")
     query = (
         sa.select(approvals.c.approval_id, approvals.c.call_id)
         .join(votes, votes.c.approval_id == approvals.c.approval_id)
-        .where(approvals.c.thread_id == thread_id, votes.c.person_id.in_(sorted(people)))
+        .where(approvals.c.approval_id.in_(cards), votes.c.person_id.in_(sorted(people)))
     )
     return [(r.approval_id, r.call_id) for r in await tx.all(query)]
 
