@@ -26,7 +26,7 @@ from aiohttp import web
 from dotenv import dotenv_values
 
 from adapters.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts
-from adapters.platforms import PlatformSetup, Receivers, make_receivers, make_senders
+from adapters.platforms import PlatformSetup, Receivers, make_receivers, make_senders, open_id_sign_in
 from adapters.shared.outages import OutageAnswers
 from adapters.shared.people_changes import PeopleChanges
 from adapters.shared.serving import (
@@ -57,6 +57,7 @@ from bot.crypto import KeyFileError, Sealer, kept_key, random_id
 from bot.data_folder import FolderInUseError, folder_lock
 from bot.domain import Clock, Person, system_clock
 from bot.health import records_health
+from bot.identity.page_identity import page_identity
 from bot.identity.page_people import PagePeople
 from bot.identity.principal import NobodyIsKnown
 from bot.inbox import Acceptance, Inbox
@@ -178,8 +179,18 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         )
 
         # Senders, and what is shown and looked up through them.
+        identity = page_identity(
+            database,
+            _page_people(settings),
+            clock,
+            key,
+            beginnings=shared.beginnings,
+            open_id=open_id_sign_in(settings, clock),
+        )
         people = PeopleChanges(notifications) if notifications else None
-        senders = make_senders(PlatformSetup(settings, key, links, clock, shared.pauses, page, people))
+        senders = make_senders(
+            PlatformSetup(settings, key, links, clock, shared.pauses, page, people, identity.identities)
+        )
         platforms = senders.by_name
         stack.push_async_callback(senders.close)  # after the outbox, which may still be posting
         outbox, engine, calling = _outbox_and_engine(
@@ -340,7 +351,9 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         bearers = NobodyIsKnown()
 
         # Receivers, in one application.
-        receivers = make_receivers(senders, services, settings, tools=tools, shared=shared, bearers=bearers)
+        receivers = make_receivers(
+            senders, services, settings, tools=tools, shared=shared, bearers=bearers, identity=identity
+        )
         await senders.page.start(services.queries, lambda: engine.is_ready)
         if page is not None:
             await page.notifications.start()  # everybody has subscribed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -99,7 +99,10 @@ async def open_accounts(
 
 
 def account_routes(
-    config: AccountsConfig, flow: SignInFlow, settings: Settings, visitor: Callable[[web.Request], str | None]
+    config: AccountsConfig,
+    flow: SignInFlow,
+    settings: Settings,
+    visitor: Callable[[web.Request], Awaitable[str | None]],
 ) -> list[web.RouteDef]:
     """Where browsers come to sign in. `visitor`: the person id that the chat page's session proves."""
     if not config.connections:

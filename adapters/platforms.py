@@ -20,9 +20,12 @@ from adapters.web.receiver import WebReceiver
 from adapters.web.sender import SharedPage, WebSender
 from bot.accounts.sign_ins import SignInLinks
 from bot.domain import Clock
+from bot.identity.identities import IdentityRecords
+from bot.identity.page_identity import PageIdentity
+from bot.identity.ports import OpenIdSignIn
 from bot.platform import Platform
 from bot.services import Services
-from bot.settings import DEMO, Settings
+from bot.settings import DEMO, Settings, plain
 from bot.sharing import SharedState
 
 
@@ -83,6 +86,8 @@ class PlatformSetup:
     """Where several processes serve the page."""
     changes: PeopleChanges | None = None
     """Lets other processes know when a platform says that people have changed; `None`: there are none."""
+    identities: IdentityRecords | None = None
+    """What is known of people who sign in on the page, and of those whom programs' tokens name."""
 
 
 def slack_platform(setup: PlatformSetup) -> ChatPlatform | None:
@@ -139,8 +144,18 @@ class Senders:
 
 def make_senders(setup: PlatformSetup) -> Senders:
     """Returns the sending halves of the platforms that are switched on."""
-    page = WebSender(web_config(setup.settings, setup.key), setup.page)
+    page = WebSender(web_config(setup.settings, setup.key), setup.page, setup.identities)
     return Senders(page, [chat for make in CHAT_PLATFORMS if (chat := make(setup)) is not None])
+
+
+def open_id_sign_in(settings: Settings, clock: Clock) -> OpenIdSignIn | None:
+    """Returns where people of the page sign in; `None`: not at an issuer."""
+    issuer, client_id = settings.oidc_issuer, settings.oidc_client_id
+    if settings.web_login != "oidc" or issuer is None or client_id is None:
+        return None
+    from adapters.oauth.sign_in import OpenIdLogin  # noqa: PLC0415  # half a second of importing
+
+    return OpenIdLogin(issuer, client_id, plain(settings.oidc_client_secret), settings.oidc_scopes, clock=clock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +171,9 @@ class Receivers:
         """The page, where it is on, and the chats."""
         return [*([self.page] if self.page is not None else []), *self.chats]
 
-    def visitor(self, request: web.Request) -> str | None:
+    async def visitor(self, request: web.Request) -> str | None:
         """The person id that the page's session proves; `None`: nobody's, or there is no page."""
-        return self.page.visitor(request) if self.page is not None else None
+        return await self.page.visitor(request) if self.page is not None else None
 
 
 def make_receivers(
@@ -169,13 +184,14 @@ def make_receivers(
     tools: ToolServers,
     shared: SharedState,
     bearers: Authenticates,
+    identity: PageIdentity,
 ) -> Receivers:
-    """Returns the receiving halves. `tools`: whose state the page tells."""
+    """Returns the receiving halves. `tools`: whose state the page tells; `identity`: who its people are."""
     facts = partial(_page_facts, settings, tools)
     guesses = shared.beginnings if shared.replicas is not None else None
     page = None
     if settings.web_enabled:
-        page = WebReceiver(senders.page, services, facts, clock=shared.clock, guesses=guesses)
+        page = WebReceiver(senders.page, services, facts, clock=shared.clock, guesses=guesses, identity=identity)
     api = ApiReceiver(
         _api_config(settings),
         services,

@@ -109,8 +109,8 @@ class Beginnings(Protocol):
         """
         ...
 
-    async def forget(self, window: Window) -> None:
-        """Nothing has begun there."""
+    async def forget(self, window: Window, key: str = "") -> None:
+        """Nothing has begun there; `key`: what is counted under it has not."""
         ...
 
 
@@ -141,9 +141,9 @@ class BeginningsHere:
             self._of(window).add(window.name, key, now)
         return None
 
-    async def forget(self, window: Window) -> None:
-        """Nothing has begun there."""
-        self._of(window).forget(window.name)
+    async def forget(self, window: Window, key: str = "") -> None:
+        """Nothing has begun there; `key`: what is counted under it has not."""
+        self._of(window).forget(window.name, key)
 
     def _of(self, window: Window) -> SlidingWindows:
         windows = self._windows.get(window.seconds)
@@ -185,9 +185,13 @@ class SlidingWindows:
         while len(self._begun) > self._most_names or self._oldest[1][-1][0] <= now - self._seconds:
             del self._begun[self._oldest[0]]
 
-    def forget(self, of: str) -> None:
-        """Nothing of this name has begun."""
-        self._begun.pop(of, None)
+    def forget(self, of: str, key: str = "") -> None:
+        """Nothing of this name has begun; `key`: what is counted under it has not."""
+        left = deque((at, counted) for at, counted in self._begun.get(of, ()) if key not in {"", counted})
+        if left:
+            self._begun[of] = left
+        else:
+            self._begun.pop(of, None)
 
     @property
     def _oldest(self) -> tuple[str, deque[tuple[float, str]]]:

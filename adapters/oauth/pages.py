@@ -28,7 +28,7 @@ START, CALLBACK = "/oauth/start", "/oauth/callback"
 COOKIE = "countersign-oauth"
 COOKIE_SECONDS = 3600
 """Longer than any sign-in may take; the rows decide about that."""
-VisitorOf = Callable[[web.Request], str | None]
+VisitorOf = Callable[[web.Request], Awaitable[str | None]]
 """The person id that the web page's session cookie of a request proves; `None`: nobody's."""
 
 
@@ -62,7 +62,7 @@ class _Pages:
     async def offer(self, request: web.Request) -> PageAnswer:
         """`GET /oauth/start?s=…`."""
         token = _parameters(request).get("s", "")
-        found = await self._flow.offered(token, visitor=self._page_visitor(request))
+        found = await self._flow.offered(token, visitor=await self._page_visitor(request))
         return offer(found, token) if isinstance(found, Offer) else found
 
     async def start(self, request: web.Request) -> PageAnswer:
@@ -70,7 +70,8 @@ class _Pages:
         if not _is_from_our_page(request.headers, request.host):
             raise _RefusedError(403, "That came from another site's page. Open the link from the chat yourself.")
         token = _only_field(await _form(request))
-        return await self._flow.start(token, visitor=self._page_visitor(request), cookie=self._own_cookie(request))
+        visitor = await self._page_visitor(request)
+        return await self._flow.start(token, visitor=visitor, cookie=self._own_cookie(request))
 
     async def back(self, request: web.Request) -> PageAnswer:
         """`GET /oauth/callback/{connection}?…`, and without a connection for proofs of identity."""

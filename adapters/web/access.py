@@ -9,7 +9,7 @@ import hmac
 import json
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
@@ -22,13 +22,14 @@ from adapters.shared.people import time_zone_of
 from adapters.shared.requests import FORWARDING_HEADERS, host_name
 from adapters.web.bodies import RefusalError
 from adapters.web.config import WebConfig
-from bot.crypto import random_token
+from bot.crypto import hashed, random_token
 from bot.domain import Clock, Person, system_clock
+from bot.identity.sessions import BROWSER_SECONDS, PageSessions
 from bot.limits import Beginnings, Window
 from bot.records.database import is_outage
 from bot.settings import is_loopback
 
-SESSION_SECONDS = 7 * 24 * 3600
+SESSION_SECONDS = int(BROWSER_SECONDS)
 """How long a browser stays signed in: a week."""
 CLOCKS_DIFFER = 3_600.0
 """Seconds by which a session may have been issued later than now: another replica's clock, or that of a PostgreSQL
@@ -43,7 +44,8 @@ class Session:
     person_id: str
     """Who this browser says it is."""
     signed_in: bool
-    """Whether the password was given; always true where there is none."""
+    """Whether they did; always true where nobody has to. Where somebody has to, it counts only while the records have
+    the session."""
     issued_at: int
     """Seconds since the epoch."""
 
@@ -51,34 +53,70 @@ class Session:
 class Sessions:
     """Makes, reads and writes session cookies, which are signed and have a token bound to them.
 
-    Nothing is kept on the server, so every replica knows every session. The signing key is made from the password too:
-    changing the password ends all sessions.
+    Every replica can read every cookie. Whether somebody is signed in with one is in the records, where that is needed
+    at all. The signing key is made from the password too: changing the password ends all sessions.
+
+    Args:
+        kept: needed where somebody has to sign in.
     """
 
-    def __init__(self, config: WebConfig, clock: Clock = system_clock) -> None:
+    def __init__(self, config: WebConfig, clock: Clock = system_clock, kept: PageSessions | None = None) -> None:
         self._config = config
         self._clock = clock
+        self._kept = kept
         self._key = hmac.digest(config.secret, (config.password or "").encode(), hashlib.sha256)
         # Cookies know hosts but not ports: two servers on one machine must not overwrite each other's. A cookie with
         # the prefix `__Host-` cannot be set by a neighbour's subdomain, but only exists over TLS.
         # Over TLS it is the port of the public address, which all replicas have in common.
-        self.cookie_name = (
-            f"__Host-countersign-{config.public_port}" if config.is_https else f"countersign-{config.port}"
-        )
+        self.cookie_name = self.named("countersign")
+
+    def named(self, name: str) -> str:
+        """The name of a cookie of this server."""
+        is_https = self._config.is_https
+        return f"__Host-{name}-{self._config.public_port}" if is_https else f"{name}-{self._config.port}"
 
     def begin(self) -> Session:
-        """A new session: the first local person, signed in where no password is needed."""
+        """A new session: the first local person, or nobody yet where somebody has to sign in."""
+        is_local = self._config.login == "local"
         return Session(
             session_id=secrets.token_urlsafe(18),
-            person_id=self._config.people[0].person_id,
-            signed_in=not self._config.needs_password,
+            person_id=self._config.people[0].person_id if is_local else "",
+            signed_in=not self._config.needs_sign_in,
             issued_at=int(self._clock()),
         )
 
-    def signed_in(self, session: Session) -> Session:
-        """The session after the right password: under a new id, so that nobody knows it from before."""
-        fresh = self.begin()
-        return replace(fresh, person_id=session.person_id, signed_in=True)
+    async def sign_in(self, person: Person) -> Session | None:
+        """The session of somebody who has signed in: under a new id, so that nobody knows it from before. `None`: they
+        are no user any more."""
+        session_id = await self._records.begin(person, self._config.login)
+        if session_id is None:
+            return None
+        return Session(session_id, person.person_id, signed_in=True, issued_at=int(self._clock()))
+
+    async def end(self, session: Session) -> None:
+        """Whoever has this session's cookie, or a copy of it, is not signed in any more."""
+        if session.signed_in and self._config.needs_sign_in:
+            await self._records.end(session.session_id)
+
+    async def visitor(self, cookies: Mapping[str, str]) -> PageVisitor:
+        """Whoever sent a request with these cookies. Where somebody has to sign in, the records say who they are."""
+        session = self.read(cookies)
+        if session is None:
+            session = self.begin()
+            return PageVisitor(session, self._config.people[0] if session.signed_in else NOBODY, is_new=True)
+        if self._config.needs_sign_in:
+            row = await self._records.find(session.session_id) if session.signed_in else None
+            if row is None or row.login != self._config.login:
+                return PageVisitor(replace(session, signed_in=False), NOBODY)
+            if self._config.login != "local":
+                return PageVisitor(replace(session, person_id=row.person_id), Person(row.person_id, row.name))
+        return PageVisitor(session, self._config.person(session.person_id) or self._config.people[0])
+
+    @property
+    def _records(self) -> PageSessions:
+        if self._kept is None:
+            raise ValueError("where somebody has to sign in, the records have to say who is")
+        return self._kept
 
     def read(self, cookies: Mapping[str, str]) -> Session | None:
         """The session of a request; `None`: there is none, or it is forged, outdated or not ours."""
@@ -92,7 +130,9 @@ class Sessions:
             return None
         if not -CLOCKS_DIFFER <= self._clock() - session.issued_at <= SESSION_SECONDS:
             return None
-        if self._config.person(session.person_id) is None:
+        if not (session.signed_in or self._config.needs_sign_in):
+            return None  # of when somebody had to sign in
+        if self._config.login == "local" and self._config.person(session.person_id) is None:
             return replace(session, person_id=self._config.people[0].person_id)
         return session
 
@@ -123,6 +163,20 @@ class Sessions:
         return hmac.new(self._key, message, hashlib.sha256).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class PageVisitor:
+    """Whoever sent a request, as far as the page knows."""
+
+    session: Session
+    person: Person
+    is_new: bool = False
+    """Whether the session was made just now, for a request that came with none."""
+
+
+NOBODY = Person("", "")
+"""Whoever is not signed in where somebody has to."""
+
+
 # ------------------------------------------------------------------------------------------------ where from
 # Pure checks of a request's headers. Each raises `RefusalError` or returns nothing.
 #
@@ -130,15 +184,17 @@ class Sessions:
 # that: a proxy on the same machine may carry strangers in (hence no `PUBLIC_URL`, no forwarding headers), and a page
 # elsewhere may point its own name at 127.0.0.1 (hence a loopback `Host`).
 
-_ONLY_HERE = "Without a password this page is for the machine it runs on: set WEB_PASSWORD to serve it beyond."
+_ONLY_HERE = (
+    "Without a password this page is for the machine it runs on: set WEB_LOGIN or WEB_PASSWORD to serve it beyond."
+)
 
 
 def refuse_beyond_loopback(config: WebConfig, headers: Mapping[str, str], remote: str | None) -> None:
-    """Refuse (403) whatever does not provably come from this machine, unless a password guards the page.
+    """Refuse (403) whatever does not provably come from this machine, unless somebody has to sign in first.
 
     `headers` are looked up case-insensitively; `remote` is the address at the other end of the socket.
     """
-    if config.needs_password:
+    if config.needs_sign_in:
         return
     if not is_loopback(config.host):
         raise RefusalError(403, f"The server listens on {config.host}. {_ONLY_HERE}")
@@ -186,26 +242,56 @@ MOST_ADDRESSES = 10_000
 """Addresses remembered at most; the one that tried longest ago is forgotten first."""
 
 
-class PasswordGate:
-    """Says whether a password is right, and stops an address that keeps guessing without slowing the others.
+class WrongTries:
+    """Stops an address that keeps guessing, and guesses at one name, without slowing the others.
 
-    `guesses`: counts them; those of `MOST_ADDRESSES`, where a process does it in its memory.
+    `counted`: counts them; those of `MOST_ADDRESSES`, where a process does it in its memory.
     """
 
-    def __init__(self, password: str, guesses: Beginnings) -> None:
-        self._digest = _digest(password)
-        self._guesses = guesses
+    def __init__(self, counted: Beginnings) -> None:
+        self._counted = counted
 
-    async def check(self, password: str, address: str) -> None:
-        """Return if the password is right. Raises `RefusalError`: 401 when it is wrong, 429 after too many."""
-        wrong = Window(f"password:{address}", TRIES, WINDOW_SECONDS)
-        full = await self._guesses.count(random_token(), [wrong])
+    async def begin(self, address: str, name: str = "") -> PasswordTry:
+        """Count one try as wrong until it is found to be right. `name`: whose password it is; empty: one that all
+        share. Raises `RefusalError` (429) after too many."""
+        of_name = [Window(f"password-of:{hashed(name)}", TRIES, WINDOW_SECONDS)] if name else []
+        tried = PasswordTry(random_token(), Window(f"password:{address}", TRIES, WINDOW_SECONDS), of_name)
+        full = await self._counted.count(tried.key, [tried.of_address, *tried.of_name])
         if full is not None:
             message = "Too many wrong passwords. Please wait a minute and try again."
             raise RefusalError(429, message, retry_after=full.wait)
+        return tried
+
+    async def was_right(self, tried: PasswordTry) -> None:
+        """It was the right one, so others were slips. Of an address, only where all share one password: who has an
+        account of their own may be guessing at other people's."""
+        await self._counted.forget(tried.of_address, tried.key if tried.of_name else "")
+        for window in tried.of_name:
+            await self._counted.forget(window)
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordTry:
+    """A password that somebody has sent."""
+
+    key: str
+    of_address: Window
+    of_name: Sequence[Window]
+
+
+class PasswordGate:
+    """Says whether the password that all share is right."""
+
+    def __init__(self, password: str, guesses: Beginnings) -> None:
+        self._digest = _digest(password)
+        self._tries = WrongTries(guesses)
+
+    async def check(self, password: str, address: str) -> None:
+        """Return if the password is right. Raises `RefusalError`: 401 when it is wrong, 429 after too many."""
+        tried = await self._tries.begin(address)
         if not hmac.compare_digest(self._digest, _digest(password)):
             raise RefusalError(401, "That is not the password.")
-        await self._guesses.forget(wrong)
+        await self._tries.was_right(tried)
 
 
 def _digest(password: str) -> bytes:
@@ -231,17 +317,10 @@ SECURITY_HEADERS = {
 _ZONE = re.compile(r"[A-Za-z0-9_+-]{1,40}(/[A-Za-z0-9_+-]{1,40}){0,2}")
 
 
-@dataclass(frozen=True, slots=True)
-class PageVisitor:
-    """Whoever sent a request, as far as the page knows."""
-
-    session: Session
-    person: Person
-
-
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Greeting = Callable[[web.Request, PageVisitor], Awaitable[web.StreamResponse]]
 RequestCheck = Callable[[web.Request], None]
+VisitorCheck = Callable[[web.Request, PageVisitor], None]
 
 
 class RequestChecks:
@@ -252,25 +331,28 @@ class RequestChecks:
         self._sessions = sessions
 
     def page(self, handler: Handler) -> Handler:
-        """The page and its files: for whoever may reach us at all; nothing in them is secret."""
+        """The page and its files, and coming back from an issuer: for whoever may reach us at all."""
         return self._guarded(handler, self._check_reach)
+
+    def open(self, handler: Handler) -> Handler:
+        """What programs may send as well as our page, but no other site's."""
+        return self._guarded(handler, self._check_reach, self._check_site)
 
     def hello(self, handler: Greeting) -> Handler:
         """Reading that needs no session yet: who am I?"""
-        return self._guarded(self._greeted(handler), self._check_reach, self._check_site)
+        return self.open(self._greeted(handler))
 
     def sign_in(self, handler: Greeting) -> Handler:
-        """Changing who one is: needs a session and its token, not yet the password."""
-        return self._guarded(self._greeted(handler), self._check_reach, self._check_site, self._check_token)
+        """Changing who one is: needs a session and its token, without being signed in."""
+        return self.open(self._greeted(handler, self.check_token))
 
     def reading(self, handler: Greeting) -> Handler:
         """Reading."""
-        return self._guarded(self._greeted(handler), self._check_reach, self._check_site, self._check_signed_in)
+        return self.open(self._greeted(handler, self._check_signed_in))
 
     def acting(self, handler: Greeting) -> Handler:
         """Changing something."""
-        checks = (self._check_reach, self._check_site, self._check_signed_in, self._check_token)
-        return self._guarded(self._greeted(handler), *checks)
+        return self.open(self._greeted(handler, self._check_signed_in, self.check_token))
 
     # ------------------------------------------------------------------------------------------------ checks
 
@@ -280,24 +362,25 @@ class RequestChecks:
     def _check_site(self, request: web.Request) -> None:
         refuse_other_sites(self._config, request.headers)
 
-    def _check_signed_in(self, request: web.Request) -> None:
-        session = self._sessions.read(request.cookies)
-        if session is None or not session.signed_in:
+    def _check_signed_in(self, request: web.Request, visitor: PageVisitor) -> None:
+        if visitor.is_new or not visitor.session.signed_in:
             raise RefusalError(401, "This browser has no session here (any more): reload the page.")
 
-    def _check_token(self, request: web.Request) -> None:
-        session = self._sessions.read(request.cookies)
-        if session is None or not self._sessions.is_csrf_token(session, request.headers.get("X-CSRF-Token", "")):
+    def check_token(self, request: web.Request, visitor: PageVisitor) -> None:
+        """Refuse (403) what does not come from a page of this session."""
+        if not self._sessions.is_csrf_token(visitor.session, request.headers.get("X-CSRF-Token", "")):
             raise RefusalError(403, "The page's token is missing or belongs to another session: reload the page.")
 
     # ------------------------------------------------------------------------------------------------ wrapping
 
-    def _greeted(self, handler: Greeting) -> Handler:
+    def _greeted(self, handler: Greeting, *checks: VisitorCheck) -> Handler:
         async def meet(request: web.Request) -> web.StreamResponse:
-            session = self._sessions.read(request.cookies) or self._sessions.begin()
-            person = self._config.person(session.person_id) or self._config.people[0]
+            visitor = await self._sessions.visitor(request.cookies)
+            for check in checks:
+                check(request, visitor)
             zone = request.headers.get("X-Time-Zone", "")
-            visitor = PageVisitor(session, replace(person, time_zone=zone) if is_time_zone(zone) else person)
+            if is_time_zone(zone):
+                visitor = replace(visitor, person=replace(visitor.person, time_zone=zone))
             return await handler(request, visitor)
 
         return meet
@@ -352,16 +435,16 @@ def _route(request: web.Request) -> str:
 # ------------------------------------------------------------------------------------------------ the sign-in pages
 
 
-def visitor_of(config: WebConfig, sessions: Sessions) -> Callable[[web.Request], str | None]:
-    """The person id that a request's session cookie stands for; `None` for whoever may not use the page either."""
+def visitor_of(config: WebConfig, sessions: Sessions) -> Callable[[web.Request], Awaitable[str | None]]:
+    """The person id that a request's session stands for; `None` for whoever may not use the page either."""
 
-    def visitor(request: web.Request) -> str | None:
+    async def visitor(request: web.Request) -> str | None:
         try:
             refuse_beyond_loopback(config, request.headers, request.remote)
             refuse_other_sites(config, request.headers)
         except RefusalError:
             return None
-        session = sessions.read(request.cookies)
-        return session.person_id if session is not None and session.signed_in else None
+        found = await sessions.visitor(request.cookies)
+        return found.person.person_id if found.session.signed_in and not found.is_new else None
 
     return visitor

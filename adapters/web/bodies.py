@@ -57,6 +57,13 @@ class WhoBody(_Body):
         return self
 
 
+class NameAndPasswordBody(_Body):
+    """A user's name and password."""
+
+    username: Annotated[str, Field(max_length=200)]
+    password: Annotated[str, Field(max_length=1_000)]
+
+
 class ClickBody(_Body):
     """What a person did once. A click says nothing more than this: its address says the rest."""
 

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bot.domain import Person
+from bot.identity.sessions import Login
 from bot.safe_text import visible
 from bot.settings import Settings, plain
 
@@ -44,6 +45,10 @@ class WebConfig:
     """Signs the session cookies; the same on every replica, at least 16 bytes."""
     people: tuple[Person, ...] = DEFAULT_PEOPLE
     """The local names that "You are" offers."""
+    login: Login = "local"
+    """`WEB_LOGIN`: how people sign in; `local`: they choose one of these names."""
+    register: bool = False
+    """`WEB_REGISTER`: whether anybody may make themselves an account (`login` is `password`)."""
 
     def __post_init__(self) -> None:
         if len(self.secret) < MINIMUM_SECRET:
@@ -53,8 +58,13 @@ class WebConfig:
 
     @property
     def needs_password(self) -> bool:
-        """Whether a password stands before the page."""
+        """Whether a password that all share stands before the page."""
         return bool(self.password)
+
+    @property
+    def needs_sign_in(self) -> bool:
+        """Whether somebody has to sign in before they can use the page."""
+        return self.needs_password or self.login != "local"
 
     @property
     def is_https(self) -> bool:
@@ -96,7 +106,15 @@ class PageFacts:
 
 def config_from(settings: Settings, key: bytes) -> WebConfig:
     """What the environment says of the page. `key`: signs its cookies."""
-    return WebConfig(settings.host, settings.port, settings.public_url, plain(settings.web_password), secret=key)
+    return WebConfig(
+        settings.host,
+        settings.port,
+        settings.public_url,
+        plain(settings.web_password),
+        secret=key,
+        login=settings.web_login,
+        register=settings.web_register,
+    )
 
 
 def facts_json(facts: PageFacts) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from aiohttp import web
 from adapters.shared.live.entries import person_json
 from adapters.web.access import (
     MOST_ADDRESSES,
+    NOBODY,
     PageVisitor,
     PasswordGate,
     RequestChecks,
@@ -26,7 +27,10 @@ from adapters.web.config import PageFacts, facts_json
 from adapters.web.events import EventStreams
 from adapters.web.inbound import PageActions
 from adapters.web.sender import WebSender
-from bot.domain import Clock, system_clock
+from adapters.web.session_watch import SessionWatch
+from adapters.web.sign_in import BACK, LOGIN, LOGOUT, REGISTER, TO_ISSUER, IssuerPages, NamesAndPasswords
+from bot.domain import Clock, Person, system_clock
+from bot.identity.page_identity import PageIdentity
 from bot.limits import Beginnings, BeginningsHere
 from bot.services import Services
 
@@ -37,6 +41,7 @@ class WebReceiver:
     Args:
         facts: what the page says about the server, asked for at each request.
         guesses: where wrong passwords are counted; `None`: in this process.
+        identity: who people are; needed where somebody has to sign in.
     """
 
     def __init__(
@@ -47,40 +52,59 @@ class WebReceiver:
         *,
         clock: Clock = system_clock,
         guesses: Beginnings | None = None,
+        identity: PageIdentity | None = None,
     ) -> None:
         self.name = sender.name
         self._sender = sender
         self._services = services
         self._facts = facts
         self._clock = clock
-        self._gate = PasswordGate(
-            sender.config.password or "", guesses or BeginningsHere(monotonic, most_names=MOST_ADDRESSES)
-        )
-        self._sessions = Sessions(sender.config, clock)
+        self._guesses = guesses or BeginningsHere(monotonic, most_names=MOST_ADDRESSES)
+        self._identity = identity
+        self._sessions = Sessions(sender.config, clock, identity.sessions if identity is not None else None)
+        self._watch: SessionWatch | None = None
+        if identity is not None and sender.config.needs_sign_in:
+            self._watch = SessionWatch(identity.sessions, sender.hub.end_session)
         self.visitor = visitor_of(sender.config, self._sessions)
         """The person id that the session of a request proves, also of one that is not for the page itself."""
 
     async def stop(self) -> None:
         """End the open event streams."""
         self._sender.hub.close()
+        if self._watch is not None:
+            await self._watch.stop()
 
     def routes(self) -> list[web.RouteDef]:
         """The page's routes, for the one aiohttp application."""
         checks = RequestChecks(self._sender.config, self._sessions)
         pages = Pages()
-        session = SessionHandler(self._sender, self._sessions, self._facts, self._gate)
+        session = SessionHandler(self._sender, self._sessions, self._facts, self._guesses, self._identity)
+        names = NamesAndPasswords(
+            self._sender.config,
+            self._sessions,
+            self._identity,
+            self._guesses,
+            checks=checks,
+            answer=session.answer,
+            end_streams=self._sender.end_session,
+        )
         inbound = PageActions(self._sender, self._services, self._clock)
         streams = EventStreams(
             self._services.conversations, self._services.queries, self._sender.hub, self._sender.board
         )
+        events = self._watch.watched(streams.events) if self._watch is not None else streams.events
         return [
             web.get("/", checks.page(pages.index)),
             web.get("/static/{name}", checks.page(pages.static)),
             web.get("/api/session", checks.hello(session.who)),
             web.post("/api/session", checks.sign_in(session.become)),
-            web.delete("/api/session", checks.sign_in(session.leave)),
+            web.delete("/api/session", checks.sign_in(names.leave)),
+            web.post(LOGIN, checks.open(names.login)),
+            web.post(REGISTER, checks.open(names.register)),
+            web.post(LOGOUT, checks.open(names.logout)),
+            *self._issuer_routes(checks),
             web.get("/api/threads", checks.reading(inbound.threads)),
-            web.get("/api/events", checks.reading(streams.events), allow_head=False),
+            web.get("/api/events", checks.reading(events), allow_head=False),
             web.post("/api/threads/{id}/messages", checks.acting(inbound.message)),
             web.post("/api/threads/{id}/stop", checks.acting(inbound.stop)),
             web.post("/api/approvals/decisions", checks.acting(inbound.decide)),
@@ -106,6 +130,17 @@ class WebReceiver:
             web.post("/api/connections/code", checks.acting(inbound.connection_code)),
         ]
 
+    def _issuer_routes(self, checks: RequestChecks) -> list[web.RouteDef]:
+        issuer = self._identity.issuer if self._identity is not None else None
+        if issuer is None or self._sender.config.login != "oidc":
+            return []
+        pages = IssuerPages(self._sender.config, self._sessions, issuer, self._sender.end_session)
+        # No HEAD: it would use a state up.
+        return [
+            web.get(TO_ISSUER, checks.page(pages.begin), allow_head=False),
+            web.get(BACK, checks.page(pages.back), allow_head=False),
+        ]
+
 
 # ------------------------------------------------------------------ who a browser is
 
@@ -114,49 +149,61 @@ class SessionHandler:
     """Serves `/api/session`."""
 
     def __init__(
-        self, sender: WebSender, sessions: Sessions, facts: Callable[[], PageFacts], gate: PasswordGate
+        self,
+        sender: WebSender,
+        sessions: Sessions,
+        facts: Callable[[], PageFacts],
+        guesses: Beginnings,
+        identity: PageIdentity | None,
     ) -> None:
         self._sender = sender
         self._config = sender.config
         self._sessions = sessions
         self._facts = facts
-        self._gate = gate
+        self._gate = PasswordGate(sender.config.password or "", guesses)
+        self._issuer = identity.issuer if identity is not None else None
 
     async def who(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/session`: who this browser is, and its token; makes a session where there is none."""
-        return self._answer(visitor.session)
+        return self.answer(visitor.session, visitor.person)
 
     async def become(self, request: web.Request, visitor: PageVisitor) -> web.Response:
-        """`POST /api/session`: give the password, or choose who to be."""
+        """`POST /api/session`: give the password that all share, or choose who to be."""
         body = await read_body(request, WhoBody)
+        if self._config.login != "local":
+            raise RefusalError(403, "Here people are who they sign in as.")
         if body.password is not None:
             if not self._config.needs_password:
                 raise RefusalError(400, "No password is needed here.")
             await self._gate.check(body.password, request.remote or "")
-            return self._answer(self._sessions.signed_in(visitor.session))
+            before = self._config.person(visitor.session.person_id) or self._config.people[0]
+            session = await self._sessions.sign_in(before)
+            assert session is not None  # noqa: S101  # nobody has to be a user
+            await self._sessions.end(visitor.session)
+            return self.answer(session)
         if not visitor.session.signed_in:
             raise RefusalError(401, "Give the password first.")
         person = self._config.person(body.person or "")
         if person is None:
             raise RefusalError(404, "There is nobody of that name here.")
         await self._sender.end_session(visitor.session.session_id)
-        return self._answer(replace(visitor.session, person_id=person.person_id))
+        return self.answer(replace(visitor.session, person_id=person.person_id))
 
-    async def leave(self, request: web.Request, visitor: PageVisitor) -> web.Response:
-        """`DELETE /api/session`: sign out of this browser."""
-        await self._sender.end_session(visitor.session.session_id)
-        return self._answer(self._sessions.begin())
-
-    def _answer(self, session: Session) -> web.Response:
+    def answer(self, session: Session, person: Person | None = None) -> web.Response:
+        """What a page is told of its session. `person`: who it is, where they do not choose that themselves."""
         body = {
             "needs_password": not session.signed_in,
             "csrf": self._sessions.csrf_token(session),
-            "can_sign_out": self._config.needs_password and session.signed_in,
+            "can_sign_out": self._config.needs_sign_in and session.signed_in,
+            "login": self._config.login,
+            "register": self._config.register,
+            "issuer_name": self._issuer.name if self._issuer is not None else "",
         }
         if session.signed_in:
-            me = self._config.person(session.person_id) or self._config.people[0]
-            body["me"] = person_json(me)
-            body["people"] = [person_json(person) for person in self._config.people]
+            is_local = self._config.login == "local"
+            me = self._config.person(session.person_id) or self._config.people[0] if is_local else person
+            body["me"] = person_json(me or NOBODY)
+            body["people"] = [person_json(each) for each in self._config.people] if is_local else []
             body["facts"] = facts_json(self._facts())
         response = json_answer(body)
         self._sessions.write(response, session)

@@ -11,7 +11,9 @@ from adapters.shared.live.entries import message_json, post_json
 from adapters.shared.live.hub import Hub
 from adapters.shared.live.replicas import OtherReplicas
 from adapters.web.config import WebConfig
-from bot.domain import AccountFacts, Arrival, ConversationReference, Introduction, MessageView, Post, Said
+from bot.domain import AccountFacts, Arrival, ConversationReference, Introduction, MessageView, Person, Post, Said
+from bot.identity.identities import IdentityRecords
+from bot.identity.people import may_be_person
 from bot.platform import Reference
 from bot.queries import Queries
 
@@ -34,12 +36,16 @@ class WebSender:
 
     Args:
         shared: where several processes serve the page.
+        identities: what is known of people who sign in, and of those whom programs' tokens name.
     """
 
     name = "web"
 
-    def __init__(self, config: WebConfig, shared: SharedPage | None = None) -> None:
+    def __init__(
+        self, config: WebConfig, shared: SharedPage | None = None, identities: IdentityRecords | None = None
+    ) -> None:
         self.config = config
+        self._identities = identities
         self.hub = Hub()
         self.board = LiveBoard(self.hub)
         self.others = OtherReplicas(self.hub, self.board, shared.notifications, shared.answers) if shared else None
@@ -76,19 +82,28 @@ class WebSender:
         return
 
     async def account_of(self, person_id: str) -> AccountFacts:
-        """Nobody on the page has proved who they are: its people are as many as its configuration names."""
-        return AccountFacts(is_member=True)
+        """Who chooses a local name has not proved who they are: its people are as many as the configuration names. Of
+        others, what their issuer has vouched for lately; somebody of whom nothing is known is nobody."""
+        if self._identities is None or self._local(person_id) is not None:
+            return AccountFacts(is_member=True)
+        return await self._identities.account_of(person_id)
 
     async def name_of(self, person_id: str) -> str | None:
-        """What somebody of the page calls themselves."""
-        person = self.config.person(person_id)
-        return person.name if person else None
+        """What somebody of the page calls themselves, or is called by their issuer; `None`: there is nobody."""
+        local = self._local(person_id)
+        if local is not None or self._identities is None:
+            return local.name if local is not None else None
+        return await self._identities.name_of(person_id)
 
     def named_place(self, reference: str) -> ConversationReference | None:
         """Where somebody of the page is told of what others ask of them: beside whichever thread they have open."""
-        if self.config.person(reference) is None:
+        is_person = self._local(reference) is not None if self.config.login == "local" else may_be_person(reference)
+        if not is_person:
             return None
         return ConversationReference(self.name, key=reference, address={"person": reference}, direct=True)
+
+    def _local(self, person_id: str) -> Person | None:
+        return self.config.person(person_id) if self.config.login == "local" else None
 
     def show_message(self, thread_id: str, view: MessageView) -> None:
         """Show what somebody has written."""

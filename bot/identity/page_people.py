@@ -25,6 +25,10 @@ class PagePeople:
         name = user_name(person_id)
         return self.login == "password" and name != "" and not name.startswith(HASHED_SUBJECTS)
 
+    def has_an_issuer(self, person_id: str) -> bool:
+        """Whether others say who this person is: not so of users, and of people who have chosen a local name."""
+        return not (self.could_be_a_user(person_id) or (self.login == "local" and person_id in self.local))
+
     async def is_there(self, tx: Transaction, person_id: str) -> bool:
         """Whether there is somebody of this id: a user, or whoever an issuer or a token has named. About people of chat
         platforms these say it."""

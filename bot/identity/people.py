@@ -29,6 +29,11 @@ def person_id_of(issuer: str, subject: str) -> str:
     return f"{WEB}:sub.{_digest(subject)}"
 
 
+def may_be_person(person_id: str) -> bool:
+    """Whether a person of the page or of a program could have this id, whether or not there is one."""
+    return person_id.startswith(f"{WEB}:") and _PLAIN_SUBJECT.fullmatch(person_id[len(WEB) + 1 :]) is not None
+
+
 def user_person_id(name: str) -> str:
     """Returns the person id of a user with a password."""
     return f"{WEB}:{name}"

@@ -80,6 +80,9 @@ _COUNT_WITHIN = _counting("")
 _COUNT_APART = _counting("set_config('synchronous_commit', 'off', true),")
 """By itself it need not wait for the disk: what a crash of the server loses of it is counted once more."""
 _FORGET = Prepared(sa.delete(beginnings).where(beginnings.c.name == sa.bindparam("of")))
+_FORGET_ONE = Prepared(
+    sa.delete(beginnings).where(beginnings.c.name == sa.bindparam("of"), beginnings.c.key == sa.bindparam("one"))
+)
 _SWEEP = Prepared(
     sa.delete(beginnings).where(
         beginnings.c.until < sa.extract("epoch", sa.func.clock_timestamp()) - sa.literal_column(str(KEPT_SECONDS))
@@ -119,10 +122,13 @@ class SharedBeginnings:
         async with self._database.at_once() as own:
             return await _counted(own, _COUNT_APART, limited, values)
 
-    async def forget(self, window: Window) -> None:
-        """Nothing has begun there."""
+    async def forget(self, window: Window, key: str = "") -> None:
+        """Nothing has begun there; `key`: what is counted under it has not."""
         async with self._database.at_once() as tx:
-            await tx.run(_FORGET, {"of": window.name})
+            if key:
+                await tx.run(_FORGET_ONE, {"of": window.name, "one": key})
+            else:
+                await tx.run(_FORGET, {"of": window.name})
 
 
 async def _counted(tx: Transaction, statement: Prepared, windows: Sequence[Window], values: Values) -> Full | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import sqlalchemy as sa
 
@@ -186,28 +186,26 @@ async def remember_claims(
     `says_all`: an address that is not vouched for now is not any more, as in an ID token. A program's token may leave
     the name and the address out: then those that were said before stay, for as long as they count.
     """
-    known = await identity(tx, person_id)
-    row = IdentityRow(
-        person_id, claims.issuer, claims.subject, claims.name, claims.email, now if claims.email else None
-    )
-    if known is not None:
-        kept = {} if says_all else _what_stays(known, claims)
-        row = IdentityRow(**(asdict(row) | kept))
-        if _is_same(known, row):
-            return False
-    await upsert(tx, identities, asdict(row))
-    return True
+    row = what_is_new(await identity(tx, person_id), person_id, claims, now, says_all=says_all)
+    if row is not None:
+        await upsert(tx, identities, asdict(row))
+    return row is not None
 
 
-def _what_stays(known: IdentityRow, claims: Claims) -> dict[str, object]:
-    name: dict[str, object] = {} if claims.name else {"name": known.name}
-    return name | ({} if claims.email else {"email": known.email, "vouched_at": known.vouched_at})
-
-
-def _is_same(known: IdentityRow, row: IdentityRow) -> bool:
-    if (known.name, known.email) != (row.name, row.email):
-        return False
-    return (row.vouched_at or 0) - (known.vouched_at or 0) < VOUCHED_AGAIN_SECONDS
+def what_is_new(
+    known: IdentityRow | None, person_id: str, claims: Claims, now: float, *, says_all: bool
+) -> IdentityRow | None:
+    """Returns what is to be kept instead of what is known; `None`: that is as good."""
+    vouched_at = now if claims.email else None
+    row = IdentityRow(person_id, claims.issuer, claims.subject, claims.name, claims.email, vouched_at)
+    if known is None:
+        return row
+    if not says_all and not claims.name:
+        row = replace(row, name=known.name)
+    if not says_all and not claims.email:
+        row = replace(row, email=known.email, vouched_at=known.vouched_at)
+    is_recent = (row.vouched_at or 0) - (known.vouched_at or 0) < VOUCHED_AGAIN_SECONDS
+    return None if is_recent and (known.name, known.email) == (row.name, row.email) else row
 
 
 async def forget_identity(tx: Transaction, person_id: str) -> bool:

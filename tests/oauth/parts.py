@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from aiohttp import web
+
 from adapters.oauth.connections import ConnectionConfig, OAuthServer, Provider
+from adapters.oauth.pages import VisitorOf
 from adapters.oauth.services import OAuthServices
 from bot.accounts.ports import BegunAuthorization, TokenSet
 from bot.domain import Clock, system_clock
@@ -74,3 +77,12 @@ def provider_at(base: str, **more: Any) -> Provider:
         "scopes": ("read",),
     }
     return Provider(**{**facts, **more})
+
+
+def proves(visitor: str | None) -> VisitorOf:
+    """The page's session, which proves that everybody is this person."""
+
+    async def page_visitor(_request: web.Request) -> str | None:
+        return visitor
+
+    return page_visitor

@@ -11,6 +11,9 @@ from aiohttp.test_utils import make_mocked_request
 
 from adapters.web.access import Session, Sessions, visitor_of
 from adapters.web.config import WebConfig
+from bot.domain import Person
+from bot.identity.sessions import PageSessions
+from tests.web.serving import identity_on_records
 
 CONFIG = WebConfig("127.0.0.1", 3978, secret=b"0123456789abcdef0123456789abcdef")
 LOCKED = replace(CONFIG, password="open sesame")
@@ -29,32 +32,36 @@ def session_of(config: WebConfig, person: str = "web:ben") -> Session:
     return replace(Sessions(config, lambda: 1000.0).begin(), person_id=person)
 
 
-def proven(config: WebConfig, request: Any) -> str | None:
-    return visitor_of(config, Sessions(config, lambda: 1000.0))(request)
+async def proven(config: WebConfig, request: Any, kept: PageSessions | None = None) -> str | None:
+    return await visitor_of(config, Sessions(config, lambda: 1000.0, kept))(request)
 
 
-def test_a_session_proves_who_it_is() -> None:
-    assert proven(CONFIG, request_of(CONFIG, session_of(CONFIG))) == "web:ben"
+async def test_a_session_proves_who_it_is() -> None:
+    assert await proven(CONFIG, request_of(CONFIG, session_of(CONFIG))) == "web:ben"
 
 
-def test_no_session_proves_nothing() -> None:
-    assert proven(CONFIG, request_of(CONFIG, None)) is None
+async def test_no_session_proves_nothing() -> None:
+    assert await proven(CONFIG, request_of(CONFIG, None)) is None
 
 
-def test_a_session_of_another_key_proves_nothing() -> None:
+async def test_a_session_of_another_key_proves_nothing() -> None:
     other = replace(CONFIG, secret=b"another-secret-of-another-product!")
-    assert proven(CONFIG, request_of(other, session_of(other))) is None
+    assert await proven(CONFIG, request_of(other, session_of(other))) is None
 
 
-def test_without_the_password_a_session_proves_nothing() -> None:
+async def test_without_the_password_a_session_proves_nothing() -> None:
     session = session_of(LOCKED)
     assert not session.signed_in
-    assert proven(LOCKED, request_of(LOCKED, session)) is None
-    assert proven(LOCKED, request_of(LOCKED, replace(session, signed_in=True))) == "web:ben"
+    async with identity_on_records(clock=lambda: 1000.0) as identity:
+        kept = identity.sessions
+        assert await proven(LOCKED, request_of(LOCKED, session), kept) is None
+        assert await proven(LOCKED, request_of(LOCKED, replace(session, signed_in=True)), kept) is None
+        signed_in = await Sessions(LOCKED, lambda: 1000.0, kept).sign_in(Person("web:ben", "Ben"))
+        assert await proven(LOCKED, request_of(LOCKED, signed_in), kept) == "web:ben"
 
 
 @pytest.mark.parametrize(
     "header", [{"X-Forwarded-For": "1.2.3.4"}, {"Host": "evil.example"}, {"Sec-Fetch-Site": "cross-site"}]
 )
-def test_what_the_page_refuses_proves_nothing(header: dict[str, str]) -> None:
-    assert proven(CONFIG, request_of(CONFIG, session_of(CONFIG), **header)) is None
+async def test_what_the_page_refuses_proves_nothing(header: dict[str, str]) -> None:
+    assert await proven(CONFIG, request_of(CONFIG, session_of(CONFIG), **header)) is None

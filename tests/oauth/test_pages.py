@@ -17,6 +17,7 @@ from adapters.shared.outages import AWAY as SENTENCE
 from adapters.shared.outages import OutageAnswers
 from bot.accounts.flow import Connected, GoTo, Offer, Problem, ShowCode
 from tests.fakes.oauth import Browser
+from tests.oauth.parts import proves
 from tests.support.outage import GONE
 
 OFFER = Offer("Notes", "Ana", "Slack", ("read", "write"), "Slack")
@@ -59,7 +60,7 @@ class ScriptedFlow:
 @asynccontextmanager
 async def serving(flow: ScriptedFlow, *, visitor: str | None = None, secure: bool = False) -> AsyncIterator[str]:
     application = web.Application(middlewares=[OutageAnswers().middleware])
-    application.add_routes(sign_in_routes(flow, lambda _: visitor, secure=secure))
+    application.add_routes(sign_in_routes(flow, proves(visitor), secure=secure))
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     try:

@@ -20,7 +20,7 @@ from tests.accounts import stage as stages
 from tests.accounts.conftest import clock, database, new_id, platform, platforms, stage
 from tests.accounts.stage import ANA, BEN, HERE, Stage
 from tests.fakes.oauth import Browser, IdentityFake, ProtectedServer, identity_provider, protected_server, slack_user
-from tests.oauth.parts import Kept, at, services
+from tests.oauth.parts import Kept, at, proves, services
 
 __all__ = ["clock", "database", "new_id", "platform", "platforms", "stage"]
 
@@ -79,7 +79,7 @@ async def serving(stage: Stage) -> AsyncIterator[str]:
             return getattr(stage.parts.flow, name)
 
     application = web.Application()
-    application.add_routes(sign_in_routes(Current(), lambda _: None, secure=False))  # type: ignore[arg-type]
+    application.add_routes(sign_in_routes(Current(), proves(None), secure=False))  # type: ignore[arg-type]
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     try:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import Any
 
 import aiohttp
@@ -19,6 +22,7 @@ from bot.domain import (
     ApprovalView,
     AskedToDecide,
     ClickResult,
+    Clock,
     Content,
     ConversationReference,
     GrantView,
@@ -31,7 +35,15 @@ from bot.domain import (
     ThreadSummary,
     ThreadView,
     Unknown,
+    system_clock,
 )
+from bot.identity.page_identity import PageIdentity, page_identity
+from bot.identity.page_people import PagePeople
+from bot.identity.ports import OpenIdSignIn
+from bot.identity.sessions import Login
+from bot.limits import BeginningsHere
+from bot.records.sqlite import sqlite_database
+from tests.support.empty_database import empty_database
 from tests.support.stand_in_services import NO_APPROVAL, StandInServices, subject_of
 from tests.support.views import NOW
 
@@ -147,26 +159,56 @@ class Product:
     sender: WebSender
     receiver: WebReceiver
     services: WebServices
+    identity: PageIdentity | None = None
+    """Where somebody has to sign in."""
+
+
+KEY = b"a2V5IG9mIHRoZSBwYWdlIGluIHRlc3RzLCBub2JvZHk="
+"""A Fernet key."""
 
 
 @asynccontextmanager
-async def serve(**changes: Any) -> AsyncIterator[Product]:
+async def identity_on_records(
+    login: Login = "local", open_id: OpenIdSignIn | None = None, clock: Clock = system_clock
+) -> AsyncIterator[PageIdentity]:
+    """Who people are, in records of their own."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "records.db"
+        empty_database(file)
+        database = sqlite_database(file)
+        await database.open()
+        try:
+            yield page_identity(
+                database, PagePeople(login), clock, KEY, beginnings=BeginningsHere(monotonic), open_id=open_id
+            )
+        finally:
+            await database.close()
+
+
+@asynccontextmanager
+async def serve(
+    *, open_id: OpenIdSignIn | None = None, clock: Clock = system_clock, **changes: Any
+) -> AsyncIterator[Product]:
     """Serve the page until the block ends; `changes` are those of the configuration."""
-    with socket.socket() as listening:
+    async with AsyncExitStack() as stack:
+        listening = stack.enter_context(socket.socket())
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(("127.0.0.1", 0))
         port = listening.getsockname()[1]
-        config = replace(WebConfig(host="127.0.0.1", port=port, secret=b"sixteen bytes or more"), **changes)
-        sender = WebSender(config)
+        config = replace(WebConfig(host="127.0.0.1", port=port, secret=KEY), **changes)
+        identity = None
+        if config.needs_sign_in:
+            identity = await stack.enter_async_context(identity_on_records(config.login, open_id, clock))
+        sender = WebSender(config, identities=identity.identities if identity else None)
         services = WebServices(sender)
-        receiver = WebReceiver(sender, services.services, lambda: FACTS)
+        receiver = WebReceiver(sender, services.services, lambda: FACTS, clock=clock, identity=identity)
         application = web.Application(middlewares=[OutageAnswers().middleware])
         application.add_routes(receiver.routes())
         runner = web.AppRunner(application, shutdown_timeout=2)
         await runner.setup()
         await web.SockSite(runner, listening).start()
         try:
-            yield Product(f"http://127.0.0.1:{port}", sender, receiver, services)
+            yield Product(f"http://127.0.0.1:{port}", sender, receiver, services, identity)
         finally:
             await receiver.stop()
             await runner.cleanup()

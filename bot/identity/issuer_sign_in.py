@@ -1,0 +1,139 @@
+"""Signing in on the page at an OpenID issuer (`WEB_LOGIN=oidc`), in two requests between which we may restart.
+
+A browser begins, and has to come back with the state that it was given and the cookie that binds it: whoever is sent
+somebody else's way back is refused. Each way back works once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from bot.accounts.ports import GrantRefused, Unreachable
+from bot.crypto import Sealer, hashed, random_token
+from bot.domain import Clock, Person
+from bot.identity.identities import IdentityRecords
+from bot.identity.ports import OpenIdSignIn
+from bot.limits import Beginnings, Full, Window
+from bot.records import identity
+from bot.records.database import Database
+from bot.records.identity import LoginAttemptRow
+from bot.records.locks import UNLOCKED
+
+log = structlog.get_logger(__name__)
+RETURN_SECONDS = 600.0
+"""How long a browser may take to come back."""
+BEGINNINGS = 20
+"""Sign-ins that one address may begin within a minute."""
+LONGEST_PARAMETER = 4_096
+"""Characters of what a browser brings back."""
+
+
+@dataclass(frozen=True, slots=True)
+class BegunSignIn:
+    """Where a browser is sent, and the cookie with which it has to come back."""
+
+    url: str = field(repr=False)
+    browser: str = field(repr=False)
+
+
+class SignInRefusedError(Exception):
+    """Nobody is signed in; the text is a sentence for whoever tried. `kind`: whose doing it is."""
+
+    def __init__(self, kind: str, sentence: str, *, retry_after: float | None = None) -> None:
+        super().__init__(sentence)
+        self.kind = kind
+        """`busy`: too many at a time; `foreign`: not begun by this browser, or used up; `denied`: the issuer, or the
+        person there, said no; `service`: the issuer is out of reach."""
+        self.retry_after = retry_after
+
+
+class IssuerSignIn:
+    """Sends browsers to the issuer, and says who they are that come back."""
+
+    def __init__(
+        self,
+        open_id: OpenIdSignIn,
+        database: Database,
+        *,
+        identities: IdentityRecords,
+        sealer: Sealer,
+        clock: Clock,
+        beginnings: Beginnings,
+    ) -> None:
+        self.name = open_id.name
+        self._open_id = open_id
+        self._database = database
+        self._identities = identities
+        self._sealer = sealer
+        self._clock = clock
+        self._beginnings = beginnings
+
+    async def begin(self, *, redirect_uri: str, address: str, browser: str = "") -> BegunSignIn:
+        """Begin one. Raises `SignInRefusedError`.
+
+        Args:
+            address: where the browser is, to count what it begins.
+            browser: its cookie, where it has begun one already, perhaps in another tab.
+        """
+        full = await self._beginnings.count(random_token(), [Window(f"sign-in-at-issuer:{address}", BEGINNINGS)])
+        if full is not None:
+            raise _too_many(full)
+        state, nonce, now = random_token(), random_token(), self._clock()
+        try:
+            begun = await self._open_id.begin(state=state, nonce=nonce, redirect_uri=redirect_uri)
+        except Unreachable as error:
+            raise self._out_of_reach(error) from error
+        browser = browser or random_token()
+        sealed = self._sealer.seal(json.dumps({"nonce": nonce, "kept": dict(begun.kept)}))
+        row = LoginAttemptRow(hashed(state), hashed(browser), sealed, now + RETURN_SECONDS)
+        async with self._database.writing_urgently(UNLOCKED) as tx:  # nothing that is read has to stay
+            await identity.forget_login_attempts(tx, now)
+            await identity.add_login_attempt(tx, row)
+        return BegunSignIn(begun.url, browser)
+
+    async def back(self, parameters: Mapping[str, str], browser: str) -> Person:
+        """Returns who has come back, and remembers what the issuer says of them. Raises `SignInRefusedError`.
+
+        Args:
+            parameters: of the address, each once.
+            browser: the cookie that it was given; empty: it has none.
+        """
+        nonce, kept = await self._taken_out(parameters.get("state", ""), browser)
+        if (told := parameters.get("error")) is not None:
+            log.info("sign_in_refused", by=self.name, error=told[:100])
+            raise SignInRefusedError("denied", f"{self.name} did not sign you in. Nothing has changed.")
+        if not (code := parameters.get("code")):
+            raise SignInRefusedError("denied", f"{self.name} sent you back with nothing to sign in with.")
+        try:
+            claims = await self._open_id.finish(kept, code, nonce=nonce, issuer=parameters.get("iss"))
+        except Unreachable as error:
+            raise self._out_of_reach(error) from error
+        except GrantRefused as error:
+            log.warning("sign_in_not_accepted", by=self.name, cause=str(error))
+            raise SignInRefusedError("denied", f"What {self.name} said of you could not be accepted.") from error
+        return await self._identities.remember(claims, says_all=True)
+
+    async def _taken_out(self, state: str, browser: str) -> tuple[str, Mapping[str, object]]:
+        """What was kept for this state and this browser, which is not there any more then."""
+        async with self._database.writing_urgently(UNLOCKED) as tx:  # one statement
+            row = await identity.take_login_attempt(tx, hashed(state), hashed(browser), self._clock())
+        opened = self._sealer.unseal(row.sealed) if row is not None else None
+        if opened is None:
+            raise SignInRefusedError(
+                "foreign", "This sign-in was not begun in this browser, was used before, or took too long."
+            )
+        kept = json.loads(opened)
+        return kept["nonce"], kept["kept"]
+
+    def _out_of_reach(self, error: Unreachable) -> SignInRefusedError:
+        log.warning("sign_in_out_of_reach", by=self.name, cause=str(error))
+        return SignInRefusedError("service", f"{self.name} cannot be reached at the moment. Please try again.")
+
+
+def _too_many(full: Full) -> SignInRefusedError:
+    sentence = "Too many sign-ins were begun from your address. Please wait a minute and try again."
+    return SignInRefusedError("busy", sentence, retry_after=full.wait)
