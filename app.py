@@ -26,7 +26,8 @@ from aiohttp import web
 from dotenv import dotenv_values
 
 from adapters.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts
-from adapters.platforms import PlatformSetup, Receivers, make_receivers, make_senders, open_id_sign_in
+from adapters.identity import jwt_verifier, open_id_sign_in
+from adapters.platforms import PlatformSetup, Receivers, make_receivers, make_senders
 from adapters.shared.outages import OutageAnswers
 from adapters.shared.people_changes import PeopleChanges
 from adapters.shared.serving import (
@@ -57,9 +58,10 @@ from bot.crypto import KeyFileError, Sealer, kept_key, random_id
 from bot.data_folder import FolderInUseError, folder_lock
 from bot.domain import Clock, Person, system_clock
 from bot.health import records_health
+from bot.identity.bearers import Bearers, OwnLogins
 from bot.identity.page_identity import page_identity
 from bot.identity.page_people import PagePeople
-from bot.identity.principal import NobodyIsKnown
+from bot.identity.service_tokens import ServiceTokens
 from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
 from bot.limits import TokenBudget, TurnLimit
@@ -348,7 +350,17 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         handling = await stack.enter_async_context(AsyncExitStack())
         starting = await handling.enter_async_context(engine.running(turn_handler, shutdown_seconds=shutdown_seconds))
 
-        bearers = NobodyIsKnown()
+        service_tokens = ServiceTokens(database, _page_people(settings), clock)
+        stack.push_async_callback(service_tokens.close)
+        bearers = Bearers(
+            database,
+            directory,
+            _page_people(settings),
+            service_tokens=service_tokens,
+            identities=identity.identities,
+            verifier=jwt_verifier(settings, clock),
+            logins=OwnLogins(identity.tokens, identity.sessions) if settings.web_login == "password" else None,
+        )
 
         # Receivers, in one application.
         receivers = make_receivers(

@@ -22,10 +22,9 @@ from bot.accounts.sign_ins import SignInLinks
 from bot.domain import Clock
 from bot.identity.identities import IdentityRecords
 from bot.identity.page_identity import PageIdentity
-from bot.identity.ports import OpenIdSignIn
 from bot.platform import Platform
 from bot.services import Services
-from bot.settings import DEMO, Settings, plain
+from bot.settings import DEMO, Settings
 from bot.sharing import SharedState
 
 
@@ -146,16 +145,6 @@ def make_senders(setup: PlatformSetup) -> Senders:
     """Returns the sending halves of the platforms that are switched on."""
     page = WebSender(web_config(setup.settings, setup.key), setup.page, setup.identities)
     return Senders(page, [chat for make in CHAT_PLATFORMS if (chat := make(setup)) is not None])
-
-
-def open_id_sign_in(settings: Settings, clock: Clock) -> OpenIdSignIn | None:
-    """Returns where people of the page sign in; `None`: not at an issuer."""
-    issuer, client_id = settings.oidc_issuer, settings.oidc_client_id
-    if settings.web_login != "oidc" or issuer is None or client_id is None:
-        return None
-    from adapters.oauth.sign_in import OpenIdLogin  # noqa: PLC0415  # half a second of importing
-
-    return OpenIdLogin(issuer, client_id, plain(settings.oidc_client_secret), settings.oidc_scopes, clock=clock)
 
 
 @dataclass(frozen=True, slots=True)

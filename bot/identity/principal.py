@@ -40,11 +40,3 @@ class NotAuthenticated:
     """Why a request acts for nobody. `reason`: a sentence for whoever sent it, which says nothing of a secret."""
 
     reason: str
-
-
-class NobodyIsKnown:
-    """Takes no tokens."""
-
-    async def principal(self, authorization: str) -> Principal | NotAuthenticated:
-        """Returns why not."""
-        return NotAuthenticated("No tokens are taken here.")

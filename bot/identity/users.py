@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from bot.domain import Clock, Person
 from bot.identity.people import HASHED_SUBJECTS, USER_NAME, user_name, user_person_id
-from bot.records import identity, threads
+from bot.records import identity, service_tokens, threads
 from bot.records.database import Database
 from bot.records.identity import UserRow
 from bot.records.locks import person_lock
@@ -118,6 +118,7 @@ class Users:
             was_user = await identity.remove_user(tx, user_name(person_id))
             ended = await identity.end_sessions_of(tx, person_id)
             was_known = await identity.forget_identity(tx, person_id)
+            await service_tokens.revoke_of(tx, person_id, self._clock())
         return was_user or was_known or ended > 0
 
     async def check(self, name: str, password: str) -> Person | None:

@@ -55,6 +55,14 @@ async def revoke(tx: Transaction, token_id: str, now: float) -> bool:
     return await tx.changes(its.values(revoked_at=now))
 
 
+async def revoke_of(tx: Transaction, person_id: str, now: float) -> None:
+    """Let none of a person's tokens count any more, also if there is somebody of that id again."""
+    theirs = sa.update(service_tokens).where(
+        service_tokens.c.person_id == person_id, service_tokens.c.revoked_at.is_(None)
+    )
+    await tx.run(theirs.values(revoked_at=now))
+
+
 async def note_use(tx: Transaction, token_id: str, now: float) -> None:
     """Keep when a token was used."""
     await tx.run(sa.update(service_tokens).where(service_tokens.c.token_id == token_id).values(used_at=now))

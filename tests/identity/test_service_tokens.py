@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
+from bot.data_folder import folder_lock
 from bot.identity.page_people import PagePeople
 from bot.identity.service_tokens import BadTokenError, ServiceTokens
 from bot.records import identity, tables
@@ -18,6 +21,7 @@ from bot.records.locks import UNLOCKED
 from tests.bot.conftest import SetClock
 from tests.support import postgres_cluster
 from tests.support.commands import run_command
+from tests.support.empty_database import empty_database
 
 ANA, SLACK = "web:ana", "slack:T1:U2"
 PASSWORDS = PagePeople("password")
@@ -154,3 +158,26 @@ def test_a_token_has_only_scopes_that_there_are(command: Command, capsys: pytest
     with pytest.raises(SystemExit):
         made(command, scopes="run,fly")
     assert "must be of run, read, approve" in capsys.readouterr().err
+
+
+@pytest.mark.sqlite
+def test_tokens_are_made_while_the_product_runs(tmp_path: Path) -> None:
+    file = tmp_path / "records.db"
+    empty_database(file)
+    with folder_lock(tmp_path):
+        code, token, _ = made(
+            lambda *words: run_command("token", *words, database=f"sqlite:///{file}"), expires="never"
+        )
+    assert (code, token[:3]) == (0, "cs_")
+
+
+@pytest.mark.sqlite
+def test_records_of_another_version_are_not_written_while_it_runs(tmp_path: Path) -> None:
+    file = tmp_path / "records.db"
+    empty_database(file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0011'")
+    with folder_lock(tmp_path):
+        code, out, error = run_command("token", "list", database=f"sqlite:///{file}")
+    assert (code, out) == (2, "")
+    assert error.startswith(f"countersign: Another Countersign works with {tmp_path}")

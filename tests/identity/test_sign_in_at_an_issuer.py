@@ -10,12 +10,22 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from adapters.oauth.jwts import ProgramTokens
 from adapters.oauth.sign_in import OpenIdLogin, issuer_name
 from bot.accounts.ports import GrantRefused, Unreachable
 from bot.identity.ports import Claims
 from tests.fakes.oauth import IdentityFake, identity_provider
 from tests.oauth.parts import REDIRECT, STATE, consent
-from tests.support.openid_issuer import ALGORITHMS, CLIENT, PUBLIC_CLIENT, SECRET, needs_openid_issuer, openid_issuer
+from tests.support.openid_issuer import (
+    ALGORITHMS,
+    AUDIENCE,
+    CLIENT,
+    PROGRAM,
+    PUBLIC_CLIENT,
+    SECRET,
+    needs_openid_issuer,
+    openid_issuer,
+)
 
 SCOPES = "openid profile email"
 NONCE = "a-nonce"
@@ -45,6 +55,9 @@ async def test_people_sign_in_at_an_issuer_that_nobody_here_wrote() -> None:
         for client in ALGORITHMS:
             assert await signed_in(client, SECRET, "ana") == ana
         assert await signed_in(CLIENT, SECRET, "ben") == Claims(issuer.url, "ben", "Ben", ""), "not vouched for"
+        tokens = ProgramTokens(issuer=issuer.url, audience=AUDIENCE, secret=None)
+        said = await tokens.verify(await issuer.access_token("run read"))
+        assert said == Claims(issuer.url, PROGRAM, scope="run read")
 
 
 # ----------------------------------------------------------------------------------------------- one that lies

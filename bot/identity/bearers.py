@@ -1,0 +1,133 @@
+"""Whom a program acts for: what an `Authorization` header proves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import structlog
+
+from bot.accounts.ports import GrantRefused
+from bot.approvals.directory import PeopleDirectory
+from bot.domain import Person
+from bot.identity.identities import IdentityRecords
+from bot.identity.own_tokens import OwnTokens
+from bot.identity.page_people import PagePeople
+from bot.identity.people import person_id_of, user_person_id
+from bot.identity.ports import Claims, JwtVerifier
+from bot.identity.principal import ALL_SCOPES, NotAuthenticated, Principal, Scope
+from bot.identity.service_tokens import PREFIX, ServiceTokens
+from bot.identity.sessions import PageSessions
+from bot.records import threads
+from bot.records.database import Database
+
+log = structlog.get_logger(__name__)
+LONGEST_TOKEN = 8 * 1024
+"""Characters; nothing of a longer one is looked at."""
+_BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/=-]+)", re.IGNORECASE)
+"""RFC 6750, 2.1."""
+_NO_TOKEN = NotAuthenticated("Send a token in the header “Authorization: Bearer …”.")
+_NOT_KNOWN = NotAuthenticated("The token is not accepted: it is not known, has expired or was revoked.")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLogins:
+    """What programs are given for a name and a password: see `bot.identity.own_tokens`."""
+
+    tokens: OwnTokens
+    sessions: PageSessions
+
+
+class Bearers:
+    """Says whom a token acts for.
+
+    Args:
+        service_tokens: those that an operator has made.
+        verifier: of tokens that others have signed; `None`: nobody may.
+        logins: of tokens that people got for their password; `None`: nobody has one.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        directory: PeopleDirectory,
+        people: PagePeople,
+        *,
+        service_tokens: ServiceTokens,
+        identities: IdentityRecords,
+        verifier: JwtVerifier | None,
+        logins: OwnLogins | None,
+    ) -> None:
+        self._database = database
+        self._directory = directory
+        self._people = people
+        self._service_tokens = service_tokens
+        self._identities = identities
+        self._verifier = verifier
+        self._logins = logins
+
+    async def principal(self, authorization: str | None) -> Principal | NotAuthenticated:
+        """Returns whom a request with this header acts for. Raises `bot.accounts.ports.Unreachable` when that cannot be
+        found out now: the issuer whose keys are needed is away."""
+        if not authorization:
+            return _NO_TOKEN
+        if len(authorization) > LONGEST_TOKEN:
+            return NotAuthenticated("The token is not accepted: it is too long.")
+        given = _BEARER.fullmatch(authorization.strip())
+        if given is None:
+            return _NO_TOKEN
+        found = await self._of(given[1])
+        if isinstance(found, NotAuthenticated):
+            log.info("token_refused", cause=found.reason)
+            return found
+        return replace(found, accounts=await self._directory.accounts_of(found.person.person_id))
+
+    async def _of(self, token: str) -> Principal | NotAuthenticated:
+        if token.startswith(PREFIX):
+            return await self._of_service_token(token)
+        if self._logins is not None and (own := await self._of_login(token, self._logins)) is not None:
+            return own
+        if self._verifier is None:
+            return _NOT_KNOWN
+        try:
+            claims = await self._verifier.verify(token)
+        except GrantRefused as fault:
+            return NotAuthenticated(f"The token is not accepted: {fault}.")
+        return await self._of_claims(claims)
+
+    async def _of_service_token(self, token: str) -> Principal | NotAuthenticated:
+        row = await self._service_tokens.find(token)
+        if row is None:
+            return _NOT_KNOWN
+        async with self._database.reading() as tx:
+            known = await threads.person(tx, row.person_id)
+        last = row.person_id.rpartition(":")[2]
+        # Of the address only its platform knows whether it is still theirs.
+        person = replace(known, email="") if known is not None else Person(row.person_id, last)
+        return Principal(person, scopes_in(row.scopes), "token", last)
+
+    async def _of_login(self, token: str, logins: OwnLogins) -> Principal | NotAuthenticated | None:
+        """`None`: it is none of these."""
+        own = logins.tokens.read(token)
+        if own is None:
+            return None
+        session = await logins.sessions.with_hash(own.session_hash)
+        if session is None or session.person_id != user_person_id(own.name):
+            return _NOT_KNOWN
+        return Principal(Person(session.person_id, session.name), scopes_in(own.scope.split()), "jwt", own.name)
+
+    async def _of_claims(self, claims: Claims) -> Principal | NotAuthenticated:
+        person_id = person_id_of(claims.issuer, claims.subject)
+        if self._people.could_be_a_user(person_id):
+            async with self._database.reading() as tx:
+                if not await self._people.is_there(tx, person_id):
+                    return NotAuthenticated("The token is not accepted: there is no such user.")
+        person = replace(await self._identities.remember(claims), email=claims.email)
+        scopes = ALL_SCOPES if claims.scope is None else scopes_in(claims.scope.split())
+        return Principal(person, scopes, "jwt", claims.subject)
+
+
+def scopes_in(said: Collection[str]) -> frozenset[Scope]:
+    """Those that are ours."""
+    return frozenset(scope for scope in ALL_SCOPES if scope in said)
