@@ -642,6 +642,7 @@ def command(arguments: Sequence[str]) -> int:
         find_tool=lambda name: _find_tool(name, settings().mcp_config),
         page_people=lambda: _page_people(settings()),
         clock=system_clock,
+        chat=lambda url, thread_id: _chat(url or Address(settings())(), thread_id),
     )
     return run(arguments, around)
 
@@ -654,6 +655,12 @@ def _installation_tables() -> Sequence[Any]:
     from adapters.slack.web_api.installing import installation_tables  # noqa: PLC0415  # half a second of importing
 
     return installation_tables()
+
+
+def _chat(url: str, thread_id: str) -> int:
+    from adapters.api.terminal import chat_here  # noqa: PLC0415  # serving has no use for it
+
+    return chat_here(url, thread_id)
 
 
 def _find_tool(name: str, file: Path) -> Tool | None:

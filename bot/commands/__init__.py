@@ -41,6 +41,8 @@ class Surroundings:
     page_people: Callable[[], PagePeople]
     """Who there is on the page."""
     clock: Clock
+    chat: Callable[[str, str], int]
+    """Talks with the bot at an address (empty: this installation's), in a conversation (empty: a new one)."""
 
 
 def run(arguments: Sequence[str], around: Surroundings, out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> int:
@@ -48,6 +50,8 @@ def run(arguments: Sequence[str], around: Surroundings, out: TextIO = sys.stdout
     given = parser().parse_args(arguments)
     try:
         match given.area, given.verb:
+            case "chat", _:
+                return around.chat(given.url, given.thread)
             case "audit", "verify":
                 return audit.verify(around.database(), given.anchor, out)
             case "audit", "export":

@@ -29,12 +29,14 @@ class CommandError(Exception):
 def parser() -> argparse.ArgumentParser:
     """All commands."""
     top = argparse.ArgumentParser(
-        prog="python app.py", description="Without arguments: serve. With them: look into the records, or move them."
+        prog="python app.py",
+        description="Without arguments: serve. With them: talk, look into the records, or change them.",
     )
-    areas = top.add_subparsers(dest="area", required=True, metavar="audit | policy | migrate | token")
+    areas = top.add_subparsers(dest="area", required=True, metavar="chat | audit | policy | migrate | token")
     _audit(areas.add_parser("audit", help="the log of every tool call"))
     _policy(areas.add_parser("policy", help="the rules about who may do what"))
     _migrate(areas.add_parser("migrate", help="upgrade the records, or move them from SQLite to PostgreSQL"))
+    _chat(areas.add_parser("chat", help="talk with the bot in the terminal, over the HTTP API of a server that runs"))
     _token(areas.add_parser("token", help="the tokens by which programs act for somebody"))
     return top
 
@@ -69,6 +71,12 @@ def _policy(area: argparse.ArgumentParser) -> None:
     replay = verbs.add_parser("replay", help="what another policy would have decided about the recorded calls")
     replay.add_argument("file", type=Path)
     _range(replay)
+
+
+def _chat(area: argparse.ArgumentParser) -> None:
+    area.set_defaults(verb="")
+    area.add_argument("--url", default="", help="default: PUBLIC_URL, or http://127.0.0.1:{PORT}")
+    area.add_argument("--thread", default="", help="a conversation to go on with; default: a new one")
 
 
 def _migrate(area: argparse.ArgumentParser) -> None:
