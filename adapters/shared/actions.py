@@ -54,6 +54,8 @@ SHOW_HIDDEN_PAGE = "look_page"
 """Another page of that; its id likewise."""
 GET_LINK = "get_link"
 """Gives the owner of a sign-in a fresh link, privately."""
+CONNECT = "connect"
+"""Gives somebody a link to connect an account, privately; its id is the connection's name."""
 
 # Inputs of our own forms.
 REASON = "reason"

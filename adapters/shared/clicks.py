@@ -243,6 +243,11 @@ async def content_of(queries: Queries, subject: str, within: str) -> Content | U
     return next((post.content for post in shown if post.place.key.startswith(within)), NOT_KNOWN)
 
 
+def service_of(services: Services, provider: str) -> str:
+    """Returns the name for people of a service at which accounts can be connected."""
+    return next((each.service for each in services.connections.connectable() if each.provider == provider), provider)
+
+
 async def asking_server(queries: Queries, clarification_id: str, within: str) -> str:
     """Returns the name of the tool server that asks the question; empty: the model asks it."""
     content = await content_of(queries, clarification_id, within)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot.domain import ApprovalView, ClarificationView, ConnectionView, GrantView, OutcomeView, Overview
+from bot.domain import ApprovalView, ClarificationView, ConnectionView, GrantView, OutcomeView, Overview, ServiceView
 from bot.safe_text import beginning_of_list, visible_line, visible_passage
 
 LONGEST_REASON = 2_000
@@ -257,18 +257,52 @@ def counts(overview: Overview) -> tuple[int, int]:
 
 
 def groups(
-    overview: Overview, grants: Sequence[GrantView], connections: Sequence[ConnectionView], accounts: str
+    overview: Overview,
+    grants: Sequence[GrantView],
+    connections: Sequence[ConnectionView],
+    services: Sequence[ServiceView],
+    accounts: str,
 ) -> tuple[tuple[str, Sequence[Any], int], ...]:
     """Returns what concerns a person: title, entries and count, listed or not, of what they may decide, of what waits,
-    of their standing approvals, of their accounts (under the title `accounts`) and of what was settled lately."""
+    of their standing approvals, of their accounts (under the title `accounts`), of the services at which they can
+    connect one, and of what was settled lately."""
     to_decide, waiting = counts(overview)
     return (
         (TO_DECIDE, overview.to_decide, to_decide),
         (WAITING, overview.waiting, waiting),
         ("You always allow", grants, len(grants)),
         (accounts, connections, len(connections)),
+        (CONNECT, services, len(services)),
         ("Settled lately", overview.recent, len(overview.recent)),
     )
+
+
+CONNECT = "Connect an account"
+"""Title of the services at which somebody can connect one."""
+
+
+def connect_label(service: ServiceView, longest: int = LONGEST_NAME) -> str:
+    """What the button says that gives a link to connect an account there."""
+    return f"Connect {line(service.service, longest)}"
+
+
+def asked_for(service: ServiceView, longest: int) -> str:
+    """What an account there is asked for; empty where the configuration does not say."""
+    return line(f"Asks for: {', '.join(service.scopes)}", longest) if service.scopes else ""
+
+
+def account_link(service: str, host: str) -> str:
+    """What is said beside a link to connect an account before anything needs it; `host`: where the link leads."""
+    return (
+        f"Please connect your account at {service}. The link leads to {host}, which asks you before it connects "
+        "anything, and is yours alone: pass it on to nobody."
+    )
+
+
+CODE_IN_THE_END = (
+    "In the end your browser may show a code: then write it to me, as a message of its own. Do so only if it was you "
+    "who asked for this, and give neither link nor code to anybody else."
+)
 
 
 def overview_summary(overview: Overview) -> str:

@@ -34,6 +34,8 @@ class Modal(StrEnum):
     CODE = "code_form"
     ASK = "ask_form"
     """The form of the message shortcut."""
+    CONNECT = "connect"
+    """Holds a link for whom it is opened for, alone."""
     NOTE = "note"
     """Only says something."""
 

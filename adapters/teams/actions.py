@@ -30,6 +30,8 @@ class DialogButton(StrEnum):
     CODE = "code_dialog"
     DISCONNECT = "disconnect_dialog"
     """Asks whether that is meant; its id is the connection's."""
+    CONNECT = "connect_dialog"
+    """Has a link to connect an account, for whoever opens it alone; its id is the connection's name."""
 
 
 CLOSE = "close"

@@ -117,6 +117,7 @@ hostile_grants = st.lists(
     max_size=12,
 ).map(tuple)
 hostile_connections = st.lists(hostile.accounts, max_size=22).map(tuple)
+hostile_services = st.lists(hostile.services, max_size=3).map(lambda views: tuple(views) * 5)
 hostile_people = st.builds(
     Person,
     st.just("slack:T1:U1"),

@@ -20,6 +20,7 @@ from adapters.slack.render.forms import (
     arguments_modal,
     ask_modal,
     code_modal,
+    connect_modal,
     edit_modal,
     hand_over_modal,
     note_modal,
@@ -41,6 +42,7 @@ from tests.slack.shown import (
     an_approval,
     an_outcome,
 )
+from tests.support.views import a_service
 
 FOLDER = Path(__file__).parent / "snapshots"
 ORIGIN = Origin("call-1.1", "C1", "1700000000.000200", "1700000000.000100")
@@ -116,6 +118,7 @@ CONNECTIONS = (
     a_connection(),
     a_connection(connection_id="c2", service="notes", account="", scopes=(), used_at=None, status="revoked"),
 )
+SERVICES = (a_service(), a_service("notes", service="Notes & <b>more</b>", scopes=()))
 OVERVIEW = Overview(
     (Shown(a_post(an_approval(requester="Ben"), "a:1"), {}),),
     (Shown(a_post(a_question(), "q:1"), {}), Shown(a_post(a_sign_in(), "s:1"), {})),
@@ -177,7 +180,9 @@ EXAMPLES: Mapping[str, Callable[[], Any]] = {
     "opening": lambda: _message(thread_start("Ana", "book a room", "Where do we meet?")),
     "help": lambda: _message(help_piece()),
     "list": lambda: _message(overview_piece(OVERVIEW, lambda _shown: LINK)),
-    "home": lambda: home_view(OVERVIEW, lambda _shown: LINK, ANA, (GRANT,), CONNECTIONS),
+    "home": lambda: home_view(OVERVIEW, lambda _shown: LINK, ANA, (GRANT,), CONNECTIONS, services=SERVICES),
+    "home_of_nothing": lambda: home_view(Overview((), (), ()), lambda _shown: LINK, ANA, services=SERVICES),
+    "modal_connect": lambda: connect_modal("GitHub", "https://bot.example.com/oauth/start?s=only-for-ana"),
     "modal_always": lambda: always_modal(an_approval(always_offered=True), ORIGIN),
     "modal_hand_over": lambda: hand_over_modal(an_approval(), ORIGIN),
     "modal_edit": lambda: edit_modal(FORM, ORIGIN, ANA),

@@ -10,13 +10,15 @@ import pytest
 from adapters.slack.actions import Origin
 from adapters.slack.render.cards import sign_in_piece
 from adapters.slack.render.forms import answer_modal, code_modal
-from adapters.slack.render.home import connections_piece
+from adapters.slack.render.home import connections_piece, home_view
 from adapters.slack.render.posts import pieces
-from bot.domain import ClarificationView, Content, Form
+from bot.domain import ClarificationView, Content, Form, Overview, Person, Refused
 from graph.interrupts import FieldType, FormField
+from tests.fakes.slack.block_rules import view_mistakes
 from tests.slack.serving import Served, serving
 from tests.slack.shown import ANA, a_connection, a_post, a_tools_question, an_account_wanted
 from tests.support.slack_transports import Json
+from tests.support.views import a_service
 
 ORIGIN = Origin("q1", "C1", "1700000000.000200", "1700000000.000100")
 LINK = "https://bot.example.com/oauth/start?s=only-for-ana"
@@ -198,6 +200,47 @@ async def test_the_home_lists_them_and_is_made_anew_afterwards() -> None:
         await ana.clicks(home, "disconnect")
         assert "is disconnected" in json.dumps(await product.modal())
         await product.slack.until(lambda: "disconnect" not in json.dumps(product.slack.home("U1")))
+
+
+async def test_a_button_of_the_home_gives_whoever_presses_it_a_link_of_their_own() -> None:
+    async with serving() as product:
+        product.services.offered = {"google": a_service("google", service="Google"), "github": a_service()}
+        product.services.accounts = {"c1": ("slack:T1:U1", a_connection(provider="google"))}
+        ana = product.person()
+        await ana.opens_home()
+        home = await product.slack.until(lambda: product.slack.home("U1"))
+        assert "/oauth/start" not in json.dumps(home)
+        assert "Connect Google" not in json.dumps(home)
+        await ana.clicks(home, "connect")
+        modal = await product.modal()
+        assert f"{product.services.address}/oauth/start?s=github-of-slack:T1:U1" in json.dumps(modal["blocks"])
+        assert "your account at GitHub" in json.dumps(modal["blocks"])
+        assert product.services.links_asked == [("slack:T1:U1", "github", "Ana")]
+        await ana.clicks(modal, "open_link")
+        assert product.told() == []
+
+
+async def test_who_asks_for_too_many_links_is_told_so_there() -> None:
+    async with serving() as product:
+        product.services.offered = {"github": a_service()}
+        product.services.too_many_links = Refused("You have asked for many links.")
+        await product.person().opens_home()
+        home = await product.slack.until(lambda: product.slack.home("U1"))
+        await product.person().clicks(home, "connect")
+        assert "You have asked for many links." in json.dumps(await product.modal())
+
+
+def test_services_that_do_not_fit_on_the_home_are_counted() -> None:
+    many = tuple(a_service(f"s{n}", service="Service " * 40) for n in range(200))
+    view = home_view(Overview((), (), ()), lambda _: "", Person("slack:T1:U1", "Ana"), services=many)
+    assert view_mistakes(view, surface="home") == []
+    shown = json.dumps(view, ensure_ascii=False)
+    assert f"… and {200 - shown.count('accessory')} more" in shown
+    assert "Hello Ana. Nothing waits for you." in shown
+    accounts = tuple(a_connection(f"c{n}") for n in range(200))
+    full = home_view(Overview((), (), ()), lambda _: "", Person("slack:T1:U1", "Ana"), (), accounts, services=many)
+    assert view_mistakes(full, surface="home") == []
+    assert json.dumps(full).count("accessory") >= 5
 
 
 def test_an_account_that_does_not_work_says_what_happens_next() -> None:

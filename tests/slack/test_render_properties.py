@@ -19,6 +19,7 @@ from adapters.slack.render.forms import (
     arguments_modal,
     ask_modal,
     code_modal,
+    connect_modal,
     edit_modal,
     hand_over_modal,
     note_modal,
@@ -28,10 +29,29 @@ from adapters.slack.render.home import connections_piece, home_view, overview_pi
 from adapters.slack.render.inputs import entries, error_blocks
 from adapters.slack.render.posts import help_piece, note, pieces, thread_start
 from bot.characters import is_kept_in_context, is_suspicious
-from bot.domain import ApprovalView, ConnectionView, Form, GrantView, Overview, Person, Post, SignInView, Together
+from bot.domain import (
+    ApprovalView,
+    ConnectionView,
+    Form,
+    GrantView,
+    Overview,
+    Person,
+    Post,
+    ServiceView,
+    SignInView,
+    Together,
+)
 from graph.interrupts import FormField
 from tests.fakes.slack.block_rules import mistakes, text_mistakes, view_mistakes
-from tests.slack.shown import ALLOWED_USERS, hostile, hostile_connections, hostile_grants, hostile_links, hostile_people
+from tests.slack.shown import (
+    ALLOWED_USERS,
+    hostile,
+    hostile_connections,
+    hostile_grants,
+    hostile_links,
+    hostile_people,
+    hostile_services,
+)
 from tests.support.examples import examples
 
 HOSTILE = settings(max_examples=examples(20))
@@ -141,15 +161,19 @@ def test_every_form_is_sound(form: Form, person: Person) -> None:
 
 
 @settings(max_examples=examples(25))
-@given(hostile.overviews, hostile_links, hostile_people, hostile_grants, hostile_connections)
+@given(hostile.overviews, hostile_links, hostile_people, hostile_grants, hostile_connections, hostile_services)
 def test_every_home_and_every_list_is_sound(
     overview: Overview,
     link: str,
     person: Person,
     grants: tuple[GrantView, ...],
     connections: tuple[ConnectionView, ...],
+    services: tuple[ServiceView, ...],
 ) -> None:
-    assert_sound_view(home_view(overview, lambda _shown: link, person, grants, connections), surface="home")
+    home = home_view(overview, lambda _shown: link, person, grants, connections, services=services)
+    assert_sound_view(home, surface="home")
+    for service in services[:1]:
+        assert_sound_view(connect_modal(service.service, link))
     assert_sound(overview_piece(overview, lambda _shown: link))
     assert_sound(connections_piece(connections))
 

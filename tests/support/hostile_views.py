@@ -18,6 +18,7 @@ from bot.domain import (
     Overview,
     Post,
     Said,
+    ServiceView,
     Shown,
     SignInView,
     Vote,
@@ -151,6 +152,9 @@ class HostileViews:
             used_at=st.none() | times,
             status=one_of(ConnectionView, "status"),
             provider=texts,
+        )
+        self.services = st.builds(
+            ServiceView, provider=st.text("abc123-", min_size=1, max_size=80), service=texts, scopes=names
         )
         self.outcomes = st.builds(
             OutcomeView,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bot.domain import ApprovalView, ClarificationView, ConnectionView, OutcomeView, SignInView
+from bot.domain import ApprovalView, ClarificationView, ConnectionView, OutcomeView, ServiceView, SignInView
 from graph.interrupts import FieldType, FormField
 
 NOW = 1_795_255_200.0
@@ -90,6 +90,11 @@ def an_account(connection_id: str = "c1", **changes: Any) -> ConnectionView:
         "used_at": NOW - 60,
     }
     return ConnectionView(connection_id, **(values | changes))
+
+
+def a_service(provider: str = "github", **changes: Any) -> ServiceView:
+    """A service at which accounts can be connected."""
+    return ServiceView(provider, **({"service": "GitHub", "scopes": ("repo", "read:user")} | changes))
 
 
 def an_outcome(outcome_id: str = "o1", *, requester_id: str, **changes: Any) -> OutcomeView:

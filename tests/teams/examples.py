@@ -11,6 +11,7 @@ from adapters.teams.render.dialogs import (
     answer_dialog,
     approve_all_dialog,
     code_dialog,
+    connect_dialog,
     disconnect_dialog,
     edit_dialog,
     hand_over_dialog,
@@ -32,6 +33,7 @@ from adapters.teams.render.posts import (
 from adapters.teams.render.posts import activities as activities_of
 from bot.domain import ApprovalView, Content, Form, GrantView, Notice, Overview, Said, Shown, Together, Vote
 from graph.interrupts import FieldType, FormField
+from tests.support.views import a_service
 from tests.teams.shown import NOW, a_post, a_question, a_sign_in, an_account, an_approval, an_outcome
 
 CHAT = Audience("personal")
@@ -173,6 +175,7 @@ def _in_place(view: ApprovalView, place: int) -> Shown:
 GRANT = GrantView("g1", "calendar", "create_event", {"name": "Standup", "duration": 15}, NOW + 3_600)
 ELICITED = a_question(server="issues", question="Which label?", context="")
 ACCOUNT = a_sign_in(service="GitHub", host="bot.example.com", message="")
+SERVICES = (a_service(), a_service("notes", service=HOSTILE, scopes=()))
 ACCOUNTS = (
     an_account(),
     an_account(connection_id="c2", service="mail", account="", scopes=(), used_at=None, status="revoked"),
@@ -245,11 +248,12 @@ def activities() -> dict[str, tuple[Activity, ...]]:
         "account_link": sign_in_link(ACCOUNT, "https://bot.example.com/oauth/start?s=1"),
         "connections": connections_activity(ACCOUNTS),
         "connections_of_nobody": connections_activity(()),
+        "connections_to_make": connections_activity((), SERVICES),
         "hostile_connections": connections_activity((an_account(service=HOSTILE, account=HOSTILE, scopes=(HOSTILE,)),)),
         "open_a_chat_first": open_a_chat_first("Ana"),
         "note": note("Only Ben may decide this."),
         "help": help_activity(),
-        "overview": overview_activity(OVERVIEW, (GRANT,), ACCOUNTS),
+        "overview": overview_activity(OVERVIEW, (GRANT,), ACCOUNTS, SERVICES),
         "overview_of_nothing": overview_activity(Overview((), (), ())),
     }
     return made | {name: (activity,) for name, activity in private.items()}
@@ -278,6 +282,8 @@ def dialogs() -> dict[str, Dialog]:
         "answer_a_tool": answer_dialog("q1", Form("Which label?", ELICITED.fields, {}), server="issues"),
         "code": code_dialog(ACCOUNT),
         "code_with_a_mistake": code_dialog(ACCOUNT, "That is not the code that your browser shows."),
+        "connect": connect_dialog("GitHub", "https://bot.example.com/oauth/start?s=only-for-ana"),
+        "hostile_connect": connect_dialog(HOSTILE, "javascript:alert(1)"),
         "disconnect": disconnect_dialog(an_account()),
         "hostile_code": code_dialog(a_sign_in(service=HOSTILE), HOSTILE),
         "hostile_disconnect": disconnect_dialog(an_account(service=HOSTILE, account=HOSTILE)),

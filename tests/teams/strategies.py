@@ -13,6 +13,7 @@ from adapters.teams.render.dialogs import (
     answer_dialog,
     approve_all_dialog,
     code_dialog,
+    connect_dialog,
     disconnect_dialog,
     edit_dialog,
     hand_over_dialog,
@@ -71,6 +72,7 @@ hostile = HostileViews(
     a_post=a_post,
     references=_references,
 )
+hostile_services = st.lists(hostile.services, max_size=3).map(lambda views: tuple(views) * 5)
 hostile_accounts = st.lists(hostile.accounts, max_size=4).map(lambda views: tuple(views) * 3)
 audiences = st.builds(
     Audience,
@@ -106,5 +108,6 @@ hostile_dialogs = st.one_of(
     ),
     st.builds(note_dialog, hostile.texts),
     st.builds(code_dialog, hostile.sign_ins, hostile.texts),
+    st.builds(connect_dialog, hostile.texts, hostile.texts | st.just("https://bot.example.com/oauth/start?s=1")),
     st.builds(disconnect_dialog, hostile_accounts.filter(bool).map(lambda views: views[0])),
 )

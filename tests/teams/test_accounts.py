@@ -13,9 +13,10 @@ from adapters.teams.inbound.activities import CODE
 from adapters.teams.inbound.clicks import NEEDS_A_WINDOW
 from adapters.teams.inbound.dialogs import NOT_CONNECTED, NOT_YOURS
 from adapters.teams.inbound.messages import OPEN_A_CHAT
+from bot.domain import Refused
 from tests.fakes.teams.server import ANA, BEN, GUS
 from tests.support.teams_transports import Answer, Json
-from tests.support.views import an_account
+from tests.support.views import a_service, an_account
 from tests.teams.serving import ANA_ID, Served, a_question, a_sign_in, serving, text_in
 
 FETCH, SUBMIT = "task/fetch", "task/submit"
@@ -150,6 +151,28 @@ async def test_connections_are_not_listed_where_others_would_read_them(product: 
 async def test_the_overview_has_them_too(product: Served) -> None:
     await product.person().says(product.teams.personal(ANA), "approvals")
     assert "ana-alvarez" in await product.hears("Your accounts")
+
+
+@pytest.mark.parametrize("command", ["connections", "approvals"])
+async def test_an_account_is_connected_from_the_list(product: Served, command: str) -> None:
+    product.services.offered = {"github": a_service(), "notes": a_service("notes", service="Notes")}
+    product.services.accounts["c1"] = (ANA_ID, an_account(provider="github"))
+    await product.person().says(product.teams.personal(ANA), command)
+    await product.hears("Connect an account")
+    listed = product.chat()[-1]
+    assert "Connect GitHub" not in json.dumps(listed)
+    assert "/oauth/start" not in json.dumps(listed)
+    dialog = await product.person().opens(listed, "connect_dialog")
+    assert f"{product.services.address}/oauth/start?s=notes-of-{ANA_ID}" in json.dumps(dialog.card)
+    assert [(who, what) for who, what, _ in product.services.links_asked] == [(ANA_ID, "notes")]
+    assert "/oauth/start" not in json.dumps(product.chat())
+
+
+async def test_who_gets_no_link_is_told_why(product: Served) -> None:
+    product.services.offered = {"github": a_service()}
+    assert "cannot be connected there" in await fetched(product, "connect_dialog", "nonsense")
+    product.services.too_many_links = Refused("You have asked for many links.")
+    assert "You have asked for many links." in await fetched(product, "connect_dialog", "github")
 
 
 async def test_an_account_is_disconnected_after_a_second_thought(product: Served) -> None:

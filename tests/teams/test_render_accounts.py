@@ -7,10 +7,12 @@ import json
 import pytest
 
 from adapters.teams.render.dialogs import answer_dialog, code_dialog, disconnect_dialog
+from adapters.teams.render.elements import LARGEST_CARD, weight
 from adapters.teams.render.overview import NONE
 from adapters.teams.render.posts import connections_activity, overview_activity, sign_in_link
 from bot.domain import Form, Overview, Shown
 from graph.interrupts import FormField
+from tests.support.views import a_service
 from tests.teams.examples import OVERVIEW
 from tests.teams.reading_cards import Json, buttons, said, shown
 from tests.teams.shown import a_post, a_question, a_sign_in, an_account
@@ -97,6 +99,16 @@ def test_accounts_that_do_not_fit_are_counted() -> None:
     listed = sum(element["type"] == "Container" for element in card["body"])
     assert f"… and {100 - listed} more" in said(card)
     assert listed > 10
+
+
+def test_services_are_offered_below_the_accounts_and_those_that_do_not_fit_are_counted() -> None:
+    accounts = tuple(an_account(connection_id=f"c{n}", scopes=("word " * 60,)) for n in range(100))
+    services = tuple(a_service(f"s{n}", scopes=("word " * 60,)) for n in range(50))
+    card = card_in(connections_activity(accounts, services))
+    listed = json.dumps(card).count('"connect_dialog"')
+    assert f"… and {50 - listed} more" in said(card)
+    assert listed >= 5
+    assert weight(card) <= LARGEST_CARD
 
 
 def test_the_overview_has_the_accounts_too() -> None:

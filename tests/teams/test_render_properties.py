@@ -28,11 +28,11 @@ from adapters.teams.render.posts import (
     sign_in_link,
 )
 from bot.characters import is_kept_in_context, is_suspicious
-from bot.domain import ApprovalView, ConnectionView, Content, Form, Overview, Post, SignInView, Together
+from bot.domain import ApprovalView, ConnectionView, Content, Form, Overview, Post, ServiceView, SignInView, Together
 from bot.safe_text import visible
 from tests.fakes.teams import activity_rules, card_rules
 from tests.support.examples import examples
-from tests.teams.strategies import audiences, hostile, hostile_accounts, hostile_dialogs
+from tests.teams.strategies import audiences, hostile, hostile_accounts, hostile_dialogs, hostile_services
 
 HOSTILE = settings(max_examples=examples(20))
 FUNCTION = re.compile(r"\{\{(?:DATE|TIME)\([0-9]{4}-")
@@ -150,10 +150,12 @@ def test_every_sentence_is_sound(text: str) -> None:
 
 
 @settings(max_examples=examples(25))
-@given(hostile.overviews, hostile_accounts)
-def test_every_list_is_sound(overview: Overview, accounts: tuple[ConnectionView, ...]) -> None:
-    assert_sound(overview_activity(overview, (), accounts))
-    assert_sound(connections_activity(accounts))
+@given(hostile.overviews, hostile_accounts, hostile_services)
+def test_every_list_is_sound(
+    overview: Overview, accounts: tuple[ConnectionView, ...], services: tuple[ServiceView, ...]
+) -> None:
+    assert_sound(overview_activity(overview, (), accounts, services))
+    assert_sound(connections_activity(accounts, services))
 
 
 @settings(max_examples=examples(20))

@@ -23,6 +23,7 @@ from adapters.shared.clicks import (
     dialog_for,
     hand_over,
     in_words,
+    service_of,
     settle,
     whatever_happens,
 )
@@ -50,6 +51,7 @@ from adapters.slack.render.forms import (
     arguments_modal,
     ask_modal,
     code_modal,
+    connect_modal,
     edit_modal,
     hand_over_modal,
     hidden_modal,
@@ -91,7 +93,7 @@ DECIDING = actions.SETTLING - set(FORMS.values()) | {FEEDBACK}
 SHOWING = frozenset(
     {
         *(*FORMS.values(), actions.APPROVE_ALL, actions.SHOW_ALL, actions.PAGE),
-        *(actions.SHOW_HIDDEN, actions.SHOW_HIDDEN_PAGE, actions.GET_LINK),
+        *(actions.SHOW_HIDDEN, actions.SHOW_HIDDEN_PAGE, actions.GET_LINK, actions.CONNECT),
     }
 )
 TOLD = frozenset({FEEDBACK, actions.DISCONNECT})
@@ -180,6 +182,8 @@ class SlackClickHandler:
                 await self._answers.say(click.visitor, person.text)
             elif click.action == actions.GET_LINK:
                 await self._get_link(click, person)
+            elif click.action == actions.CONNECT:
+                await self._connect(click, person)
             else:
                 await self._open(click, person)
 
@@ -234,6 +238,14 @@ class SlackClickHandler:
             await self._answers.say(click.visitor, SETTLED_ALREADY)
             return
         await self._answers.tell(click.visitor, sign_in_piece(view, link))
+
+    async def _connect(self, click: SlackClick, person: Person) -> None:
+        """The link in a window, which nobody else sees and Slack does not keep."""
+        link = await self._services.sign_in_links.connect_link(person.person_id, click.value, person.name)
+        if isinstance(link, str):
+            await self._answers.open(click.visitor, connect_modal(service_of(self._services, click.value), link))
+        else:
+            await self._answers.say(click.visitor, link.text)
 
     def asked_about(self, shortcut: Shortcut, bot_user: str) -> None:
         """Open the form of the shortcut "Ask Countersign about this". Nothing is to be kept yet, so that Slack gets its

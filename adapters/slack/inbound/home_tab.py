@@ -15,7 +15,7 @@ from adapters.slack.inbound.payloads import SlackVisitor
 from adapters.slack.render.home import home_view
 from adapters.slack.render.posts import note
 from adapters.slack.sender import SlackSender
-from bot.domain import ConversationReference, Overview, Person, Unwelcome
+from bot.domain import ConversationReference, Overview, Person, Shown, Unwelcome
 from bot.services import Services
 
 log = structlog.get_logger(__name__)
@@ -55,7 +55,12 @@ class SlackOverviews:
         overview = await self.of(visitor, person)
         grants = await self._services.queries.standing_approvals(person)
         connections = await self._services.connections.of_person(person)
-        return home_view(overview, lambda shown: permalink(bot.url, shown), person, grants, connections)
+        services = self._services.connections.to_connect(connections)
+
+        def link(shown: Shown) -> str:
+            return permalink(bot.url, shown)
+
+        return home_view(overview, link, person, grants, connections, services=services)
 
     async def _among(self, visitor: SlackVisitor, places: Sequence[ConversationReference]) -> set[str]:
         """Keys of the places in whose channels they are."""

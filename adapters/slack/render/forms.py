@@ -10,13 +10,16 @@ from typing import Any
 from adapters.shared import actions, wording
 from adapters.shared.arguments import Excerpt, excerpt
 from adapters.shared.wording import call_name, line, passage
-from adapters.slack.actions import INPUT, QUESTION, Modal, Origin, block_of
+from adapters.slack.actions import INPUT, OPEN_LINK, QUESTION, Modal, Origin, block_of
 from adapters.slack.render.blocks import (
     LONGEST_TEXT,
+    LONGEST_URL,
     Block,
     button,
+    button_row,
     context,
     flow,
+    link_button,
     plain,
     quote,
     rich_text,
@@ -28,6 +31,7 @@ from adapters.slack.render.cards import argument_page, summary, where_to
 from adapters.slack.render.inputs import drawn_inputs, field_label, text_input
 from bot.card_masks import fingerprint_in_words, unseen_in_words
 from bot.domain import ApprovalView, Form, Hidden, Person, SignInView, Together
+from bot.safe_text import link_host
 from policies.approvers import DURATIONS
 
 LONGEST_METADATA = 3_000
@@ -39,6 +43,7 @@ _MOST_BYTES = 200_000
 _CALL_ARGUMENTS = 10
 _CALL_VALUE = 150
 _NAME = 150
+_CONNECT = "Connect an account"
 _LONGEST_CODE = 40
 """Characters: a code has nine, and people paste spaces and quotes with it."""
 
@@ -170,6 +175,16 @@ def ask_modal(quoted: str, origin: Origin) -> Block:
         text_input(QUESTION, "What should I do about it?"),
     ]
     return _modal("Ask Countersign", blocks, Modal.ASK, origin, "Ask")
+
+
+def connect_modal(service: str, link: str) -> Block:
+    """A link to connect an account, for whom it is opened for alone. It is in its button, not in its text."""
+    name, host = line(service, _NAME), link_host(link)
+    if not host or len(link) > LONGEST_URL:
+        return note_modal(_CONNECT, wording.unreachable(name, "Slack", host))
+    told = wording.account_link(name, line(host, _NAME))
+    opens = button_row(link_button("Open the sign-in page", OPEN_LINK, link))
+    return _modal(_CONNECT, [sentence(told), sentence(wording.CODE_IN_THE_END), opens], Modal.CONNECT, Origin())
 
 
 def note_modal(title: str, text: str) -> Block:

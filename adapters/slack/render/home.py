@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from adapters.shared import wording
-from adapters.shared.actions import DISCONNECT, REVOKE
+from adapters.shared.actions import CONNECT, DISCONNECT, REVOKE
 from adapters.shared.arguments import excerpt
 from adapters.shared.wording import call_name, line
 from adapters.slack.actions import OPEN_THREAD
@@ -30,6 +30,7 @@ from adapters.slack.render.blocks import (
     reader_time,
     rich_text,
     run,
+    section,
     sentence,
 )
 from adapters.slack.render.blocks import link as link_element
@@ -55,6 +56,7 @@ from bot.domain import (
     OutcomeView,
     Overview,
     Person,
+    ServiceView,
     Shown,
     SignInView,
 )
@@ -112,12 +114,12 @@ def _disconnect(view: ConnectionView) -> Block:
 
 LinkOf = Callable[[Shown], str]
 """The permanent link of where a post is shown; empty when there is none."""
-_BLOCKS_IN_ALL = 85
-"""Blocks of all entries on the App Home; with headings fewer than 100 (Slack)."""
+_BLOCKS_IN_ALL = 82
+"""Blocks of all entries on the App Home; with headings 100 at most (Slack)."""
 _BYTES_IN_ALL = 210_000
 """Bytes of all entries as JSON (Slack: a view has 250 KB)."""
-_SHARES = (0.4, 0.2, 0.12, 0.15, 0.13)
-"""Share of each group in these blocks and bytes."""
+_SHARES = (0.4, 0.19, 0.09, 0.15, 0.07, 0.1)
+"""Share of each group in these blocks and bytes; what one leaves is for those after it."""
 _ARGUMENTS = 5
 _VALUE = 200
 _QUESTION = 300
@@ -130,15 +132,28 @@ def home_view(
     person: Person,
     grants: Sequence[GrantView] = (),
     connections: Sequence[ConnectionView] = (),
+    *,
+    services: Sequence[ServiceView] = (),
 ) -> Block:
-    """The App Home of a person, with buttons that work there."""
+    """The App Home of a person, with buttons that work there. `services`: where they can connect an account."""
     to_decide, waiting, recent = (partial(entry, link=link) for entry in (_to_decide, _waiting, _recent))
-    entries: tuple[Callable[[Any], list[Block]], ...] = (to_decide, waiting, _granted, connection_blocks, recent)
-    groups = wording.groups(overview, grants, connections, "Your connected accounts")
+    blocks_of: Sequence[Callable[[Any], list[Block]]] = (
+        to_decide,
+        waiting,
+        _granted,
+        connection_blocks,
+        _to_connect,
+        recent,
+    )
+    groups = wording.groups(overview, grants, connections, services, "Your connected accounts")
     blocks: list[Block] = []
-    for (title, shown, count), entry, share in zip(groups, entries, _SHARES, strict=True):
-        blocks += _group(title, map(entry, shown), count, share)
-    return {"type": "home", "blocks": blocks or [sentence(_nothing(person))]}
+    spare = 0.0
+    for (title, shown, count), entry, share in zip(groups, blocks_of, _SHARES, strict=True):
+        group = _group(title, map(entry, shown), count, share + spare)
+        spare = max(0.0, share + spare - max(len(group) / _BLOCKS_IN_ALL, len(json.dumps(group)) / _BYTES_IN_ALL))
+        blocks += group
+    concerned = any(count for title, _, count in groups if title != wording.CONNECT)
+    return {"type": "home", "blocks": [*([] if concerned else [sentence(_nothing(person))]), *blocks]}
 
 
 def overview_piece(overview: Overview, link: LinkOf) -> SlackMessage:
@@ -256,6 +271,13 @@ def _granted(grant: GrantView) -> list[Block]:
         *unseen_note(grant, part, ""),
         button_row(button("Revoke", REVOKE, grant.grant_id)),
     ]
+
+
+def _to_connect(service: ServiceView) -> list[Block]:
+    """One block, with the button that gives the link."""
+    told = filter(None, [line(service.service, wording.LONGEST_NAME), wording.asked_for(service, _SCOPES)])
+    connect = button(wording.connect_label(service, _IN_A_QUESTION), CONNECT, service.provider)
+    return [{**section(plain("\n".join(told))), "accessory": connect}]
 
 
 def _recent(shown: Shown, link: LinkOf) -> list[Block]:

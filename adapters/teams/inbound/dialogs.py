@@ -18,6 +18,7 @@ from adapters.shared.clicks import (
     dialog_for,
     hand_over,
     in_words,
+    service_of,
     settle,
 )
 from adapters.shared.untrusted_json import words
@@ -33,6 +34,7 @@ from adapters.teams.render.dialogs import (
     answer_dialog,
     approve_all_dialog,
     code_dialog,
+    connect_dialog,
     disconnect_dialog,
     edit_dialog,
     hand_over_dialog,
@@ -72,7 +74,7 @@ class Dialogs:
         self._answers = answers
 
     async def fetched(self, click: TeamsClick) -> Reply:
-        """`task/fetch`: changes nothing. Raises whatever the services raise."""
+        """`task/fetch`: settles nothing. Raises whatever the services raise."""
         person = await self._answers.who(click.visitor)
         return said(person.text) if isinstance(person, Unwelcome) else await self._show(click, person)
 
@@ -102,6 +104,8 @@ class Dialogs:
             return await self._code(click, person)
         if click.action == DialogButton.DISCONNECT:
             return await self._disconnect(click, person)
+        if click.action == DialogButton.CONNECT:
+            return await self._connect(click, person)
 
         async def arguments(view: ApprovalView, page: int) -> Dialog:
             decides, asked = (
@@ -160,6 +164,13 @@ class Dialogs:
         own = {view.connection_id: view for view in await self._services.connections.of_person(person)}
         view = own.get(click.subject)
         return said(NOT_CONNECTED) if view is None else opened(disconnect_dialog(view))
+
+    async def _connect(self, click: TeamsClick, person: Person) -> Reply:
+        """A link of their own, which no conversation keeps."""
+        link = await self._services.sign_in_links.connect_link(person.person_id, click.subject, person.name)
+        if isinstance(link, str):
+            return opened(connect_dialog(service_of(self._services, click.subject), link))
+        return said(link.text)
 
     async def _again(self, click: TeamsClick, person: Person, mistakes: Invalid) -> Reply:
         """The form that was submitted, with what is wrong in it and what was typed."""

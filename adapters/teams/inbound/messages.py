@@ -119,10 +119,12 @@ class TeamsMessageHandler:
 
     async def _listed(self, command: str, visitor: TeamsVisitor, person: Person) -> Activity:
         connections = await self._services.connections.of_person(person)
+        services = self._services.connections.to_connect(connections)
         if command == CONNECTIONS:
-            return connections_activity(connections)
+            return connections_activity(connections, services)
         overview = await overview_of(self._services.queries, self._connector, visitor, person)
-        return overview_activity(overview, await self._services.queries.standing_approvals(person), connections)
+        grants = await self._services.queries.standing_approvals(person)
+        return overview_activity(overview, grants, connections, services)
 
 
 def command_in(message: Message) -> str:

@@ -25,6 +25,7 @@ from adapters.teams.render.elements import (
     label,
     menu,
     needed,
+    opens_page,
     people_picker,
     rich,
     small,
@@ -37,10 +38,11 @@ from adapters.teams.render.elements import (
 from adapters.teams.render.inputs import DrawnInput, Elements, field_label, filled, inputs
 from adapters.teams.render.markdown import units
 from adapters.teams.render.overview import account_name
+from adapters.teams.render.questions import LONGEST_LINK
 from bot.card_masks import fingerprint_in_words, unseen_in_words
 from bot.characters import CleanParts
 from bot.domain import ApprovalView, ConnectionView, Form, Hidden, SignInView, Together
-from bot.safe_text import cut_by_size, cut_lines, visible, written_arguments
+from bot.safe_text import cut_by_size, cut_lines, link_host, visible, written_arguments
 from graph.json_values import storable
 from policies.approvers import DURATIONS
 
@@ -344,6 +346,21 @@ def code_dialog(view: SignInView, mistake: str = "") -> Dialog:
         return card(body, [connect], summary="Enter the code")
 
     return Dialog("Enter the code", fitted(build), "small")
+
+
+def connect_dialog(service: str, link: str) -> Dialog:
+    """A link to connect an account, for whoever opens it alone. It is in its button, not in its text."""
+
+    def build(space: Space) -> Element:
+        name, host = space.line(service, _LONGEST_SERVICE), link_host(link)
+        if not host or weight(link) > LONGEST_LINK:
+            text = wording.unreachable(name, "Teams", host)
+            return card([rich(words(text))], [_close()], summary=text)
+        told = [wording.account_link(name, space.line(host, _NAME)), wording.CODE_IN_THE_END]
+        opens = opens_page("Open the sign-in page", link, style="positive")
+        return card([rich(words(text)) for text in told], [opens, _close()], summary=told[0])
+
+    return Dialog("Connect an account", fitted(build), "small")
 
 
 def disconnect_dialog(view: ConnectionView) -> Dialog:

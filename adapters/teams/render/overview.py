@@ -46,6 +46,7 @@ from bot.domain import (
     GrantView,
     OutcomeView,
     Overview,
+    ServiceView,
     Shown,
     SignInView,
 )
@@ -55,7 +56,7 @@ _LISTED = 12
 """Entries of a group."""
 _ENTRY_BYTES = 2_600
 ACCOUNTS = "Your accounts"
-_SHARES = (0.35, 0.2, 0.15, 0.15, 0.1)
+_SHARES = (0.35, 0.18, 0.13, 0.13, 0.07, 0.09)
 """Share of each group in a card."""
 _ARGUMENTS = 5
 _VALUE = 120
@@ -65,16 +66,20 @@ _LONGEST_LINK = 700
 
 
 def overview_card(
-    overview: Overview, grants: Sequence[GrantView] = (), connections: Sequence[ConnectionView] = ()
+    overview: Overview,
+    grants: Sequence[GrantView] = (),
+    connections: Sequence[ConnectionView] = (),
+    services: Sequence[ServiceView] = (),
 ) -> Element:
-    """What waits, with a way to what is shown of it, what this person always allows themselves, their accounts, and
-    what was settled lately."""
-    entries: tuple[Callable[[Any], Element], ...] = (_entry, _entry, _granted, connection_entry, _entry)
-    groups = wording.groups(overview, grants, connections, ACCOUNTS)
-    body: list[Element] = []
+    """What waits, with a way to what is shown of it, what this person always allows themselves, their accounts, where
+    they can connect one, and what was settled lately."""
+    entries: Sequence[Callable[[Any], Element]] = (_entry, _entry, _granted, connection_entry, _to_connect, _entry)
+    groups = wording.groups(overview, grants, connections, services, ACCOUNTS)
+    concerned = any(count for title, _, count in groups if title != wording.CONNECT)
+    body: list[Element] = [] if concerned else [rich(words(wording.NOTHING_WAITS))]
     for (title, shown, count), entry, share in zip(groups, entries, _SHARES, strict=True):
         body += _group(title, map(entry, shown), count, share)
-    return card(body or [rich(words(wording.NOTHING_WAITS))], summary=wording.overview_summary(overview))
+    return card(body, summary=wording.overview_summary(overview))
 
 
 def _group(title: str, entries: Iterable[Element], count: int, share: float, most: int = _LISTED) -> list[Element]:
@@ -173,13 +178,17 @@ def message_link(shown: Shown) -> str:
 # ------------------------------------------------------------- connected accounts; never their tokens
 
 _SCOPES = 300
+_OFFERED = 0.3
+"""Share of the card that has the services at which an account can be connected."""
 NONE = "You have connected no account. I ask you for one when a tool needs it."
 
 
-def connections_card(connections: Sequence[ConnectionView]) -> Element:
-    """The accounts that a person has connected, as many as fit."""
-    entries = _group(ACCOUNTS, map(connection_entry, connections), len(connections), 1.0, most=len(connections))
-    return card(entries or [rich(words(NONE))], summary=connections_summary(connections))
+def connections_card(connections: Sequence[ConnectionView], services: Sequence[ServiceView] = ()) -> Element:
+    """The accounts that a person has connected, and the services at which they can connect one, as many as fit."""
+    share = 1 - _OFFERED if services else 1.0
+    entries = _group(ACCOUNTS, map(connection_entry, connections), len(connections), share, most=len(connections))
+    offered = _group(wording.CONNECT, map(_to_connect, services), len(services), _OFFERED)
+    return card([*(entries or [rich(words(NONE))]), *offered], summary=connections_summary(connections))
 
 
 def connections_summary(connections: Sequence[ConnectionView]) -> str:
@@ -192,6 +201,14 @@ def connections_summary(connections: Sequence[ConnectionView]) -> str:
 def connection_entry(view: ConnectionView) -> Element:
     """One of them, with a way to end it."""
     return fitted(lambda space: _account_entry(view, space), _ENTRY_BYTES)
+
+
+def _to_connect(service: ServiceView) -> Element:
+    """A service, with a way to a link."""
+    scopes = wording.asked_for(service, _SCOPES)
+    connect = opens_dialog(wording.connect_label(service), DialogButton.CONNECT, service.provider)
+    told = [rich(words(scopes), spacing="Small")] if scopes else []
+    return container("default", *told, action_set(connect), separator=True)
 
 
 def account_name(view: ConnectionView, space: Space) -> str:

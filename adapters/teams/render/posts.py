@@ -34,6 +34,7 @@ from bot.domain import (
     Overview,
     Post,
     Said,
+    ServiceView,
     SignInView,
 )
 
@@ -116,15 +117,18 @@ def help_activity() -> Activity:
 
 
 def overview_activity(
-    overview: Overview, grants: Sequence[GrantView] = (), connections: Sequence[ConnectionView] = ()
+    overview: Overview,
+    grants: Sequence[GrantView] = (),
+    connections: Sequence[ConnectionView] = (),
+    services: Sequence[ServiceView] = (),
 ) -> Activity:
-    """What is about one person, what they always allow themselves, and their accounts."""
-    return _message(overview_card(overview, grants, connections), overview_summary(overview))
+    """What is about one person, what they always allow themselves, their accounts, and where they can connect one."""
+    return _message(overview_card(overview, grants, connections, services), overview_summary(overview))
 
 
-def connections_activity(connections: Sequence[ConnectionView]) -> Activity:
-    """The accounts that one person has connected."""
-    return _message(connections_card(connections), connections_summary(connections))
+def connections_activity(connections: Sequence[ConnectionView], services: Sequence[ServiceView] = ()) -> Activity:
+    """The accounts that one person has connected, and where they can connect one."""
+    return _message(connections_card(connections, services), connections_summary(connections))
 
 
 def greeting() -> str:

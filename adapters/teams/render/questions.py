@@ -178,7 +178,7 @@ def _known(view: OutcomeView, space: Space) -> list[Element]:
 # ------------------------------------------- sign-ins: the public card, and the owner's with the link
 
 _HOST = 100
-_LONGEST_LINK = 8_000
+LONGEST_LINK = 8_000
 """Bytes of a sign-in's link as JSON."""
 _ACCOUNT_ENDS = {
     "done": "{owner} has connected their account at {where}.",
@@ -248,7 +248,7 @@ def _code_wanted(view: SignInView, space: Space) -> list[Element]:
 def _private(view: SignInView, link: str, space: Space) -> Element:
     where, host = space.line(view.service or view.server, wording.LONGEST_NAME), link_host(link)
     not_now = execute("Not now", actions.NOT_NOW, view.sign_in_id)
-    if not host or weight(link) > _LONGEST_LINK:
+    if not host or weight(link) > LONGEST_LINK:
         text = wording.unreachable(where, "Teams", host)
         return card([rich(words(text))], [not_now], summary=text)
     buttons = [opens_page("Open the sign-in page", link, style="positive"), *_said_to_be_done(view), not_now]
