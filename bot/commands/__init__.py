@@ -74,6 +74,10 @@ def run(arguments: Sequence[str], around: Surroundings, out: TextIO = sys.stdout
                 from bot.commands import tokens  # noqa: PLC0415  # both databases' drivers
 
                 return tokens.run(around.database(), around.page_people(), given, around.clock, out=out, err=err)
+            case "user", _:
+                from bot.commands import users  # noqa: PLC0415  # as above
+
+                return users.run(around.database(), given, around.clock, out=out)
             case _:
                 return policy.replay(given.file, around.database(), given, now=around.clock(), out=out)
     except PolicyError as error:

@@ -32,12 +32,13 @@ def parser() -> argparse.ArgumentParser:
         prog="python app.py",
         description="Without arguments: serve. With them: talk, look into the records, or change them.",
     )
-    areas = top.add_subparsers(dest="area", required=True, metavar="chat | audit | policy | migrate | token")
+    areas = top.add_subparsers(dest="area", required=True, metavar="chat | audit | policy | migrate | token | user")
     _audit(areas.add_parser("audit", help="the log of every tool call"))
     _policy(areas.add_parser("policy", help="the rules about who may do what"))
     _migrate(areas.add_parser("migrate", help="upgrade the records, or move them from SQLite to PostgreSQL"))
     _chat(areas.add_parser("chat", help="talk with the bot in the terminal, over the HTTP API of a server that runs"))
     _token(areas.add_parser("token", help="the tokens by which programs act for somebody"))
+    _user(areas.add_parser("user", help="who signs in on the page (WEB_LOGIN=password)"))
     return top
 
 
@@ -85,6 +86,16 @@ def _migrate(area: argparse.ArgumentParser) -> None:
     copy = verbs.add_parser("copy", help="copy an installation from a SQLite file to an empty PostgreSQL database")
     copy.add_argument("--from", type=_sqlite, required=True, help="sqlite:///data/countersign.db", dest="file")
     copy.add_argument("--to", type=_postgresql, required=True, help="postgresql://{user}@{host}/{database}")
+
+
+def _user(area: argparse.ArgumentParser) -> None:
+    verbs = area.add_subparsers(dest="verb", required=True)
+    add = verbs.add_parser("add", help="make an account; its password is asked for, or read from standard input")
+    add.add_argument("name", help="small letters, digits, dots, dashes and underscores")
+    add.add_argument("--display-name", default="", help="what others read; default: the name")
+    verbs.add_parser("list", help="who has an account, and who has signed in at an issuer")
+    remove = verbs.add_parser("remove", help="end an account and all its sessions")
+    remove.add_argument("name", help="of a user; or a person id (web:oidc.…), whose sessions end")
 
 
 def _token(area: argparse.ArgumentParser) -> None:

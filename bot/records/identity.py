@@ -178,6 +178,11 @@ async def identity(tx: Transaction, person_id: str) -> IdentityRow | None:
     return await tx.first(_identity, _IDENTITY, {"of": person_id})
 
 
+async def all_identities(tx: Transaction) -> Sequence[IdentityRow]:
+    """Whom issuers have named, by their ids. Few enough for a list of an operator's."""
+    return [_identity(row) for row in await tx.all(sa.select(identities).order_by(identities.c.person_id))]
+
+
 async def remember_claims(
     tx: Transaction, person_id: str, claims: Claims, now: float, *, says_all: bool = False
 ) -> bool:
