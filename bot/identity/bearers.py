@@ -123,7 +123,8 @@ class Bearers:
             async with self._database.reading() as tx:
                 if not await self._people.is_there(tx, person_id):
                     return NotAuthenticated("The token is not accepted: there is no such user.")
-        person = replace(await self._identities.remember(claims), email=claims.email)
+        vouched = claims.email if self._people.has_an_issuer(person_id) else ""
+        person = replace(await self._identities.remember(claims), email=vouched)
         scopes = ALL_SCOPES if claims.scope is None else scopes_in(claims.scope.split())
         return Principal(person, scopes, "jwt", claims.subject)
 

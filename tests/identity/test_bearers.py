@@ -358,6 +358,14 @@ async def test_a_person_is_remembered_with_the_address_that_is_vouched_for(door:
     assert later.person_ids == proven.person_ids, "what was vouched for counts for days"
 
 
+async def test_nobody_vouches_for_the_address_of_a_user(door: Entrance) -> None:
+    async with door.database.writing(UNLOCKED) as tx:
+        await threads.remember(tx, Person(SLACK, "Ana A", email=EMAIL), door.clock())
+    found = await door.acts_for(door.shared(email=EMAIL, email_verified=True))
+    assert found.person.email == ""
+    assert found.person_ids == {"web:ana"}
+
+
 async def test_a_service_token_acts_for_its_person_and_their_accounts(door: Entrance) -> None:
     async with door.database.writing(UNLOCKED) as tx:
         await threads.remember(tx, Person(SLACK, "Ana A", "Europe/Berlin", "de", EMAIL), door.clock())
