@@ -6,6 +6,7 @@ them to PostgreSQL, and say who may sign in or send a token. All but that, and t
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -70,14 +71,8 @@ def run(arguments: Sequence[str], around: Surroundings, out: TextIO = sys.stdout
 
                 further, key_is_set = around.further_tables, around.key_is_set
                 return migrate.copy(given.file, given.to, further=further, key_is_set=key_is_set, out=out)
-            case "token", _:
-                from bot.commands import tokens  # noqa: PLC0415  # both databases' drivers
-
-                return tokens.run(around.database(), around.page_people(), given, around.clock, out=out, err=err)
-            case "user", _:
-                from bot.commands import users  # noqa: PLC0415  # as above
-
-                return users.run(around.database(), given, around.clock, out=out)
+            case (("token" | "user"), _):
+                return _who_comes_in(given, around, out, err)
             case _:
                 return policy.replay(given.file, around.database(), given, now=around.clock(), out=out)
     except PolicyError as error:
@@ -88,6 +83,14 @@ def run(arguments: Sequence[str], around: Surroundings, out: TextIO = sys.stdout
     except CommandError as error:
         err.write(f"countersign: {error}\n")
         return 2
+
+
+def _who_comes_in(given: argparse.Namespace, around: Surroundings, out: TextIO, err: TextIO) -> int:
+    from bot.commands import tokens, users  # noqa: PLC0415  # both databases' drivers
+
+    if given.area == "user":
+        return users.run(around.database(), given, around.clock, out=out)
+    return tokens.run(around.database(), around.page_people(), given, around.clock, out=out, err=err)
 
 
 def _nobody_reads_on(out: TextIO) -> int:

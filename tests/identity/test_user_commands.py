@@ -8,16 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from bot.commands import Surroundings, run
 from bot.data_folder import folder_lock
-from bot.identity.page_people import PagePeople
 from bot.identity.ports import Claims
 from bot.identity.sessions import PageSessions
 from bot.identity.users import Users
 from bot.records import identity
 from bot.records.locks import UNLOCKED
 from bot.records.sqlite import sqlite_database
-from policies.model import Mode
+from tests.support.commands import run_command
 from tests.support.empty_database import empty_database
 
 PASSWORD = "correct horse"
@@ -33,18 +31,9 @@ class Shell:
     def __call__(self, *arguments: str, typed: str = "") -> tuple[int, str]:
         """Exit code and what is shown."""
         self._monkeypatch.setattr("sys.stdin", io.StringIO(typed))
-        shown = io.StringIO()
-        around = Surroundings(
-            database=lambda: f"sqlite:///{self.file}",
-            policy_file=Path,
-            mode=lambda: Mode.DEFAULT,
-            further_tables=tuple,
-            key_is_set=lambda: False,
-            find_tool=lambda _name: None,
-            page_people=lambda: PagePeople("password"),
-            clock=lambda: 1_795_000_000.0,
-        )
-        return run(["user", *arguments], around, out=shown, err=shown), shown.getvalue()
+        database = f"sqlite:///{self.file}"
+        code, out, err = run_command("user", *arguments, database=database, now=1_795_000_000.0)
+        return code, out + err
 
 
 @pytest.fixture
