@@ -290,6 +290,7 @@ def _problem(status: int, sentence: str) -> web.Response:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><title>Not signed in – Countersign</title>'
+        '<link rel="icon" href="/static/icon.svg" type="image/svg+xml">'
         '<link rel="stylesheet" href="/static/tokens.css"><link rel="stylesheet" href="/static/layout.css"></head>'
         '<body><main class="door"><div class="door-card"><img src="/static/icon.svg" alt="" width="40" height="40">'
         f"<h1>You are not signed in</h1><p>{escape(visible_line(sentence, 500))}</p>"

@@ -35,8 +35,8 @@ async function call(method, path, body) {
 }
 
 /** Keeps the token of a session that the server has just told us about. */
-async function session(method, body) {
-  const answer = await call(method, "/api/session", body);
+async function session(method, body, path = "/api/session") {
+  const answer = await call(method, path, body);
   csrf = answer.csrf;
   return answer;
 }
@@ -54,6 +54,8 @@ export const api = {
   session: () => session("GET"),
   giveName: (person) => session("POST", { person }),
   givePassword: (password) => session("POST", { password }),
+  signIn: (username, password) => session("POST", { username, password }, "/login"),
+  register: (username, password) => session("POST", { username, password }, "/register"),
   signOut: () => session("DELETE"),
   sendMessage: (threadId, id, text) => call("POST", `/api/threads/${part(threadId)}/messages`, { id, text }),
   stop: (threadId) => call("POST", `/api/threads/${part(threadId)}/stop`, { id: newId() }),

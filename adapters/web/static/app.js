@@ -4,6 +4,7 @@ import { api, newId } from "./api.js";
 import { wireComposer } from "./composer.js";
 import { wireConnections } from "./connections.js";
 import { byId } from "./dom.js";
+import { hideDoor, showDoor, wireDoor } from "./door.js";
 import { wireGrants } from "./grants.js";
 import { drawHeader } from "./header.js";
 import { addressOf, wireSidebar } from "./sidebar.js";
@@ -23,27 +24,26 @@ async function start() {
   try {
     session = await api.session();
   } catch (problem) {
-    showDoor(problem.message);
-    byId("door").classList.add("offline");
+    view?.close();
+    showDoor(null, problem.message);
     setTimeout(start, START_AGAIN_AFTER);
     return;
   }
-  if (session.needs_password) showDoor("");
+  if (session.needs_password) leave(session);
   else enter(session);
 }
 
-function showDoor(message) {
+/** Nobody is here (any more). What one person has had on the page is not for the next. */
+function leave(session) {
+  if (view && session.login !== "local") return location.reload();
   view?.close();
-  byId("app").hidden = true;
-  byId("door").hidden = false;
-  byId("door").classList.remove("offline");
-  byId("door-error").textContent = message;
-  byId("password").focus();
+  showDoor(session);
 }
 
 function enter(session) {
-  byId("door").hidden = true;
-  byId("app").hidden = false;
+  const another = view && view.session.me.person_id !== session.me.person_id;
+  if (another && session.login !== "local") return location.reload();
+  hideDoor();
   if (view) view.session = session;
   else view = new ThreadView({ session, sessionChanged: start, refused: checkSession });
   drawHeader(session, { become, refresh: api.session });
@@ -53,7 +53,7 @@ function enter(session) {
 /** The stream goes on trying by itself, unless the session is over. */
 async function checkSession() {
   const session = await api.session().catch(() => null);
-  if (session?.needs_password) showDoor("");
+  if (session?.needs_password) leave(session);
 }
 
 async function become(personId) {
@@ -88,23 +88,16 @@ function startNew() {
   byId("message").focus();
 }
 
-byId("door-form").onsubmit = async (event) => {
-  event.preventDefault();
-  try {
-    const session = await api.givePassword(byId("password").value);
-    byId("password").value = "";
-    enter(session);
-    tabs.postMessage("changed");
-  } catch (problem) {
-    byId("door-error").textContent = problem.message;
-    byId("password").select();
-  }
-};
 byId("sign-out").onclick = async () => {
-  await api.signOut();
+  const session = await api.signOut();
   tabs.postMessage("changed");
-  showDoor("");
+  if (session.login === "local") leave(session);
+  else location.replace("/"); // and the address of a conversation of theirs goes with it
 };
+wireDoor((session) => {
+  enter(session);
+  tabs.postMessage("changed");
+});
 wireConnections();
 wireGrants();
 wireSidebar(startNew);

@@ -38,7 +38,7 @@ function pending(view, { me, people, can, decides, memory }) {
     ...(view.editable ? [["Edit", "", () => can.edit(view)]] : []),
     ...(view.always_offered ? [["Always allow…", "", () => can.always(view)]] : []),
     ...(view.masks ? [["Look at what is hidden", "", () => can.look(view)]] : []),
-    ...(view.handing_offered
+    ...(view.handing_offered && people.length > 1
       ? [["Ask somebody else…", "", () => can.handOver(view, people.filter((person) => person.person_id !== me))]]
       : []),
   ] : [];

@@ -2,8 +2,12 @@
 
 import { byId, h } from "./dom.js";
 
-/** Draw what a session says. `become(personId)` switches. */
+/** Draw what a session says. `become(personId)` switches, where people choose who they are. */
 export function drawHeader(session, { become, refresh }) {
+  byId("who").hidden = session.login !== "local";
+  byId("own-name").hidden = session.login === "local";
+  byId("own-name").replaceChildren(h("span", { className: "hidden-label" }, "Signed in as "), session.me.name);
+  byId("own-name").title = session.me.name;
   const select = byId("you-are");
   select.replaceChildren(...session.people.map((person) => h("option", { value: person.person_id }, person.name)));
   select.value = session.me.person_id;

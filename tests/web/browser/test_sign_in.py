@@ -1,0 +1,41 @@
+"""Signing in on the page with a name and a password, as people do."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Browser as Chromium
+from playwright.async_api import expect
+
+from tests.web.browsing import PATIENCE
+from tests.web.serving import serve
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def test_somebody_makes_an_account_signs_in_and_is_shown_the_door_when_removed(chrome: Chromium) -> None:
+    async with serve(login="password", register=True) as product:
+        context = await chrome.new_context()
+        context.set_default_timeout(PATIENCE)
+        page = await context.new_page()
+        await page.goto(product.url)
+        await expect(page.get_by_label("Name")).to_be_focused()
+        await page.keyboard.type("Ana")
+        await page.keyboard.press("Tab")
+        await page.keyboard.type("correct horse")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("alert").first).to_have_text("Name or password is wrong.")
+        await page.get_by_role("button", name="Make an account").click()
+        await page.get_by_role("button", name="Make account").click()
+        box = page.get_by_role("textbox", name="Message", exact=True)
+        await expect(box).to_be_visible()
+        await expect(page.get_by_text("Signed in as ana")).to_be_visible()
+        await expect(page.get_by_label("You are")).to_be_hidden()
+        await page.get_by_role("button", name="Sign out").click()
+        await page.get_by_label("Name").fill("ana")
+        await page.get_by_label("Password").fill("correct horse")
+        await page.keyboard.press("Enter")
+        await expect(box).to_be_visible()
+        assert product.identity is not None
+        await product.identity.users.remove("web:ana")
+        await expect(page.get_by_label("Password")).to_be_visible()
+        await context.close()
