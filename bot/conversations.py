@@ -31,8 +31,20 @@ from bot.domain import (
     Unknown,
 )
 from bot.queries import NO_APPROVAL
-from bot.records import approvals, attempts, audit, clarifications, deliveries, posts, thread_owners, threads, waiting
+from bot.records import (
+    approvals,
+    asked,
+    attempts,
+    audit,
+    clarifications,
+    deliveries,
+    posts,
+    thread_owners,
+    threads,
+    waiting,
+)
 from bot.records.approvals import ApprovalRow
+from bot.records.asked import AskedRow
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database
 from bot.views import approval_view, clarification_view, outcome_view, post_of, sign_in_view
@@ -43,6 +55,8 @@ SHOWN = 300
 """Messages and posts of a conversation that are shown, the newest of each."""
 LISTED = 100
 """Conversations in a list."""
+FIRST_TOO_LARGE = 2**63
+"""No conversation has this number, nor a larger one: databases could not look for all of them."""
 NO_CONVERSATION = Unknown("There is no such conversation here.")
 FOR_ONE_PERSON = "[result for that person only]"
 """Stands for what came of a call over somebody else's account."""
@@ -241,7 +255,8 @@ class Conversations:
             made = await attempts.in_turn(tx, turn)
             unmade = await audit.entries_of_turn(tx, turn)
             said = await posts.said_in_turn(tx, thread_id, turn)
-            about = await posts.notices_about(tx, thread_id, sorted({turn, key}), reader)
+            about = [*await posts.notices_about(tx, thread_id, sorted({turn, key}), reader)]
+            about += await posts.failures_of_resumes(tx, thread_id, await deliveries.accepted_at(tx, turn), reader)
             now = self._clock()
             asked = [await approval_view(tx, row.approval_id, now=now) for row in open_.approvals]
             questions = [await clarification_view(tx, row.clarification_id) for row in open_.clarifications]
@@ -278,6 +293,35 @@ class Conversations:
         async with self._database.reading() as tx:
             messages = await deliveries.messages_of(tx, thread_id, 1)
         return messages[-1].key if messages else None
+
+    async def asked_about(self, thread_id: str, call_ids: Collection[str]) -> Sequence[AskedRow]:
+        """Everything that people were asked about these calls of a conversation, open or settled."""
+        async with self._database.reading() as tx:
+            return await asked.about_calls(tx, thread_id, call_ids)
+
+    async def anything_waits(self, thread_id: str) -> bool:
+        """Whether anything waits for people in a conversation."""
+        async with self._database.reading() as tx:
+            return await waiting.anything_in(tx, thread_id)
+
+    async def newest_post_number(self, thread_id: str) -> int:
+        """Number of what the bot posted last in a conversation, cards too; 0: nothing."""
+        async with self._database.reading() as tx:
+            return await posts.newest_number(tx, thread_id)
+
+    # ------------------------------------------------------------------------------------------- numbers
+
+    async def number_of(self, thread_id: str, person: Person) -> int:
+        """The number of a conversation, which it gets now if it has none."""
+        async with self._database.writing_urgently(thread_id) as tx:
+            return await thread_owners.number_of(tx, thread_id, person.person_id)
+
+    async def by_number(self, number: int) -> tuple[str, str] | None:
+        """Thread id and owner of the conversation with this number; `None`: there is none."""
+        if not 0 < number < FIRST_TOO_LARGE:
+            return None
+        async with self._database.reading() as tx:
+            return await thread_owners.of_number(tx, number)
 
     async def _calls(
         self,

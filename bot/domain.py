@@ -143,6 +143,8 @@ class Decision:
     person: Person
     choices: tuple[Choice, ...]
     """Each about another approval; of two about the same one the first counts."""
+    whole: bool = False
+    """Whether nothing of it is done unless all of it can be."""
 
     @classmethod
     def alike(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from bot.all_or_nothing import NothingDoneError, all_or_nothing
 from bot.crypto import NewId
 from bot.domain import (
     AlreadySettled,
@@ -67,12 +68,25 @@ class Questions:
         """Records a submitted form. The same form again gets the same answer."""
         return (await self.answer_each([answer]))[answer.clarification_id]
 
-    async def answer_each(self, answers: Sequence[FormAnswer]) -> Mapping[str, ClickResult]:
-        """Records answers to several questions, in one transaction; results by the questions' ids."""
-        return await locking_as_found(self._database.writing_urgently, partial(self._answer_each, answers=answers))
+    async def answer_each(self, answers: Sequence[FormAnswer], *, whole: bool = False) -> Mapping[str, ClickResult]:
+        """Records answers to several questions, in one transaction; results by the questions' ids.
 
-    async def _answer_each(self, tx: Transaction, answers: Sequence[FormAnswer]) -> Mapping[str, ClickResult]:
-        return {answer.clarification_id: await self._answer(tx, answer) for answer in answers}
+        Args:
+            whole: nothing of it is done unless all of it can be.
+        """
+        work = partial(self._answer_each, answers=answers, whole=whole)
+        try:
+            return await locking_as_found(self._database.writing_urgently, work)
+        except NothingDoneError as error:
+            return error.results
+
+    async def _answer_each(
+        self, tx: Transaction, answers: Sequence[FormAnswer], *, whole: bool
+    ) -> Mapping[str, ClickResult]:
+        results = {answer.clarification_id: await self._answer(tx, answer) for answer in answers}
+        if whole:
+            all_or_nothing(results)
+        return results
 
     async def _answer(self, tx: Transaction, answer: FormAnswer) -> ClickResult:
         row = await clarifications.get(tx, answer.clarification_id)

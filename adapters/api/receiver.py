@@ -12,9 +12,11 @@ from aiohttp.typedefs import Handler
 
 from adapters.api.access import ApiAccess, ApiConfig, Authenticates
 from adapters.api.bodies import read_body, read_query
+from adapters.api.chat_contract import ChatContract
 from adapters.api.operations import ApiCall, Operation
 from adapters.api.problems import Problem, new_reference, problem_answer
 from adapters.api.resources import ThreadResources
+from adapters.api.run_contract import RunContract
 from adapters.api.turns import ApiTurns, ShowMessage
 from adapters.shared.live.board import LiveBoard
 from adapters.shared.live.hub import Hub
@@ -61,7 +63,11 @@ class ApiReceiver:
             show_message=show_message,
             messages_a_minute=messages_a_minute,
         )
-        self.operations: Sequence[Operation] = [*ThreadResources(services, turns).operations()]
+        self.operations: Sequence[Operation] = [
+            *ThreadResources(services, turns).operations(),
+            *RunContract(services, turns).operations(),
+            *ChatContract(services, turns).operations(),
+        ]
 
     def routes(self) -> list[web.RouteDef]:
         """Every operation, and the questions that browsers ask before."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from bot.all_or_nothing import NothingDoneError, all_or_nothing
 from bot.approvals.directory import PeopleDirectory
 from bot.approvals.edits import is_asked_anew, permits_nothing, suffices_for_edits, why_asked_anew
 from bot.approvals.permissions import Known, authority_of, outsider_refusal, permission_of, requesters_of
@@ -156,7 +157,10 @@ class Approvals:
         concerned = {row.thread_id for row in rows}
         if any(choice.always_for is not None for choice in choices):
             concerned.add(person_lock(person.person_id))
-        return await locking_as_found(self._database.writing_urgently, decide, *concerned)
+        try:
+            return await locking_as_found(self._database.writing_urgently, decide, *concerned)
+        except NothingDoneError as error:
+            return error.results
 
     async def _decide(
         self, tx: Transaction, decision: Decision, known: Known, tools: Mapping[str, Tool | None]
@@ -175,6 +179,8 @@ class Approvals:
                 settled.setdefault(row.thread_id, []).append(approval_id)
             # Statements do not yield, and a hundred approvals may be decided at once.
             await asyncio.sleep(0)
+        if decision.whole:
+            all_or_nothing(results)
         for thread_id, approval_ids in settled.items():
             await resume_thread(tx, self._engine, thread_id, *approval_ids, now=self._clock())
         return {approval_id: results[approval_id] for approval_id in decision.approval_ids}

@@ -102,6 +102,12 @@ async def exists(tx: Transaction, key: str) -> bool:
     return await tx.one(_EXISTS, {"of": key}) is not None
 
 
+async def accepted_at(tx: Transaction, key: str) -> float:
+    """When a delivery was accepted; 0.0: it is not known (any more)."""
+    row = await tx.one(sa.select(deliveries.c.accepted_at).where(deliveries.c.key == key))
+    return float(row.accepted_at) if row is not None else 0.0
+
+
 async def is_handled(tx: Transaction, key: str) -> bool:
     """Whether a delivery has taken effect, or was given up."""
     row = await tx.one(sa.select(deliveries.c.status).where(deliveries.c.key == key))

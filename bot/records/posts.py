@@ -197,6 +197,13 @@ async def said_in_turn(tx: Transaction, thread_id: str, turn: str) -> list[PostR
     return await _each(tx, await tx.all(query))
 
 
+async def newest_number(tx: Transaction, thread_id: str) -> int:
+    """The number of a thread's newest post; 0: it has none."""
+    query = sa.select(posts.c.seq).where(posts.c.thread_id == thread_id).order_by(posts.c.seq.desc()).limit(1)
+    row = await tx.one(query)
+    return int(row.seq) if row is not None else 0
+
+
 async def notices_about(
     tx: Transaction, thread_id: str, of: Sequence[str], reader: Collection[str]
 ) -> Sequence[PostRow]:
@@ -204,6 +211,15 @@ async def notices_about(
     keys = [f"{kind}:{key}" for key in of for kind in NOTICES]
     query = sa.select(posts).where(posts.c.key.in_(keys), posts.c.thread_id == thread_id).order_by(posts.c.seq)
     return [row for r in await tx.all(query) if (row := _row(r)).only_for in {None, *reader}]
+
+
+async def failures_of_resumes(
+    tx: Transaction, thread_id: str, since: float, reader: Collection[str]
+) -> Sequence[PostRow]:
+    """What was told since then of failures after people had decided or answered something in a thread, oldest first."""
+    of_resumes = posts.c.key.between("error:resume:", "error:resume;")
+    query = sa.select(posts).where(posts.c.thread_id == thread_id, of_resumes, posts.c.at >= since)
+    return [r for row in await tx.all(query.order_by(posts.c.seq)) if (r := _row(row)).only_for in {None, *reader}]
 
 
 async def _each(tx: Transaction, numbers: Iterable[Any], statement: Prepared = _BY_SEQ) -> list[PostRow]:

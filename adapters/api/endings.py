@@ -1,0 +1,45 @@
+"""How a turn has ended, for contracts that know only an answer or a failure; and what is said of one that runs on."""
+
+from __future__ import annotations
+
+import hashlib
+from urllib.parse import quote
+
+from adapters.api.problems import Problem
+from adapters.shared.outages import AGAIN_SECONDS
+from bot.conversations import TurnState
+from bot.safe_text import visible
+
+LONGEST_KEY = 255
+"""Characters of an `Idempotency-Key`."""
+
+
+def answer_in(state: TurnState) -> str | None:
+    """What the bot said in the end, or else of the message: that turns are switched off, say. `None`: the turn failed,
+    as when the model cannot be reached."""
+    if state.answer_id:
+        return visible(state.answer)
+    if any(notice.tone == "error" for notice in state.notices):
+        return None
+    return visible("\n\n".join([*([state.answer] if state.answer else []), *(n.text for n in state.notices)]))
+
+
+def what_failed(state: TurnState) -> str:
+    """What is said of a turn that failed."""
+    return visible(" ".join(notice.text for notice in state.notices if notice.tone == "error"))
+
+
+def runs_on(thread_id: str, message_id: str) -> Problem:
+    """What is said of a turn that has not ended after the longest wait. It goes on."""
+    where = f"/api/v1/threads/{quote(thread_id, safe=':')}/messages/{quote(message_id, safe=':')}"
+    detail = (
+        "The turn still runs, and goes on. The same request again with the same Idempotency-Key waits for it once "
+        "more; so does the address in `turn`."
+    )
+    return Problem(504, detail, retry_after=AGAIN_SECONDS, more={"turn": where})
+
+
+def key_of_request(person_id: str, thread_id: str, body: str) -> str:
+    """Returns what tells one request from others: delivered twice, it has the same."""
+    named = "\n".join([person_id, thread_id, body])
+    return f"api:{hashlib.sha256(named.encode('utf-8', 'surrogatepass')).hexdigest()}"
