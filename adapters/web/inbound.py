@@ -180,8 +180,7 @@ class PageActions:
     async def hand_over(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/approvals/{id}/handover`: the service judges whether both may decide."""
         body = await read_body(request, HandoverBody)
-        known = self._sender.config.person(body.to)
-        name = known.name if known else ""
+        name = await self._sender.name_of(body.to) or ""
         handover = Handover(click_key(body.id, visitor), visitor.person, id_of(request), body.to, name)
         return click_answer(await self._services.approvals.hand_over(handover))
 
