@@ -184,9 +184,12 @@ class Conversations:
                     found.append(post)
         shown = [await masked_post(post, self._masker) for post in found]
         entries: list[MessageView | Post] = sorted([*messages, *shown], key=lambda entry: entry.at)
+        title = row.title
         if seen.seen_as == "approver":
             entries = [entry for entry in entries if _is_in(entry, seen)]
-        return ThreadView(thread_id, row.title, tuple(entries), seen.seen_as)
+            # The conversation's own is the beginning of its first message, which may be in no turn of these.
+            title = next((entry.text for entry in entries if isinstance(entry, MessageView)), "")
+        return ThreadView(thread_id, title, tuple(entries), seen.seen_as)
 
     async def may_see(self, thread_id: str, person: Person) -> bool:
         """Whether any of a conversation is for this person."""
@@ -200,13 +203,15 @@ class Conversations:
             return _Seen("operator")
         accounts = await self._directory.accounts_of(person.person_id)
         async with self._database.reading() as tx:
-            pending = await approvals.pending_in(tx, thread_id)
+            cards = await thread_owners.approvals_in(tx, thread_id, SHOWN)
             voted = await thread_owners.voted_in(tx, thread_id, accounts)
-        known, now = await self._directory.for_judging(person.person_id, pending), self._clock()
+        # Also of what is settled: whoever has a card open sees what became of it.
+        as_asked = [replace(row, status="pending") for row in cards]
+        known, now = await self._directory.for_judging(person.person_id, as_asked), self._clock()
         theirs = [
             (row.approval_id, row.asked.call_id)
-            for row in pending
-            if isinstance(permission_of(row, person.person_id, known, now), Permitted)
+            for row in as_asked
+            if isinstance(permission_of(row, person.person_id, known, row.settled_at or now), Permitted)
         ]
         found = {*theirs, *voted}
         if not found:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import sqlalchemy as sa
 
 from bot.domain import ThreadSummary
+from bot.records.approvals import ApprovalRow, without_arguments
 from bot.records.database import Transaction, insert_new
 from bot.records.statements import Prepared
 from bot.records.tables import approvals, conversation_numbers, posts, thread_owners, threads, votes
@@ -50,6 +51,13 @@ async def threads_of(tx: Transaction, owners: Collection[str], limit: int) -> tu
         .limit(limit)
     )
     return tuple(ThreadSummary(r.thread_id, r.title, r.updated_at, r.waiting) for r in rows)
+
+
+async def approvals_in(tx: Transaction, thread_id: str, limit: int) -> Sequence[ApprovalRow]:
+    """The newest approvals in a conversation, settled ones too, without their arguments."""
+    cards = sa.select(posts.c.subject).where(posts.c.thread_id == thread_id, posts.c.kind == "approval")
+    rows = await tx.all(cards.order_by(posts.c.seq.desc()).limit(limit))
+    return await without_arguments(tx, dict.fromkeys(row.subject for row in rows))
 
 
 async def voted_in(tx: Transaction, thread_id: str, people: Collection[str]) -> Sequence[tuple[str, str]]:

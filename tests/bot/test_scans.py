@@ -21,6 +21,7 @@ pytestmark = pytest.mark.sqlite
 SCANNED = {
     "audit.newest": "the one with the highest number",
     "identity.all_users": "what a command lists",
+    "identity.all_identities": "what a command lists",
     "service_tokens.all_of_them": "what a command lists",
 }
 SORTED = {

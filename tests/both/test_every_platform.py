@@ -44,6 +44,7 @@ class Scene:
     both: Both
     name: str
     stack: AsyncExitStack
+    url: str = ""
 
     def rules(self, *rules: str) -> None:
         """The policy; `ANA`, `BEN`, `CHLOE` and `UNKNOWN` stand for what they are called here."""
@@ -57,7 +58,7 @@ class Scene:
 
     async def open(self) -> tuple[Someone, Someone, Someone]:
         """Start the product: Ana, Ben and Chloe."""
-        url = await self.stack.enter_async_context(product_here(self.both.home))
+        self.url = url = await self.stack.enter_async_context(product_here(self.both.home))
         slack, teams = self.both.transports(url)
         match self.name:
             case "slack":
@@ -74,6 +75,11 @@ class Scene:
                     visitor = await self.stack.enter_async_context(visiting(url, name))
                     people.append(OnPage(await self.stack.enter_async_context(visitor.thread(thread_id))))
                 return tuple(people)  # type: ignore[return-value]  # likewise
+
+    async def alone(self, name: str) -> OnPage:
+        """Somebody at the page in a conversation of their own."""
+        visitor = await self.stack.enter_async_context(visiting(self.url, name))
+        return OnPage(await self.stack.enter_async_context(visitor.thread(new_thread())))
 
 
 class _Following(SlackTalk):
@@ -162,7 +168,8 @@ async def test_a_group_that_cannot_be_looked_up(scene: Scene) -> None:
     scene.rules("match: {tool: make}, decide: ask, approvers: [UNKNOWN]")
     ana, ben, _ = await scene.open()
     await ana.asks("use make what=lamp")
-    for somebody in (ana, ben):
+    # On the page, nobody else sees what they are not known to decide.
+    for somebody in (ana, ben) if scene.name != "web" else (ana,):
         await somebody.sees("lamp")
         await somebody.is_refused("could not be found out")
     assert scene.both.shop.done == []
@@ -241,6 +248,8 @@ async def test_what_is_always_allowed_runs_until_it_is_revoked_and_for_nobody_el
     await _until(lambda: scene.both.shop.done == ["make lamp 1"] * 2)
     await ana.approves()
     await _until(lambda: len(scene.both.shop.done) == 3)
+    if scene.name == "web":
+        ben = await scene.alone("ben")
     await ben.asks("use make what=lamp")
     await ben.sees("Ben", "lamp")
     await ben.withdraws()
