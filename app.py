@@ -326,11 +326,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         async def is_operator(person: Person) -> bool:
             return False
 
-        async def note_reading(operator: Person, thread_id: str) -> None:
-            await audit.read(operator, "a conversation" if thread_id else "the conversations of everybody", thread_id)
-
         conversations = Conversations(
-            database, directory, clock, masker, is_operator=is_operator, note_reading=note_reading
+            database, directory, clock, masker, is_operator=is_operator, note_reading=audit.read
         )
         services = Services(
             conversations=conversations,

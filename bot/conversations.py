@@ -10,10 +10,11 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from bot.approvals.directory import PeopleDirectory
 from bot.approvals.permissions import permission_of
+from bot.audit.entries import Link
 from bot.card_masks import masked_arguments, masked_card, masked_post
 from bot.domain import (
     ApprovalView,
@@ -53,6 +54,8 @@ from policies.masking import Masker
 
 SHOWN = 300
 """Messages and posts of a conversation that are shown, the newest of each."""
+MOST_AUDIT_ENTRIES = 500
+"""That are read at once."""
 LISTED = 100
 """Conversations in a list."""
 FIRST_TOO_LARGE = 2**63
@@ -62,8 +65,14 @@ FOR_ONE_PERSON = "[result for that person only]"
 """Stands for what came of a call over somebody else's account."""
 
 IsOperator = Callable[[Person], Awaitable[bool]]
-NoteReading = Callable[[Person, str], Awaitable[None]]
-"""Keeps, in the audit log, that an operator looked at a conversation."""
+
+
+class NoteReading(Protocol):
+    """Keeps, in the audit log, that an operator looked at something; `AuditLog.read` is one."""
+
+    async def __call__(self, person: Person, what: str, thread_id: str = "") -> None:
+        """`what`: in two or three words. `thread_id`: of the conversation that it is."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +157,29 @@ class Conversations:
         """The newest conversations of the page and of programs, whoever began them; `None`: this is no operator."""
         if not await self._is_operator(operator):
             return None
-        await self._note_reading(operator, "")
+        await self._note_reading(operator, "the conversations of everybody")
         async with self._database.reading() as tx:
             return await threads.newest(tx, "web", limit)
+
+    async def is_operator(self, person: Person) -> bool:
+        """Whether they may see what belongs to others."""
+        return await self._is_operator(person)
+
+    async def audit_entries(
+        self, operator: Person, since: float | None, until: float | None, *, after: int, limit: int
+    ) -> Sequence[Link] | None:
+        """Entries of the audit log by number, of a time range (seconds since the epoch, `until` not included); `None`:
+        this is no operator.
+
+        Args:
+            after: only those with a greater number.
+            limit: at most so many, and never more than `MOST_AUDIT_ENTRIES`.
+        """
+        if not await self._is_operator(operator):
+            return None
+        await self._note_reading(operator, "the audit log")
+        async with self._database.reading() as tx:
+            return await audit.links(tx, since, until, after=after, limit=min(limit, MOST_AUDIT_ENTRIES))
 
     async def owners_for(self, thread_id: str, person: Person) -> frozenset[str] | None:
         """Person ids of this human, when a conversation is theirs or nobody has begun it; `None`: it is somebody
@@ -198,8 +227,7 @@ class Conversations:
     async def _seen(self, thread_id: str, person: Person) -> _Seen | None:
         if await self.owners_for(thread_id, person) is not None:
             return _Seen("owner")
-        if await self._is_operator(person):
-            await self._note_reading(person, thread_id)
+        if await self._looks_as_operator(thread_id, person):
             return _Seen("operator")
         accounts = await self._directory.accounts_of(person.person_id)
         async with self._database.reading() as tx:
@@ -228,10 +256,14 @@ class Conversations:
             return NO_APPROVAL
         return await masked_card(view, self._masker)
 
+    async def seen_among(self, approval_ids: Collection[str], person: Person) -> frozenset[str]:
+        """Which of these approvals this person may hear of: those that `card` shows them."""
+        async with self._database.reading() as tx:
+            rows = await approvals.without_arguments(tx, dict.fromkeys(approval_ids))
+        return frozenset([row.approval_id for row in rows if await self._sees(row, person)])
+
     async def _sees(self, row: ApprovalRow, person: Person) -> bool:
-        if row.thread_id.startswith("web:"):
-            seen = await self._seen(row.thread_id, person)
-            return seen is not None and (seen.seen_as != "approver" or row.approval_id in seen.approvals)
+        """Also of one that somebody else has decided meanwhile, whoever might have decided it hears that."""
         accounts = await self._directory.accounts_of(person.person_id)
         if accounts & {*row.asked.requesters, *row.handed_to}:
             return True
@@ -239,7 +271,19 @@ class Conversations:
         if isinstance(permission_of(row, person.person_id, known, self._clock()), Permitted):
             return True
         async with self._database.reading() as tx:
-            return any(vote.person_id in accounts for vote in await approvals.votes_on(tx, row.approval_id))
+            if any(vote.person_id in accounts for vote in await approvals.votes_on(tx, row.approval_id)):
+                return True
+        if not row.thread_id.startswith("web:"):
+            return False
+        if await self.owners_for(row.thread_id, person) is not None:
+            return True
+        return await self._looks_as_operator(row.thread_id, person)
+
+    async def _looks_as_operator(self, thread_id: str, person: Person) -> bool:
+        if not await self._is_operator(person):
+            return False
+        await self._note_reading(person, "a conversation", thread_id)
+        return True
 
     # ------------------------------------------------------------------------------------------- turns
 

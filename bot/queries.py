@@ -180,6 +180,30 @@ class Queries:
         theirs = [subject for subject in theirs if subject in cards and subject not in hidden]
         return Decidable(await self._listed(cards, theirs[:most]), max(0, len(theirs) - most))
 
+    async def asked_for(self, person: Person, most: int = LISTED) -> tuple[Shown, ...]:
+        """The approvals that wait for what this person, under whichever of their accounts, has asked for, newest
+        first. Cheap where nothing waits. Of a call with long arguments these are unread."""
+        async with self._database.reading() as tx:
+            if not await waiting.is_anything_asked(tx):
+                return ()
+        accounts = await self._directory.accounts_of(person.person_id)
+        async with self._database.reading() as tx:
+            pending = await waiting.pending_approvals(tx, sorted({f"{home_of(each)}:" for each in accounts} | {"web:"}))
+            own = [row.approval_id for row in pending if row.asked.requesters[0] in accounts]
+            cards = await self._cards(tx, own, "")
+        return await self._listed(cards, own[:most])
+
+    async def settled_for(self, person: Person, most: int = RECENT) -> tuple[Shown, ...]:
+        """Those that were settled lately, the latest first."""
+        accounts = await self._directory.accounts_of(person.person_id)
+        async with self._database.reading() as tx:
+            settled = [
+                each for account in sorted(accounts) for each in await waiting.settled_lately(tx, account, "", most)
+            ]
+            cards = await self._cards(tx, settled, "")
+        listed = await self._listed(cards, settled)
+        return tuple(sorted(listed, key=_settled_at, reverse=True)[:most])
+
     async def asked(self, person: Person) -> tuple[AskedToDecide, ...]:
         """The approvals that others have asked this person, where they are reached directly, to decide, and that they
         may decide now; of many the newest. Cheap enough to be read whenever anything has changed."""
@@ -314,6 +338,11 @@ class Queries:
         place = await _place_of(tx, row)
         post = await post_of(tx, row, place, self._clock()) if place else None
         return Shown(await masked_post(post, self._masker), row.reference) if post else None
+
+
+def _settled_at(shown: Shown) -> float:
+    view = shown.post.content
+    return (view.decided_at or view.asked_at) if isinstance(view, ApprovalView) else 0.0
 
 
 def _is_one_within_the_other(one: str, other: str) -> bool:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from adapters.api.operations import ApiCall
 from adapters.api.problems import Problem
 from adapters.shared.outages import AGAIN_SECONDS
 from adapters.shared.requests import why_not_from_here
@@ -22,6 +23,11 @@ REQUESTS_A_MINUTE = 600
 """Of one person, with all their tokens."""
 REFUSED_A_MINUTE = 120
 """Requests without a token that is good, of one address."""
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
 SIGN_IN = "Send a token: `Authorization: Bearer …` (see /api/docs)."
 
 
@@ -89,6 +95,23 @@ class ApiAccess:
         ):
             raise Problem(401, SIGN_IN)
         return Principal(person, via="local", subject=person.person_id.rpartition(":")[2])
+
+    async def is_still(self, call: ApiCall) -> bool:
+        """Whether the token of a request that is being answered for long is good still."""
+        header = call.request.headers.get("Authorization")
+        if header is None:
+            return True
+        try:
+            found = await self._bearers.principal(header)
+        except Unreachable:
+            return True
+        if isinstance(found, NotAuthenticated) or found.person.person_id != call.principal.person.person_id:
+            return False
+        return call.principal.scopes <= found.scopes
+
+    def answer_headers(self, request: web.Request) -> Mapping[str, str]:
+        """What every answer has."""
+        return {**SECURITY_HEADERS, **self.cors(request)}
 
     def cors(self, request: web.Request) -> Mapping[str, str]:
         """Headers that let a listed page elsewhere read the answer."""

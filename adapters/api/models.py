@@ -67,6 +67,15 @@ class ThreadDetailShape(Shape):
     entries: list[dict[str, Any]] = Field(description="Messages and posts, oldest first, as on the page.")
 
 
+class VoteShape(Shape):
+    """One person's vote."""
+
+    model_config = ConfigDict(frozen=True, title="Vote")
+    name: str
+    verb: Literal["approve", "reject"]
+    at: float
+
+
 class ApprovalShape(Shape):
     """A tool call that waits for people, or what they said."""
 
@@ -119,15 +128,6 @@ class ApprovalShape(Shape):
             result=visible(view.result),
             fingerprint=view.fingerprint,
         )
-
-
-class VoteShape(Shape):
-    """One person's vote."""
-
-    model_config = ConfigDict(frozen=True, title="Vote")
-    name: str
-    verb: Literal["approve", "reject"]
-    at: float
 
 
 class ClarificationShape(Shape):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from time import monotonic
 
 import structlog
@@ -11,10 +11,15 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from adapters.api.access import ApiAccess, ApiConfig, Authenticates
+from adapters.api.approvals import ApprovalResources
 from adapters.api.bodies import read_body, read_query
 from adapters.api.chat_contract import ChatContract
+from adapters.api.connectors import ConnectorResources
+from adapters.api.events import ThreadEvents
 from adapters.api.operations import ApiCall, Operation
+from adapters.api.own import OwnResources
 from adapters.api.problems import Problem, new_reference, problem_answer
+from adapters.api.questions import QuestionResources
 from adapters.api.resources import ThreadResources
 from adapters.api.run_contract import RunContract
 from adapters.api.turns import ApiTurns, ShowMessage
@@ -28,11 +33,6 @@ from bot.records.database import is_outage
 from bot.services import Services
 
 log = structlog.get_logger(__name__)
-SECURITY_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-}
 
 
 class ApiReceiver:
@@ -63,8 +63,13 @@ class ApiReceiver:
             show_message=show_message,
             messages_a_minute=messages_a_minute,
         )
+        events = ThreadEvents(services.conversations, hub, board, self._access)
         self.operations: Sequence[Operation] = [
-            *ThreadResources(services, turns).operations(),
+            *ThreadResources(services, turns, events).operations(),
+            *ApprovalResources(services).operations(),
+            *QuestionResources(services).operations(),
+            *ConnectorResources(services).operations(),
+            *OwnResources(services).operations(),
             *RunContract(services, turns).operations(),
             *ChatContract(services, turns).operations(),
         ]
@@ -102,7 +107,8 @@ class ApiReceiver:
                     log.exception("api_request_failed", reference=reference, operation=operation.name)
                     response = problem_answer(Problem(500, "Something went wrong here."), reference)
             if not response.prepared:
-                response.headers.update(self._headers(request))
+                for name, value in self._access.answer_headers(request).items():
+                    response.headers.setdefault(name, value)
             return response
 
         return answer
@@ -116,6 +122,3 @@ class ApiReceiver:
 
     async def _principal(self, operation: Operation, request: web.Request) -> Principal | None:
         return None if operation.scope is None else await self._access.principal(request, operation.scope)
-
-    def _headers(self, request: web.Request) -> Mapping[str, str]:
-        return {**SECURITY_HEADERS, **self._access.cors(request)}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
+from adapters.api.events import EVENT_STREAM, ThreadEvents
 from adapters.api.models import (
     ListQuery,
     NewMessageBody,
@@ -17,28 +18,29 @@ from adapters.api.models import (
 )
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.problems import Problem
+from adapters.api.results import SAME_KEY, ResultShape, click_key, idempotency_key, settled
 from adapters.api.turns import THREAD_PREFIX, ApiTurns, new_thread_id
 from adapters.shared.live.entries import entry_json
 from bot.conversations import NO_CONVERSATION
-from bot.domain import ConversationReference, Unknown
+from bot.domain import ConversationReference, Refused, Unknown
 from bot.services import Services
 
 LONGEST_ID = 200
-LONGEST_KEY = 255
-"""Characters of an `Idempotency-Key`."""
 
 
 class ThreadResources:
     """Conversations of whoever asks, and their messages."""
 
-    def __init__(self, services: Services, turns: ApiTurns) -> None:
+    def __init__(self, services: Services, turns: ApiTurns, events: ThreadEvents) -> None:
         self._services = services
         self._turns = turns
+        self._events = events
 
     def operations(self) -> Sequence[Operation]:
         """What can be done with them."""
         thread = "/api/v1/threads/{id}"
         idempotency = {"Idempotency-Key": "The same key again, with the same text, is the same message."}
+        last = {"Last-Event-ID": "Id of the last event that you have: only what came after it is sent."}
         return [
             Operation(
                 "GET",
@@ -95,6 +97,32 @@ class ThreadResources:
                 query=WaitQuery,
                 tag="threads",
             ),
+            Operation(
+                "POST",
+                f"{thread}/stop",
+                "stopThread",
+                "Stops what runs, or waits for people, in a conversation.",
+                self.stop,
+                {200: Answer("It is stopped.", ResultShape)},
+                scope="run",
+                headers=SAME_KEY,
+                problems=(409,),
+                tag="threads",
+            ),
+            Operation(
+                "GET",
+                f"{thread}/events",
+                "streamThread",
+                "Streams what is in a conversation, and what happens in it.",
+                self.stream,
+                {200: Answer("Events until you go away.", media=EVENT_STREAM)},
+                headers=last,
+                tag="threads",
+                description="Events `message` and `post` are entries as in the conversation itself, and have ids; a "
+                "post comes again, with a greater `revision`, when it has changed. `text` is a piece of an answer that "
+                "is being written (`n` counts the pieces; with `whole` it is all of it so far), which the post with "
+                "the id `said:{message_id}` replaces. `status` says in one line what the bot is doing.",
+            ),
         ]
 
     async def list(self, call: ApiCall) -> web.Response:
@@ -130,9 +158,7 @@ class ThreadResources:
     async def send(self, call: ApiCall) -> web.Response:
         """`POST /api/v1/threads/{id}/messages`."""
         body, thread_id = call.body(NewMessageBody), thread_id_in(call)
-        key = call.request.headers.get("Idempotency-Key", "")
-        if len(key) > LONGEST_KEY:
-            raise Problem(422, f"Idempotency-Key: has more than {LONGEST_KEY} characters.")
+        key = idempotency_key(call)
         message = await self._turns.send(
             call.principal, thread_id, body.text, key=key, options=body.options.as_options()
         )
@@ -145,6 +171,20 @@ class ThreadResources:
         thread_id, message = thread_id_in(call), call.path("message_id")
         state = await self._turns.settled(call.principal, thread_id, message, call.query(WaitQuery).wait)
         return json_answer(TurnShape.of(state, message))
+
+    async def stop(self, call: ApiCall) -> web.Response:
+        """`POST /api/v1/threads/{id}/stop`."""
+        thread_id, person = thread_id_in(call), call.principal.person
+        if await self._services.conversations.owners_for(thread_id, person) is None:
+            raise Problem(404, NO_CONVERSATION.text)
+        result = await self._services.inbox.stop(click_key(call), thread_id, person)
+        if isinstance(result, Refused):
+            raise Problem(409, result.text)
+        return json_answer(settled(result))
+
+    async def stream(self, call: ApiCall) -> web.StreamResponse:
+        """`GET /api/v1/threads/{id}/events`."""
+        return await self._events.serve(call, thread_id_in(call))
 
 
 def place_of(thread_id: str) -> ConversationReference:

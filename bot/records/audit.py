@@ -63,6 +63,14 @@ async def entries_of_turn(tx: Transaction, turn: str) -> Sequence[str]:
     return [row.entry for row in await tx.all(query)]
 
 
+async def links(tx: Transaction, since: float | None, until: float | None, *, after: int, limit: int) -> Sequence[Link]:
+    """Entries by number, of a time range (seconds since the epoch, `until` not included), after one of them."""
+    query = sa.select(audit).where(audit.c.seq > after).order_by(audit.c.seq).limit(limit)
+    query = query if since is None else query.where(audit.c.at >= since)
+    query = query if until is None else query.where(audit.c.at < until)
+    return [_link(row) for row in await tx.all(query)]
+
+
 class AuditReader:
     """The log as anybody who may read the records reads it, also while the bot writes. Blocks: for commands only."""
 

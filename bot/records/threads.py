@@ -61,6 +61,16 @@ _OF_DELIVERY = Prepared(
 )
 _OF_THREAD = sa.update(threads).where(threads.c.thread_id == sa.bindparam("id"))
 _SET_TURN = Prepared(_OF_THREAD)
+
+
+def _ensuring(dialect: str) -> sa.Insert:
+    insert = insert_for(dialect, threads)
+    title = sa.func.coalesce(sa.func.nullif(threads.c.title, sa.literal_column("''")), insert.excluded.title)
+    now = {"updated_at": insert.excluded.updated_at, "place": insert.excluded.place, "title": title}
+    return insert.on_conflict_do_update(index_elements=[threads.c.thread_id], set_=now)
+
+
+_ENSURE = Prepared(_ensuring)
 _LET_GO = Prepared(_OF_THREAD.where(threads.c.requester == sa.bindparam("person")).values(requester=None))
 _NAMES = PreparedForLists(
     lambda person_ids: sa.select(people.c.person_id, people.c.name).where(people.c.person_id.in_(person_ids))
@@ -88,7 +98,8 @@ async def ensure(
     *,
     requester: str | None = None,
 ) -> None:
-    """Make the thread, or note that something happened in it and how it is reached now (addresses change).
+    """Make the thread, or note that something happened in it and how it is reached now (addresses change). One that
+    has no title gets this one.
 
     `requester`: whose turn a new thread begins with; `None`: nobody's yet.
     """
@@ -102,7 +113,7 @@ async def ensure(
         "created_at": now,
         "updated_at": now,
     }
-    await upsert(tx, threads, row, update=("updated_at", "place"))
+    await tx.run(_ENSURE, row)
 
 
 async def get(tx: Transaction, thread_id: str) -> ThreadRow | None:

@@ -220,7 +220,7 @@ async def is_no_operator(_: Person) -> bool:
     return False
 
 
-async def note_nothing(_: Person, __: str) -> None:
+async def note_nothing(_: Person, __: str, ___: str = "") -> None:
     return
 
 

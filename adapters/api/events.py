@@ -1,0 +1,267 @@
+"""The event stream of a conversation for programs: its entries, then what changes, on whichever replica.
+
+Every entry has an id that says all that the stream has sent so far, so that a client that comes back with it
+(`Last-Event-ID`) is sent what it has not, and nothing that it has. What happens is heard from the hub; what is sent is
+read, so that it is as it stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from aiohttp import web
+
+from adapters.api.access import ApiAccess
+from adapters.api.operations import ApiCall
+from adapters.api.problems import Problem
+from adapters.shared.live.board import LiveBoard
+from adapters.shared.live.entries import entry_json
+from adapters.shared.live.hub import ENTRIES, SHOW_ANEW, THREADS_CHANGED, EndedError, Hub, Reader
+from adapters.shared.outages import AGAIN_SECONDS, AWAY
+from bot.conversations import NO_CONVERSATION, Conversations
+from bot.crypto import random_token
+from bot.domain import MessageView, Person, Post, ThreadView, Unknown
+from bot.records.database import is_outage
+
+HEARTBEAT_SECONDS = 15.0
+"""Proxies close what is silent for longer. As often it is asked whether the token is still good."""
+READ_EVERY_SECONDS = 0.2
+"""A conversation is read at most this often for one stream, whatever happens in it."""
+WRITE_SECONDS = 10.0
+"""Whoever takes nothing for so long is disconnected."""
+RETRY_MILLISECONDS = 1000
+MOST_STREAMS = 8
+"""Of one person, in one process."""
+STREAMS_AGAIN_SECONDS = 5.0
+READ_AT_A_TIME = 8
+"""Conversations that are read for streams at a time."""
+LONGEST_EVENT_ID = 8000
+"""Characters: as much as a header may have."""
+EVENT_STREAM = "text/event-stream"
+_HEADERS = {"Content-Type": f"{EVENT_STREAM}; charset=utf-8", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_EVENT_ID = re.compile(r"(\d{1,18})\.(\d{1,18})\.(\d{1,9})\.((?:[0-9a-z]{1,12}-[0-9a-z]{1,8}_?)*)")
+_FRAME_NAME = re.compile(rb"event: (\w+)\n")
+
+Entry = MessageView | Post
+
+
+@dataclass(slots=True)
+class SentEntries:
+    """What a client has of a conversation."""
+
+    message: int = 0
+    """The greatest number of a message."""
+    post: int = 0
+    """The greatest number of a post."""
+    count: int = 0
+    """How many entries."""
+    changed: dict[int, int] = field(default_factory=dict)
+    """Posts by number → revision, of those that have changed since they were posted."""
+
+    @classmethod
+    def of_event_id(cls, text: str) -> SentEntries | None:
+        """As an id says; `None`: it is none of ours."""
+        found = _EVENT_ID.fullmatch(text) if len(text) <= LONGEST_EVENT_ID else None
+        if found is None:
+            return None
+        message, post, count = (int(found[group]) for group in (1, 2, 3))
+        pairs = (pair.split("-") for pair in found[4].split("_") if pair)
+        return cls(message, post, count, {post - int(back, 36): int(revision, 36) for back, revision in pairs})
+
+    def event_id(self) -> str:
+        """The same as an id."""
+        pairs = (f"{_base36(self.post - number)}-{_base36(revision)}" for number, revision in self.changed.items())
+        return f"{self.message}.{self.post}.{self.count}.{'_'.join(pairs)}"
+
+    def missing(self, entries: Collection[Entry]) -> list[Entry]:
+        """Which of the entries that there are the client does not have as they are; each is to be added when sent."""
+        # Fewer than before: the oldest are not shown any more. More: somebody who sees parts of a conversation sees
+        # another part of it, older than what they have.
+        if sum(map(self._knows, entries)) > self.count:
+            self.message = self.post = self.count = 0
+            self.changed.clear()
+        return [each for each in entries if not self._knows(each) or self._has_changed(each)]
+
+    def add(self, entry: Entry) -> None:
+        """The client has this entry now."""
+        self.count += not self._knows(entry)
+        if isinstance(entry, MessageView):
+            self.message = max(self.message, entry.number)
+            return
+        self.post = max(self.post, entry.number)
+        if entry.revision > 1:
+            self.changed[entry.number] = entry.revision
+
+    def _knows(self, entry: Entry) -> bool:
+        return entry.number <= (self.message if isinstance(entry, MessageView) else self.post)
+
+    def _has_changed(self, entry: Entry) -> bool:
+        return isinstance(entry, Post) and entry.revision > self.changed.get(entry.number, 1)
+
+
+class ThreadEvents:
+    """Serves `GET /api/v1/threads/{id}/events`."""
+
+    def __init__(self, conversations: Conversations, hub: Hub, board: LiveBoard, access: ApiAccess) -> None:
+        self._conversations = conversations
+        self._hub = hub
+        self._board = board
+        self._access = access
+        self._open: Counter[str] = Counter()
+        self._reading = asyncio.Semaphore(READ_AT_A_TIME)
+
+    async def serve(self, call: ApiCall, thread_id: str) -> web.StreamResponse:
+        """Send what the client does not have, and then what happens, until either side goes away. Raises `Problem`."""
+        if self._hub.records_are_away:
+            raise Problem(503, AWAY, retry_after=AGAIN_SECONDS)
+        sent = SentEntries.of_event_id(call.request.headers.get("Last-Event-ID", "")) or SentEntries()
+        person = call.principal.person
+        with (
+            self._counted(person.person_id),
+            self._hub.reading(thread_id, person.person_id, random_token(), sees_all=False) as reader,
+        ):
+            view = await self._view(thread_id, person)
+            if view is None:
+                raise Problem(404, NO_CONVERSATION.text)
+            stream = _EventStream(call, self._access.answer_headers(call.request))
+            reader.connection = call.request.transport
+            try:
+                await stream.begin()
+                await self._send(stream, sent, view)
+                reader.sees_all = view.seen_as != "approver"
+                await self._show_live(stream, reader)
+                await self._follow(stream, reader, sent, call)
+            except (ConnectionError, TimeoutError):
+                stream.abort()
+            except Exception as error:
+                stream.abort()
+                if not is_outage(error):
+                    raise
+            return stream.response
+
+    async def _follow(self, stream: _EventStream, reader: Reader, sent: SentEntries, call: ApiCall) -> None:
+        read_at, again = monotonic(), monotonic() + HEARTBEAT_SECONDS
+        is_due = show_live = False
+        while True:
+            wait = (read_at + READ_EVERY_SECONDS if is_due else again) - monotonic()
+            try:
+                frame = await reader.next(max(0.0, wait))
+            except EndedError:
+                return
+            if frame == SHOW_ANEW:
+                is_due = show_live = True
+            elif frame is not None and frame != THREADS_CHANGED:
+                if _name_of(frame) in ENTRIES:
+                    is_due = True
+                elif reader.sees_all:
+                    await stream.write(frame)
+            now = monotonic()
+            if now >= again:
+                again = now + HEARTBEAT_SECONDS
+                if not await self._access.is_still(call):
+                    return
+                await stream.write(b": still here\n\n")
+                is_due = True  # a time may have come at which a card shows something else
+            if is_due and now >= read_at + READ_EVERY_SECONDS:
+                is_due, read_at = False, now
+                view = await self._view(reader.thread_id, call.principal.person)
+                if view is None:
+                    return
+                reader.sees_all = view.seen_as != "approver"
+                await self._send(stream, sent, view)
+                if show_live:
+                    show_live = False
+                    await self._show_live(stream, reader)
+
+    async def _view(self, thread_id: str, person: Person) -> ThreadView | None:
+        async with self._reading:
+            view = await self._conversations.view(thread_id, person)
+        return None if isinstance(view, Unknown) else view
+
+    async def _send(self, stream: _EventStream, sent: SentEntries, view: ThreadView) -> None:
+        """The entries that the client does not have, messages and posts each in the order of their numbers: an id says
+        up to which of each it has all."""
+        missing = sent.missing(view.entries)
+        ordered = [
+            sorted((each for each in missing if isinstance(each, kind)), key=_number) for kind in (MessageView, Post)
+        ]
+        for entry in heapq.merge(*ordered, key=_at):
+            sent.add(entry)
+            name = "message" if isinstance(entry, MessageView) else "post"
+            await stream.write(_event(name, entry_json(entry), sent.event_id()))
+            await asyncio.sleep(0)  # a card with a megabyte of arguments takes 15 ms
+
+    async def _show_live(self, stream: _EventStream, reader: Reader) -> None:
+        if not reader.sees_all:
+            return
+        live = self._board.snapshot(reader.thread_id)
+        await stream.write(_event("status", {"text": live["status"]}))
+        for draft in live["drafts"]:
+            event = {"message_id": draft["message_id"], "n": draft["n"], "delta": draft["text"], "whole": True}
+            await stream.write(_event("text", event))
+
+    @contextmanager
+    def _counted(self, person_id: str) -> Iterator[None]:
+        if self._open[person_id] >= MOST_STREAMS:
+            most = f"At most {MOST_STREAMS} event streams are open for one person at a time."
+            raise Problem(429, most, retry_after=STREAMS_AGAIN_SECONDS)
+        self._open[person_id] += 1
+        try:
+            yield
+        finally:
+            self._open[person_id] -= 1
+            if not self._open[person_id]:
+                del self._open[person_id]
+
+
+class _EventStream:
+    """An answer that goes on."""
+
+    def __init__(self, call: ApiCall, headers: Mapping[str, str]) -> None:
+        self._request = call.request
+        self.response = web.StreamResponse(headers={**headers, **_HEADERS})
+
+    async def begin(self) -> None:
+        await self.response.prepare(self._request)
+        await self.write(b"retry: %d\n\n" % RETRY_MILLISECONDS)
+
+    async def write(self, chunk: bytes) -> None:
+        async with asyncio.timeout(WRITE_SECONDS):
+            await self.response.write(chunk)
+
+    def abort(self) -> None:
+        """The client went away or takes nothing: it comes back and is sent what it has missed."""
+        if self._request.transport is not None:
+            self._request.transport.abort()
+
+
+def _event(name: str, data: Mapping[str, Any], event_id: str = "") -> bytes:
+    identified = f"id: {event_id}\n" if event_id else ""
+    return f"{identified}event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def _name_of(frame: bytes) -> str:
+    found = _FRAME_NAME.match(frame)
+    return found[1].decode() if found else ""
+
+
+def _base36(number: int) -> str:
+    digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+    text = ""
+    while number:
+        number, digit = divmod(number, 36)
+        text = digits[digit] + text
+    return text or "0"
+
+
+_number: Callable[[Entry], int] = lambda entry: entry.number  # noqa: E731
+_at: Callable[[Entry], float] = lambda entry: entry.at  # noqa: E731

@@ -1,0 +1,216 @@
+"""`/api/v1/me`, `/api/v1/standing-approvals`, `/api/v1/feedback`, `/api/v1/audit`: what is about whoever asks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from aiohttp import web
+from pydantic import ConfigDict, Field
+
+from adapters.api.bodies import Body
+from adapters.api.models import LONGEST_LINE, Shape
+from adapters.api.operations import Answer, ApiCall, Operation, json_answer
+from adapters.api.problems import Problem
+from adapters.api.results import MOST_CHARACTERS_OF_AN_ID, ResultShape, id_in, settled
+from bot.conversations import MOST_AUDIT_ENTRIES
+from bot.domain import AlreadySettled, Feedback, GrantView
+from bot.identity.principal import Scope
+from bot.inbox import LONGEST_COMMENT
+from bot.safe_text import visible_line
+from bot.services import Services
+
+
+class MeShape(Shape):
+    """Who a token acts for, and what it allows."""
+
+    model_config = ConfigDict(frozen=True, title="Me")
+    person_id: str
+    name: str
+    scopes: list[Scope]
+    via: Literal["session", "jwt", "token", "local"]
+    accounts: list[str] = Field(description="Person ids of the same human, this one among them.")
+    operator: bool
+
+
+class StandingApprovalShape(Shape):
+    """A call that you always allow, for a while, when you ask for it."""
+
+    model_config = ConfigDict(frozen=True, title="StandingApproval")
+    id: str
+    server: str
+    tool: str
+    arguments: dict[str, Any]
+    until: float
+    masks: int
+    unread: int = Field(description="Characters of arguments that are too long for a list.")
+
+    @classmethod
+    def of(cls, view: GrantView) -> StandingApprovalShape:
+        """As its owner sees it."""
+        return cls(
+            id=view.grant_id,
+            server=view.server,
+            tool=view.tool,
+            arguments=dict(view.arguments),
+            until=view.until,
+            masks=view.masks,
+            unread=view.unread,
+        )
+
+
+class StandingApprovalListShape(Shape):
+    """What you always allow, the one that ends last first."""
+
+    model_config = ConfigDict(frozen=True, title="StandingApprovalList")
+    standing_approvals: list[StandingApprovalShape]
+
+
+class FeedbackForm(Body):
+    """What you think of something that the bot said."""
+
+    post_id: Annotated[str, Field(min_length=1, max_length=2 * MOST_CHARACTERS_OF_AN_ID)]
+    verdict: Literal["good", "bad"]
+    comment: Annotated[str, Field(max_length=LONGEST_COMMENT)] = ""
+
+
+class AuditQuery(Body):
+    """Which entries."""
+
+    since: Annotated[float, Field(ge=0, le=1e11, description="Seconds since the epoch, UTC.")] | None = None
+    until: Annotated[float, Field(ge=0, le=1e11, description="Not included.")] | None = None
+    after: Annotated[int, Field(ge=0, le=2**53, description="Only entries with a greater number.")] = 0
+    limit: Annotated[int, Field(ge=1, le=MOST_AUDIT_ENTRIES)] = 100
+
+
+class AuditEntryShape(Shape):
+    """An entry of the audit log."""
+
+    model_config = ConfigDict(frozen=True, title="AuditEntry")
+    seq: int
+    hash: str
+    entry: dict[str, Any]
+
+
+class AuditShape(Shape):
+    """Entries of the audit log, by number."""
+
+    model_config = ConfigDict(frozen=True, title="Audit")
+    entries: list[AuditEntryShape]
+
+
+class OwnResources:
+    """What is about whoever asks, and, for operators, the audit log."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def operations(self) -> Sequence[Operation]:
+        """What can be done with it."""
+        return [
+            Operation(
+                "GET",
+                "/api/v1/me",
+                "getMe",
+                "Says who you are here, and what your token allows.",
+                self.me,
+                {200: Answer("You.", MeShape)},
+                tag="me",
+            ),
+            Operation(
+                "GET",
+                "/api/v1/standing-approvals",
+                "listStandingApprovals",
+                "Lists the calls that you always allow.",
+                self.standing_approvals,
+                {200: Answer("The calls.", StandingApprovalListShape)},
+                tag="me",
+            ),
+            Operation(
+                "DELETE",
+                "/api/v1/standing-approvals/{id}",
+                "revokeStandingApproval",
+                "Has you asked again before such a call.",
+                self.revoke,
+                {200: Answer("It is revoked.", ResultShape)},
+                scope="approve",
+                tag="me",
+            ),
+            Operation(
+                "POST",
+                "/api/v1/feedback",
+                "giveFeedback",
+                "Says what you think of an answer.",
+                self.feedback,
+                {200: Answer("It is kept.", ResultShape)},
+                scope="run",
+                body=FeedbackForm,
+                problems=(404,),
+                tag="me",
+            ),
+            Operation(
+                "GET",
+                "/api/v1/audit",
+                "readAudit",
+                "Reads the audit log; for operators. The log says that you did.",
+                self.audit,
+                {200: Answer("The entries.", AuditShape)},
+                query=AuditQuery,
+                tag="audit",
+            ),
+        ]
+
+    async def me(self, call: ApiCall) -> web.Response:
+        """`GET /api/v1/me`."""
+        principal, person = call.principal, call.principal.person
+        return json_answer(
+            MeShape(
+                person_id=person.person_id,
+                name=visible_line(person.name, LONGEST_LINE),
+                scopes=sorted(principal.scopes),
+                via=principal.via,
+                accounts=sorted(principal.person_ids),
+                operator=await self._services.conversations.is_operator(person),
+            )
+        )
+
+    async def standing_approvals(self, call: ApiCall) -> web.Response:
+        """`GET /api/v1/standing-approvals`."""
+        own = await self._services.queries.standing_approvals(call.principal.person)
+        return json_answer(
+            StandingApprovalListShape(standing_approvals=[StandingApprovalShape.of(each) for each in own])
+        )
+
+    async def revoke(self, call: ApiCall) -> web.Response:
+        """`DELETE /api/v1/standing-approvals/{id}`: doing it twice is doing it once."""
+        grant_id, person = id_in(call, "permission"), call.principal.person
+        result = await self._services.approvals.revoke_standing_approval(grant_id, person)
+        return json_answer(ResultShape.of(result) if isinstance(result, AlreadySettled) else settled(result))
+
+    async def feedback(self, call: ApiCall) -> web.Response:
+        """`POST /api/v1/feedback`."""
+        body, person = call.body(FeedbackForm), call.principal.person
+        post = await self._services.queries.post(body.post_id)
+        conversations = self._services.conversations
+        if (
+            post is None
+            or post.place.platform != "web"
+            or post.only_for not in {None, person.person_id}
+            or await conversations.owners_for(post.thread_id, person) is None
+        ):
+            raise Problem(404, "There is no such answer here.")
+        feedback = Feedback(person, body.post_id, body.verdict, body.comment)
+        return json_answer(settled(await self._services.inbox.feedback(feedback)))
+
+    async def audit(self, call: ApiCall) -> web.Response:
+        """`GET /api/v1/audit`."""
+        query = call.query(AuditQuery)
+        found = await self._services.conversations.audit_entries(
+            call.principal.person, query.since, query.until, after=query.after, limit=query.limit
+        )
+        if found is None:
+            raise Problem(403, "Only operators read the audit log.")
+        return json_answer(
+            AuditShape(entries=[AuditEntryShape(seq=e.seq, hash=e.hash, entry=json.loads(e.entry)) for e in found])
+        )
