@@ -59,6 +59,7 @@ from bot.data_folder import FolderInUseError, folder_lock
 from bot.domain import Clock, Person, system_clock
 from bot.health import records_health
 from bot.identity.bearers import Bearers, OwnLogins
+from bot.identity.operators import Operators
 from bot.identity.page_identity import page_identity
 from bot.identity.page_people import PagePeople
 from bot.identity.service_tokens import ServiceTokens
@@ -323,11 +324,9 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             masker=masker,
         )
 
-        async def is_operator(person: Person) -> bool:
-            return False
-
+        operators = Operators(settings.operators, directory)
         conversations = Conversations(
-            database, directory, clock, masker, is_operator=is_operator, note_reading=audit.read
+            database, directory, clock, masker, is_operator=operators.includes, note_reading=audit.read
         )
         services = Services(
             conversations=conversations,
@@ -373,7 +372,12 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         application.on_response_prepare.append(last_answers(ending))
         details = partial(_health_details, settings, tools, database, engine, receivers, replicas=shared.replicas)
         token = settings.health_token.get_secret_value() if settings.health_token else None
-        application.router.add_get("/health-check", health_check(details, token))
+
+        async def is_operator(request: web.Request) -> bool:
+            visitor = await receivers.visitor(request)
+            return visitor is not None and await operators.includes(Person(visitor, ""))
+
+        application.router.add_get("/health-check", health_check(details, token, is_operator))
         application.router.add_get("/ready", readiness(lambda: engine.is_ready and not ending.is_set()))
         application.add_routes(account_routes(account_config, flow, settings, receivers.visitor))
         application.add_routes(receivers.api.routes())

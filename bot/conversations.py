@@ -220,6 +220,12 @@ class Conversations:
             title = next((entry.text for entry in entries if isinstance(entry, MessageView)), "")
         return ThreadView(thread_id, title, tuple(entries), seen.seen_as)
 
+    async def holds_for(self, subject: str, person: Person) -> bool:
+        """Whether a question, a sign-in or a broken attempt belongs to a conversation of this person's."""
+        async with self._database.reading() as tx:
+            threads_ = await posts.threads_of_subject(tx, subject)
+        return any([await self.owners_for(each, person) is not None for each in threads_ if each.startswith("web:")])
+
     async def may_see(self, thread_id: str, person: Person) -> bool:
         """Whether any of a conversation is for this person."""
         return await self._seen(thread_id, person) is not None

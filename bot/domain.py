@@ -538,19 +538,6 @@ class Together:
     """How many wait beside them: there are too many for a list, or their arguments are too long."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskedToDecide:
-    """An approval that somebody else who may decide it asked this person to decide."""
-
-    approval_id: str
-    thread_id: str
-    requester: str
-    """Name of the person who asks."""
-    server: str
-    tool: str
-    title: str
-
-
 ConnectionStatus = Literal["active", "expired", "error", "revoked"]
 """How a connected account is.
 

@@ -226,10 +226,8 @@ class Acceptance:
             return Accepted("", is_new=False)
         thread = await thread_for(tx, message, now, quiet_seconds=self._quiet_seconds)
         thread_id = thread.thread_id
-        if (
-            message.owners
-            and (await thread_owners.owner_of(tx, thread_id) or message.author.person_id) not in message.owners
-        ):
+        owner, is_kept = await thread_owners.owner_and_kept(tx, thread_id) if message.owners else ("", True)
+        if owner and owner not in message.owners:
             return Accepted("", is_new=False)  # somebody else's conversation
         if not message.addressed and not await is_with_us(tx, thread_id, author):
             return Accepted("", is_new=False)  # people write to each other: not ours to keep
@@ -237,7 +235,7 @@ class Acceptance:
         if is_new:
             requester = author if message.addressed else None
             await threads.ensure(tx, thread_id, message.place, message.text, now, requester=requester)
-            if message.owners:
+            if not is_kept:
                 await thread_owners.begin(tx, thread_id, author, now)
         if message.author.name:  # without a name they are introduced later
             await threads.remember(tx, message.author, now)

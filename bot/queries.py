@@ -13,7 +13,6 @@ from bot.approvals.requests import is_open
 from bot.card_masks import masked_card, masked_post
 from bot.domain import (
     ApprovalView,
-    AskedToDecide,
     Clock,
     ConversationReference,
     Decidable,
@@ -204,25 +203,11 @@ class Queries:
         listed = await self._listed(cards, settled)
         return tuple(sorted(listed, key=_settled_at, reverse=True)[:most])
 
-    async def asked(self, person: Person) -> tuple[AskedToDecide, ...]:
-        """The approvals that others have asked this person, where they are reached directly, to decide, and that they
-        may decide now; of many the newest. Cheap enough to be read whenever anything has changed."""
+    async def cards_that_wait(self) -> tuple[int, int, int]:
+        """A value that is another one when other cards wait for decisions, or one of them shows something else; one
+        statement, for whoever would read them all whenever anything has changed."""
         async with self._database.reading() as tx:
-            pending = await waiting.asked_at(tx, person.person_id)
-            names = await threads.names(tx, [each for row in pending for each in row.asked.requesters])
-        theirs = set(await self._to_decide(pending, person)) if pending else set()
-        return tuple(
-            AskedToDecide(
-                row.approval_id,
-                row.thread_id,
-                ", ".join(names[each] for each in row.asked.requesters),
-                row.asked.server,
-                row.asked.tool,
-                row.asked.title,
-            )
-            for row in pending
-            if row.approval_id in theirs
-        )
+            return await waiting.cards_that_wait(tx)
 
     async def standing_approvals(self, person: Person) -> tuple[GrantView, ...]:
         """What this person always allows themselves now, the one that ends last first."""

@@ -313,14 +313,22 @@ class _Watched(asyncio.Protocol):
 # --------------------- `GET /health-check`: that it serves, for everybody; how it is, for operators
 
 Details = Callable[[], Awaitable[Mapping[str, Any]]]
+MaySee = Callable[[web.Request], Awaitable[bool]]
 
 
-def health_check(details: Details, token: str | None) -> Callable[[web.Request], Awaitable[web.Response]]:
-    """The handler. `details` are for this machine and for whoever has the `token`; it answers 200 to all."""
+async def _nobody(_request: web.Request) -> bool:
+    return False
+
+
+def health_check(
+    details: Details, token: str | None, may_see: MaySee = _nobody
+) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """The handler. `details` are for this machine, for whoever has the `token`, and for whoever `may_see` them; it
+    answers 200 to all."""
 
     async def handle(request: web.Request) -> web.Response:
         about = {"status": "ok"}
-        if _may_see_details(request.headers, request.remote, token):
+        if _may_see_details(request.headers, request.remote, token) or await may_see(request):
             return web.json_response(about | dict(await details()), headers={"Cache-Control": "no-store"})
         return web.json_response(about)
 

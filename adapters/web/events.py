@@ -23,7 +23,7 @@ from adapters.web.access import SECURITY_HEADERS, PageVisitor
 from adapters.web.bodies import RefusalError
 from adapters.web.inbound import thread_id_of
 from bot.conversations import NO_CONVERSATION, Conversations
-from bot.domain import Person, ThreadView, Unknown
+from bot.domain import Decidable, Person, ThreadView, Unknown
 from bot.queries import Queries
 from bot.records.database import is_outage
 
@@ -31,6 +31,13 @@ HEARTBEAT_SECONDS = 15.0
 """Proxies close what is silent for longer; 30 to 60 s is usual."""
 THREADS_EVERY_SECONDS = 0.25
 """The list of threads is read at most this often for one page, whatever happens."""
+DECIDABLE_SECONDS = 5.0
+"""What somebody may decide is read anew after so long at the latest: also by whom changes with time."""
+MOST_KEPT = 200
+"""People for whom it is kept."""
+OPERATOR_SECONDS = 60.0
+"""So long a page is told what was found out of whether somebody is an operator: a service may have to be asked. What
+an operator sees is judged each time."""
 WRITE_SECONDS = 10.0
 """A page that takes nothing for so long is disconnected."""
 RETRY_MILLISECONDS = 1000
@@ -62,6 +69,8 @@ class EventStreams:
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         """Person → held while a snapshot is sent to one of their pages."""
         self._anew = asyncio.Semaphore(SNAPSHOTS_ANEW)
+        self._operators: dict[str, bool] = {}
+        self._operators_until = 0.0
 
     async def events(self, request: web.Request, visitor: PageVisitor) -> web.StreamResponse:
         """Send the snapshot and then every event until either side goes away."""
@@ -121,8 +130,17 @@ class EventStreams:
             await asyncio.sleep(0)  # a card with a megabyte of arguments takes 15 ms
         thread = json.dumps(thread_json(view) | {"live": self._live(reader)})
         whole = f'{thread.removesuffix("}")}, "entries": [{", ".join(reversed(entries))}]}}'
-        me = frame("session", {"me": person_json(visitor.person)})
+        is_operator = await self._is_operator(visitor.person)
+        me = frame("session", {"me": person_json(visitor.person), "is_operator": is_operator})
         return me + await self._lists.now(visitor.person) + framed("thread", whole)
+
+    async def _is_operator(self, person: Person) -> bool:
+        if monotonic() >= self._operators_until:
+            self._operators.clear()
+            self._operators_until = monotonic() + OPERATOR_SECONDS
+        if person.person_id not in self._operators:
+            self._operators[person.person_id] = await self._conversations.is_operator(person)
+        return self._operators[person.person_id]
 
     def _live(self, reader: Reader) -> dict[str, Any]:
         return self._board.snapshot(reader.thread_id) if reader.sees_all else NOTHING_LIVE
@@ -160,30 +178,55 @@ class ThreadLists:
         self._queries = queries
         self._hub = hub
         self._turn = asyncio.Lock()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._as_of = hub.changes
         self._frames: dict[str, bytes] = {}
+        self._decidable: dict[str, Decidable] = {}
+        self._decidable_while: tuple[object, float] = (None, 0.0)
+        """What waited when those were read, and until when they are believed."""
 
     async def now(self, person: Person) -> bytes:
         """The list as it is at this moment."""
-        async with self._turn:
+        async with self._turns.setdefault(person.person_id, asyncio.Lock()):
             return await self._read(person)
 
     async def since_the_change(self, person: Person) -> bytes:
         """The list as it was read for this person since it last changed."""
-        async with self._turn:
-            if self._as_of != self._hub.changes:
-                self._as_of = self._hub.changes
+        async with self._turns.setdefault(person.person_id, asyncio.Lock()):
+            as_of = self._hub.changes
+            if self._as_of != as_of:
+                self._as_of = as_of
                 self._frames.clear()
-            if person.person_id not in self._frames:
-                self._frames[person.person_id] = await self._read(person)
-            return self._frames[person.person_id]
+            if person.person_id in self._frames:
+                return self._frames[person.person_id]
+            read = await self._read(person)
+            if self._as_of == as_of:
+                self._frames[person.person_id] = read
+            return read
 
     async def _read(self, person: Person) -> bytes:
-        asked = await self._queries.asked(person)
-        threads = await self._conversations.owned(person)
-        # Reading from the database does not yield, so that the next in turn would follow within the same step.
-        await asyncio.sleep(0)
-        return frame("threads", {**threads_json(threads), **asked_json(asked)})
+        decidable = await self._may_decide(person)  # may take two seconds, where another service has to be asked
+        async with self._turn:
+            threads = await self._conversations.owned(person)
+            # Reading from the database does not yield, so that the next in turn would follow within the same step.
+            await asyncio.sleep(0)
+        own = {thread.thread_id for thread in threads}
+        return frame("threads", {**threads_json(threads), **asked_json(decidable, own)})
+
+    async def _may_decide(self, person: Person) -> Decidable:
+        """Each word in any conversation changes the list of threads, and seldom what waits for decisions."""
+        cards, now = await self._queries.cards_that_wait(), monotonic()
+        if cards != self._decidable_while[0] or now >= self._decidable_while[1] or len(self._decidable) >= MOST_KEPT:
+            self._decidable_while = (cards, now + DECIDABLE_SECONDS)
+            self._decidable.clear()
+        if not cards[0]:
+            return Decidable()
+        known, kept = self._decidable.get(person.person_id), self._decidable_while
+        if known is None:
+            known = await self._queries.decidable(person)
+            if kept == self._decidable_while:
+                self._decidable[person.person_id] = known
+        return known
 
 
 async def _write(response: web.StreamResponse, chunk: bytes) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -63,6 +64,7 @@ from bot.domain import (
 from bot.services import Services
 from policies.approvers import DURATIONS
 
+NOTHING_HERE = Unknown("There is no such thing here.")
 _LONGEST_PAGE = 9
 """Digits of a page's number."""
 _THREAD = re.compile(r"web:[A-Za-z0-9_-]{1,80}")
@@ -92,16 +94,18 @@ class PageActions:
         self._clock = clock
 
     async def threads(self, request: web.Request, visitor: PageVisitor) -> web.Response:
-        """`GET /api/threads`."""
-        return json_answer(threads_json(await self._services.conversations.owned(visitor.person)))
+        """`GET /api/threads`: the visitor's own; with `of=everybody`, those of everybody, for operators."""
+        if request.query.get("of") != "everybody":
+            return json_answer(threads_json(await self._services.conversations.owned(visitor.person)))
+        threads = await self._services.conversations.of_everybody(visitor.person)
+        if threads is None:
+            raise RefusalError(404, "There is no such list here.")
+        return json_answer(threads_json(threads))
 
     async def message(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/threads/{id}/messages`: kept durably when this answers 202; other open pages see it at once."""
         thread_id = thread_id_of(request.match_info["id"])
         body = await read_body(request, MessageBody)
-        owners = await self._services.conversations.owners_for(thread_id, visitor.person)
-        if owners is None:
-            raise RefusalError(404, NO_CONVERSATION.text)
         message = Message(
             key=f"{thread_id}:{body.id}",
             place=ConversationReference(
@@ -110,14 +114,26 @@ class PageActions:
             author=visitor.person,
             text=checked_text(body.text),
             at=self._clock(),
-            owners=owners,
+            owners=frozenset([visitor.person.person_id]),
         )
+        if codes_among(message.text):  # which is taken before anybody asks whose conversation it is
+            message = await self._of_its_owner(message)
         accepted = await self._services.inbox.accept(message)
+        if not accepted:
+            # Only then: mostly people write in what they have begun, under the account that they write with.
+            accepted = await self._services.inbox.accept(await self._of_its_owner(message))
         taken = bool(codes_among(message.text)) and not await self._is_shown(message)
         if accepted and not taken:
             view = MessageView(message.key, message.author.name, message.author.person_id, message.text, message.at)
             self._sender.show_message(thread_id, view)
         return json_answer({"accepted": accepted} | ({"taken": True} if taken else {}), status=202)
+
+    async def _of_its_owner(self, message: Message) -> Message:
+        """The message, with all accounts of its author. Raises `RefusalError` (404): the conversation is another's."""
+        owners = await self._services.conversations.owners_for(message.place.key, message.author)
+        if owners is None:
+            raise RefusalError(404, NO_CONVERSATION.text)
+        return replace(message, owners=owners)
 
     async def _is_shown(self, message: Message) -> bool:
         """Whether it became a message in its thread: the inbox keeps a one-time code out of everybody's sight."""
@@ -217,17 +233,17 @@ class PageActions:
         """`POST /api/clarifications/{id}/answer`."""
         body = await read_body(request, AnswerBody)
         answer = FormAnswer(click_key(body.id, visitor), visitor.person, id_of(request), body.values)
-        return click_answer(await self._services.questions.answer(answer))
+        return await self._told(await self._services.questions.answer(answer), request, visitor)
 
     async def dismiss(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/clarifications/{id}/dismissal`: no answer to a tool's question."""
         body = await read_body(request, DismissalBody)
-        return await self._settled(request, visitor, body.action, body.id)
+        return await self._told(await self._settle(request, visitor, body.action, body.id), request, visitor)
 
     async def outcome(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/outcomes/{id}`."""
         body = await read_body(request, OutcomeBody)
-        return await self._settled(request, visitor, body.choice, body.id)
+        return await self._told(await self._settle(request, visitor, body.choice, body.id), request, visitor)
 
     async def stop(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/threads/{id}/stop`."""
@@ -242,7 +258,7 @@ class PageActions:
         service knows who that is."""
         link = await self._services.sign_in_links.link(id_of(request), visitor.person.person_id)
         if not isinstance(link, str):
-            return click_answer(link)
+            return await self._told(link, request, visitor)
         shown = await self._services.queries.shown(id_of(request))
         view = shown[0].post.content if shown else None
         said = view.message if isinstance(view, SignInView) and view.owner_id == visitor.person.person_id else ""
@@ -252,12 +268,13 @@ class PageActions:
         """`POST /api/sign-ins/{id}`: "I have signed in", or "Not now"."""
         body = await read_body(request, SignInBody)
         action = actions.SIGNED_IN if body.done else actions.NOT_NOW
-        return await self._settled(request, visitor, action, body.id)
+        return await self._told(await self._settle(request, visitor, action, body.id), request, visitor)
 
     async def code(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/sign-ins/{id}/code`: what the browser showed in the end."""
         body = await read_body(request, CodeBody)
-        return await self._settled(request, visitor, actions.ENTER_CODE, body.id, body.code)
+        result = await self._settle(request, visitor, actions.ENTER_CODE, body.id, body.code)
+        return await self._told(result, request, visitor)
 
     async def connections(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/connections`: the visitor's own, and at which services they can connect one."""
@@ -283,11 +300,23 @@ class PageActions:
         return await self._settled(request, visitor, actions.DISCONNECT)
 
     async def _settled(
-        self, request: web.Request, visitor: PageVisitor, action: str, click_id: str = "", typed: str = ""
+        self, request: web.Request, visitor: PageVisitor, action: str, click_id: str = ""
     ) -> web.Response:
+        return click_answer(await self._settle(request, visitor, action, click_id))
+
+    async def _settle(
+        self, request: web.Request, visitor: PageVisitor, action: str, click_id: str, typed: str = ""
+    ) -> ClickResult:
         key = click_key(click_id, visitor)
         act = Act(action, key, visitor.person, id_of(request), lambda _name: typed, lambda _form: {})
-        return click_answer(await settle(self._services, act))
+        return await settle(self._services, act)
+
+    async def _told(self, result: ClickResult, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """The answer to a click in a conversation: in somebody else's there is nothing to click on."""
+        is_theirs = isinstance(result, (Settled, Unknown)) or await self._services.conversations.holds_for(
+            id_of(request), visitor.person
+        )
+        return click_answer(result if is_theirs else NOTHING_HERE)
 
 
 # --------------------------------------------- clicks: their key, the id in their address, the answer

@@ -235,6 +235,12 @@ async def of_subjects(tx: Transaction, subjects: Sequence[str]) -> Mapping[str, 
     return found
 
 
+async def threads_of_subject(tx: Transaction, subject: str) -> Sequence[str]:
+    """The threads in which there is a card of this approval, question, sign-in or attempt."""
+    rows = await tx.all(sa.select(posts.c.thread_id).where(posts.c.subject == subject).distinct())
+    return [row.thread_id for row in rows]
+
+
 async def answers_at(tx: Transaction, place_key: str, limit: int) -> Sequence[PostRow]:
     """The newest answers in the newest threads of a place, newest first, without their content."""
     here = sa.select(threads.c.thread_id).where(threads.c.place_key == place_key)

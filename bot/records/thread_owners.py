@@ -17,7 +17,10 @@ MOST_LOOKED_AT = 500
 """Conversations of one person, those that they began last, among which the ones with the newest word are looked for."""
 
 _OWNER = Prepared(
-    sa.select(sa.func.coalesce(thread_owners.c.owner, threads.c.requester, sa.literal("")).label("owner"))
+    sa.select(
+        sa.func.coalesce(thread_owners.c.owner, threads.c.requester, sa.literal("")).label("owner"),
+        thread_owners.c.owner.label("kept"),
+    )
     .select_from(threads)
     .join(thread_owners, thread_owners.c.thread_id == threads.c.thread_id, isouter=True)
     .where(threads.c.thread_id == sa.bindparam("thread"))
@@ -29,6 +32,12 @@ async def owner_of(tx: Transaction, thread_id: str) -> str | None:
     known to. `None`: there is no such conversation."""
     row = await tx.one(_OWNER, {"thread": thread_id})
     return None if row is None else str(row.owner)
+
+
+async def owner_and_kept(tx: Transaction, thread_id: str) -> tuple[str, bool]:
+    """As `owner_of`, empty where there is no such conversation; and whether that is kept, so that it stays."""
+    row = await tx.one(_OWNER, {"thread": thread_id})
+    return ("", False) if row is None else (str(row.owner), row.kept is not None)
 
 
 async def begin(tx: Transaction, thread_id: str, owner: str, now: float) -> None:

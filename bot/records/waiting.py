@@ -74,6 +74,25 @@ _WAITED_FOR = Prepared(
 )
 
 
+_CARDS = Prepared(
+    sa.select(
+        sa.func.count().label("cards"),
+        sa.func.coalesce(sa.func.sum(tables.posts.c.seq), 0).label("which"),
+        sa.func.coalesce(sa.func.sum(tables.posts.c.revision), 0).label("revisions"),
+    )
+    .select_from(tables.approvals)
+    .join(tables.posts, tables.posts.c.subject == tables.approvals.c.approval_id)
+    .where(tables.approvals.c.status == tables.PENDING)
+)
+
+
+async def cards_that_wait(tx: Transaction) -> tuple[int, int, int]:
+    """How many cards of approvals wait, and two numbers that change when others do, or one of them shows something
+    else."""
+    row = await tx.one(_CARDS, {})
+    return (0, 0, 0) if row is None else (int(row.cards), int(row.which), int(row.revisions))
+
+
 async def anything_in(tx: Transaction, thread_id: str) -> bool:
     """Whether anything is open in a thread."""
     row = await tx.one(_ANY_OPEN, {"thread": thread_id})
@@ -184,19 +203,6 @@ async def pending_approvals(tx: Transaction, within: Sequence[str]) -> Sequence[
 
 def _begins_with(column: sa.Column[str], beginnings: Sequence[str]) -> sa.ColumnElement[bool]:
     return sa.or_(sa.false(), *(column.startswith(beginning, autoescape=True) for beginning in beginnings))
-
-
-async def asked_at(tx: Transaction, place_key: str) -> Sequence[ApprovalRow]:
-    """Approvals that wait and are shown at a place other than their own threads, among the newest cards there; without
-    their arguments."""
-    cards = sa.select(tables.posts.c.subject).where(
-        tables.posts.c.place.is_not(sa.null()), tables.posts.c.lane == place_key
-    )
-    newest = cards.order_by(tables.posts.c.seq.desc()).limit(MOST_ROWS)
-    query = sa.select(*approvals.PENDING_COLUMNS).where(tables.approvals.c.approval_id.in_(newest))
-    # As a parameter: they are to be found by their ids, not among all that wait.
-    rows = await approvals.select_pending(tx, query.where(tables.approvals.c.status == sa.literal("pending")))
-    return sorted(rows, key=lambda row: row.asked_at, reverse=True)
 
 
 async def settled_lately(tx: Transaction, requester: str, within: str, limit: int) -> Sequence[str]:

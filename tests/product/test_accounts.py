@@ -65,7 +65,7 @@ async def test_an_approvers_account_is_never_used(stage: AccountStage) -> None:
                 await seen.approve(card["id"])
                 (sign_in,) = await asked_to_sign_in(ana)
                 assert sign_in["owner"] == "Ana"
-                assert (await asked_for_link(chloe, sign_in)).status == 403
+                assert (await asked_for_link(chloe, sign_in)).status == 404
             await signs_in(stage.notes, ana, "ana-at-notes")
             await ana.says("ana-at-notes wrote lamp")
     assert stage.notes.written == [("ana-at-notes", "lamp")]

@@ -72,18 +72,16 @@ async def test_a_code_is_taken_answered_in_private_and_left_nowhere(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     told = "your account at drive is connected" if owner == ANA else "not for you to tell me"
-    async with visiting(thread.visitor.url, "ben") as ben, ben.thread(thread.thread_id) as bens:
-        await thread.send("hello")
-        await bens.says("You said: hello")
-        answer = await thread.send(words.format(code=CODE.lower()))
-        assert (answer.status, answer.body) == (202, {"accepted": True, "taken": True})
-        await thread.notice(told)
-        await thread.send("and on")
-        await bens.says("You said: and on")
-        assert told not in str(bens.entries), "the answer is for Ana alone"
-        seen = [json.dumps(list(each.entries.values())) for each in (thread, bens)]
-        connections = await thread.visitor.get("/api/connections")
-    said = [*seen, str(await thread.visitor.get("/api/threads")), json.dumps(model.requests), *capfd.readouterr()]
+    await thread.send("hello")
+    await thread.says("You said: hello")
+    answer = await thread.send(words.format(code=CODE.lower()))
+    assert (answer.status, answer.body) == (202, {"accepted": True, "taken": True})
+    await thread.notice(told)
+    await thread.send("and on")
+    await thread.says("You said: and on")
+    connections = await thread.visitor.get("/api/connections")
+    seen = json.dumps(list(thread.entries.values()))
+    said = [seen, str(await thread.visitor.get("/api/threads")), json.dumps(model.requests), *capfd.readouterr()]
     for where in [*said, *(text for _, text in all_that_is_kept(workshop_home))]:
         assert CODE not in where.upper()
         assert "access-token-of-a-test" not in where

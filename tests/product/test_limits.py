@@ -23,25 +23,6 @@ async def test_over_the_turns_of_a_minute_a_message_begins_nothing_and_supersede
     assert shop.done == ["make lamp 1"]
 
 
-async def test_over_the_turns_of_a_conversation_others_are_told_too(workshop_home: ProductFolder) -> None:
-    workshop_home.variables["LIMIT_THREAD_TURNS_PER_MINUTE"] = "1"
-    async with (
-        product_here(workshop_home) as url,
-        visiting(url) as ana,
-        visiting(url, "ben") as ben,
-        ana.thread() as thread,
-        ben.thread(thread.thread_id) as bens,
-    ):
-        await thread.send("hello")
-        await thread.says("you said: hello")
-        await bens.send("hello from Ben")
-        await bens.notice("one message in this conversation within a minute")
-        await bens.send("still here")
-        async with ben.thread() as elsewhere:
-            await elsewhere.send("and here?")
-            await elsewhere.says("you said: and here?")
-
-
 async def test_two_accounts_of_one_human_have_one_limit(workshop_home: ProductFolder) -> None:
     workshop_home.variables["LIMIT_TURNS_PER_MINUTE"] = "2"
     async with product_here(workshop_home) as url, visiting(url) as ana, visiting(url, "ben") as ben:

@@ -22,10 +22,11 @@ async def test_a_running_tool_is_named_and_its_progress_shown(at_work: Thread) -
     assert any("half of lamp" in s and "50%" in s for s in at_work.statuses)
 
 
-async def test_another_open_page_catches_up_with_the_same_conversation(at_work: Thread, ben_at_work: Thread) -> None:
-    await at_work.send("use make what=lamp")
-    await at_work.waiting()
-    await ben_at_work.waiting()
+async def test_another_open_page_catches_up_with_the_same_conversation(at_work: Thread) -> None:
+    async with at_work.visitor.thread(at_work.thread_id) as beside:
+        await at_work.send("use make what=lamp")
+        await at_work.waiting()
+        await beside.waiting()
     async with at_work.visitor.thread(at_work.thread_id) as again:
         assert list(again.entries) == list(at_work.entries)
 

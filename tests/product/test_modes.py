@@ -124,7 +124,7 @@ async def test_the_demo_model_quotes_the_requester_too(home: ProductFolder) -> N
         assert card["quote"] == "add a task to buy milk"
         await thread.approve(card["id"])
         await thread.says("Added the task", "buy milk")
-        async with ben.thread(thread.thread_id) as bens:
+        async with ben.thread() as bens:
             await bens.send("add a task to buy tea")
             (second,) = await bens.waiting()
             assert second["quote"] == "add a task to buy tea"

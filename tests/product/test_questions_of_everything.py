@@ -82,9 +82,9 @@ async def test_its_form_is_declined_or_cancelled(thread: Thread, action: str, en
 async def test_nobody_else_answers_or_declines_its_form(thread: Thread) -> None:
     await thread.send(ev.ASK_BY_FORM)
     question = await thread.question()
-    async with visiting(thread.visitor.url, "ben") as ben, ben.thread(thread.thread_id) as other:
-        assert (await other.answer_form(question["id"], ev.ANSWERS)).status == 403
-        assert (await post(other, f"/api/clarifications/{question['id']}/dismissal", action="decline")).status == 403
+    async with visiting(thread.visitor.url, "ben") as ben, ben.thread() as other:
+        assert (await other.answer_form(question["id"], ev.ANSWERS)).status == 404
+        assert (await post(other, f"/api/clarifications/{question['id']}/dismissal", action="decline")).status == 404
     await thread.answer_form(question["id"], ev.ANSWERS)
     await thread.says(*ev.ACCEPTED)
 
@@ -123,7 +123,7 @@ async def test_its_link_is_for_the_requester_alone_and_the_call_goes_on_when_the
     assert (card["service"], card["server"]) == ("", "everything")
     assert ev.SECRET not in str(card)
     async with visiting(thread.visitor.url, "ben") as ben:
-        assert (await ben.get(f"/api/sign-ins/{card['id']}/link")).status == 403
+        assert (await ben.get(f"/api/sign-ins/{card['id']}/link")).status == 404
         assert (await ben.post(f"/api/sign-ins/{card['id']}", {"id": "k", "done": True})).status == 403
     link = await thread.visitor.get(f"/api/sign-ins/{card['id']}/link")
     assert link.body == {"url": ev.LINK, "message": "Connect"}

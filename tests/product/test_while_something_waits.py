@@ -44,15 +44,6 @@ async def test_text_is_never_an_approval(at_work: Thread, shop: Workshop) -> Non
     assert shop.done == []
 
 
-async def test_somebody_else_is_told_what_the_conversation_waits_for(at_work: Thread, ben_at_work: Thread) -> None:
-    await at_work.send("use make what=lamp")
-    (card,) = await at_work.waiting()
-    await ben_at_work.send("hello, what about me")
-    await ben_at_work.notice("waits for a decision on workshop: make", "conversation of your own")
-    assert at_work.notices == []
-    assert [c["id"] for c in at_work.approvals("pending")] == [card["id"]]
-
-
 async def test_a_plain_reply_answers_the_question(at_work: Thread, model: FakeOpenAI) -> None:
     await at_work.send("ask lamp")
     assert (await at_work.question())["question"] == "Which lamp?"
@@ -69,15 +60,6 @@ async def test_a_form_answers_the_question_with_typed_values(at_work: Thread, mo
     assert (await at_work.answer_form(question["id"], {"size": "42"})).status == 200
     await at_work.says('"size": 42')
     assert (await at_work.answer_form(question["id"], {"size": "43"})).status == 409
-
-
-async def test_nobody_else_can_answer_the_requesters_question(at_work: Thread, ben_at_work: Thread) -> None:
-    await at_work.send("ask lamp")
-    question = await at_work.question()
-    assert (await ben_at_work.answer_form(question["id"], {"size": "42"})).status == 403
-    await ben_at_work.send("the small one")
-    await ben_at_work.notice("waits for an answer to a question")
-    assert (await at_work.question())["id"] == question["id"]
 
 
 async def test_stop_ends_the_turn_that_waits(at_work: Thread, shop: Workshop) -> None:
@@ -120,14 +102,6 @@ async def test_what_was_approved_and_not_begun_when_the_turn_was_stopped_is_give
     await at_work.card(other["id"], "superseded")
     await at_work.notice("stopped")
     assert shop.done == ["make_slowly lamp"]
-
-
-async def test_only_the_requester_can_stop(at_work: Thread, ben_at_work: Thread) -> None:
-    await at_work.send("use make what=lamp")
-    await at_work.waiting()
-    refused = await ben_at_work.stop()
-    assert refused.status == 403
-    assert at_work.approvals("pending")
 
 
 async def test_there_is_nothing_to_stop_in_a_quiet_conversation(at_work: Thread) -> None:

@@ -13,7 +13,6 @@ from typing import Any, Literal
 from bot.domain import (
     AlreadySettled,
     ApprovalView,
-    AskedToDecide,
     Choice,
     ClarificationView,
     ClickResult,
@@ -402,9 +401,6 @@ class StandInServices:
         own = [each for each in self.sign_ins.values() if each.owner_id == person.person_id]
         waiting = [shown for each in own for shown in await self.shown(each.sign_in_id)]
         return Overview(await visible(to_decide, among), tuple(waiting), ())
-
-    async def asked(self, person: Person) -> tuple[AskedToDecide, ...]:
-        return ()
 
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
         return tuple(t for t, owner in self.turns.items() if owner == person.person_id and t.startswith(within))

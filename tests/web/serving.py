@@ -20,11 +20,11 @@ from adapters.web.receiver import WebReceiver
 from adapters.web.sender import WebSender
 from bot.domain import (
     ApprovalView,
-    AskedToDecide,
     ClickResult,
     Clock,
     Content,
     ConversationReference,
+    Decidable,
     GrantView,
     Message,
     MessageView,
@@ -64,6 +64,8 @@ class WebServices(StandInServices):
         super().__init__("web:", ConversationReference("web", "web:one", direct=True))
         self.sender = sender
         self.entries: dict[str, list[MessageView | Post]] = {}
+        self.of: dict[str, str] = {}
+        """Thread → whose it is; the others are everybody's."""
 
     async def post(self, thread_id: str, content: Content, *, only_for: str | None = None, at: float = NOW) -> Post:
         """Say something in a thread."""
@@ -106,13 +108,25 @@ class WebServices(StandInServices):
         together = (subject for subject, post in posts.items() if post.thread_id == asked)
         return tuple(each for each in together if self.approvals[each].status == "pending" and self._may(each, person))
 
-    async def asked(self, person: Person) -> tuple[AskedToDecide, ...]:
-        return tuple(
-            AskedToDecide(view.approval_id, post.thread_id, view.requester, view.server, view.tool, view.title)
-            for post in self._posts()
-            if isinstance(view := post.content, ApprovalView)
-            if view.status == "pending" and person.person_id in view.handed_to
+    async def cards_that_wait(self) -> tuple[int, int, int]:
+        cards = [post for post in self._posts() if isinstance(post.content, ApprovalView)]
+        return len(cards), 0, sum(post.revision for post in cards)
+
+    async def decidable(self, person: Person, within: str = "", most: int = 16) -> Decidable:
+        return Decidable(
+            tuple(
+                Shown(post, None)
+                for post in self._posts()
+                if isinstance(view := post.content, ApprovalView)
+                if view.status == "pending" and person.person_id in view.handed_to
+            )
         )
+
+    async def is_operator(self, person: Person) -> bool:
+        return False
+
+    async def holds_for(self, subject: str, person: Person) -> bool:
+        return True
 
     async def shown(self, subject: str) -> tuple[Shown, ...]:
         return tuple(Shown(post, None) for post in self._posts() if subject_of(post.content) == subject)
@@ -121,6 +135,7 @@ class WebServices(StandInServices):
         return tuple(
             ThreadSummary(thread_id, _title(entries), max(entry.at for entry in entries), _waiting(entries))
             for thread_id, entries in sorted(self.entries.items(), key=lambda item: -item[1][-1].at)
+            if self.of.get(thread_id, person.person_id) == person.person_id
         )[:limit]
 
     async def owners_for(self, thread_id: str, person: Person) -> frozenset[str] | None:

@@ -310,6 +310,7 @@ async def test_ones_own_grants_are_listed(product: Product, ana: Browser, ben: B
 
 async def test_whoever_is_asked_is_told_beside_any_conversation(product: Product, ana: Browser, ben: Browser) -> None:
     await product.services.post(THREAD, an_approval("a/1", handed_to=("web:ben",)))
+    product.services.of[THREAD] = "web:ana"
     for browser, expected in ((ben, [THREAD]), (ana, [])):
         async with stream_of(browser, "web:another") as events:
             asked = (await events.until("threads"))["asked"]

@@ -10,7 +10,7 @@ from time import monotonic
 import pytest
 
 from adapters.web import events
-from bot.domain import ApprovalView, ConversationReference, Notice, Person, Post, Said
+from bot.domain import ApprovalView, ConversationReference, Notice, Person, Said, ThreadSummary
 from tests.support.views import an_approval
 from tests.support.waiting import at_most_waiting
 from tests.web.serving import Browser, Product
@@ -27,7 +27,7 @@ async def test_a_page_that_connects_gets_who_it_is_the_threads_and_the_whole_thr
     await ben.post(MESSAGES, {"id": "m", "text": "Hello"})
     await product.services.post(THREAD, Said("Hi Ben"))
     async with stream_of(ben, THREAD) as stream:
-        assert await stream.next() == ("session", {"me": {"person_id": "web:ben", "name": "Ben"}})
+        assert await stream.next() == ("session", {"me": {"person_id": "web:ben", "name": "Ben"}, "is_operator": False})
         name, threads = await stream.next() or ("", {})
         assert name == "threads"
         assert [thread["thread_id"] for thread in threads["threads"]] == [THREAD]
@@ -205,17 +205,17 @@ async def test_a_change_is_read_once_for_all_pages_of_a_person(
 ) -> None:
     """Rule 13: two hundred open pages that all read at once held everybody up for 0.3 s."""
     read: list[str] = []
-    asked = product.services.asked
+    owned = product.services.owned
 
-    async def counted(person: Person) -> tuple[Post, ...]:
+    async def counted(person: Person) -> tuple[ThreadSummary, ...]:
         read.append(person.person_id)
-        return await asked(person)
+        return await owned(person)
 
     async with AsyncExitStack() as stack:
         streams = [await stack.enter_async_context(stream_of(who, THREAD)) for who in (ana, ana, ana, ben, ben)]
         for stream in streams:
             await snapshot(stream)
-        monkeypatch.setattr(product.services, "asked", counted)
+        monkeypatch.setattr(product.services, "owned", counted)
         await ben.post(MESSAGES, {"id": "m", "text": "Hello"})
         for stream in streams:
             assert (await stream.until("threads"))["threads"][0]["thread_id"] == THREAD

@@ -28,7 +28,7 @@ def away(product: Product, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
     async def fails(*_given: object, **_named: object) -> None:
         raise error
 
-    for name in ("accept", "owned", "view", "asked", "stop"):
+    for name in ("accept", "owned", "view", "cards_that_wait", "stop"):
         monkeypatch.setattr(product.services, name, fails)
     return error
 
@@ -67,7 +67,7 @@ async def test_who_waits_for_records_that_are_away_is_disconnected_and_whoever_c
 
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
-        monkeypatch.setattr(product.services, "asked", answers_late)
+        monkeypatch.setattr(product.services, "owned", answers_late)
         product.sender.hub.threads_changed()
         await asked.wait()
         product.sender.hub.lose_records()
@@ -95,7 +95,7 @@ async def test_open_streams_end_and_are_one_line_in_the_log_however_many(
         streams = [await stack.enter_async_context(stream_of(ana, THREAD)) for _ in range(3)]
         for stream in streams:
             await snapshot(stream)
-        monkeypatch.setattr(product.services, "asked", gone)
+        monkeypatch.setattr(product.services, "owned", gone)
         with capture_logs() as logged:
             await ana.post(MESSAGES, MESSAGE)
             product.sender.hub.threads_changed()

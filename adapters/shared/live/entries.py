@@ -6,7 +6,7 @@ HTML: the page builds its nodes from text and never parses HTML.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, assert_never
@@ -18,11 +18,11 @@ from bot.characters import before_suspicious
 from bot.domain import (
     AlreadySettled,
     ApprovalView,
-    AskedToDecide,
     ClarificationView,
     ClickResult,
     ConnectionView,
     Content,
+    Decidable,
     Form,
     GrantView,
     Hidden,
@@ -54,6 +54,8 @@ from bot.safe_text import (
 from graph.interrupts import FormField
 
 Json = dict[str, Any]
+PAGE = "web:"
+"""What the ids of threads begin with that the page shows."""
 LONGEST_ANSWER = 100_000
 """Characters of an answer; more is cut with a count."""
 LONGEST_PASSAGE = 10_000
@@ -98,13 +100,23 @@ def threads_json(summaries: tuple[ThreadSummary, ...]) -> Json:
     return {"threads": [_json(each, lines="title", as_is="thread_id updated_at waiting") for each in summaries]}
 
 
-def asked_json(asked: Sequence[AskedToDecide]) -> Json:
-    """Approvals that somebody was asked to decide."""
-    return {
-        "asked": [
-            {"id": each.approval_id, **_json(each, lines=f"requester {_CALL}", as_is="thread_id")} for each in asked
-        ]
-    }
+def asked_json(decidable: Decidable, own: Collection[str]) -> Json:
+    """Approvals that somebody may decide, but for those in the threads that are their `own`. Of a thread that the page
+    does not show there is the card as well, under which everything else is fetched."""
+    asked = []
+    for shown in decidable.listed:
+        view, thread_id = shown.post.content, shown.post.thread_id
+        if isinstance(view, ApprovalView) and thread_id not in own:
+            card = None if thread_id.startswith(PAGE) else _short(content_json(view))
+            call = _json(view, lines=f"requester {_CALL}")
+            asked.append({"id": view.approval_id, "thread_id": thread_id, **call, "card": card})
+    return {"asked": asked, "more_asked": decidable.more}
+
+
+def _short(card: Json) -> Json:
+    """A card in a list: what it does not show at first is fetched when somebody wants to see it."""
+    lines = [each if not each["hidden"] else each | {"value": None, "digest": ""} for each in card["arguments"]]
+    return card | {"arguments": lines}
 
 
 def message_json(view: MessageView) -> Json:

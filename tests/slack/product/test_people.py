@@ -79,9 +79,27 @@ async def test_somebody_who_writes_while_another_is_waited_for_is_told_so_alone(
     await talk.card()
     theirs = as_(ben, talk)
     await theirs.mentions("and me?")
-    await theirs.told("waits for", "workshop: make")
+    await theirs.told("waits for a decision on workshop: make", "conversation of your own")
     assert slack.ephemerals("U1") == []
     assert len(talk.waiting()) == 1
+
+
+@pytest.fixture
+def one_a_minute(home: ProductFolder) -> None:
+    """One message in a conversation within a minute, whoever writes."""
+    home.variables["LIMIT_THREAD_TURNS_PER_MINUTE"] = "1"
+
+
+@pytest.mark.usefixtures("one_a_minute")
+async def test_over_the_turns_of_a_conversation_others_are_told_too(talk: Talk, ben: SlackPerson) -> None:
+    await talk.mentions("hello")
+    await talk.says("You said: hello")
+    theirs = as_(ben, talk)
+    await theirs.mentions("hello from Ben")
+    await theirs.told("one message in this conversation within a minute")
+    elsewhere = Talk(talk.slack, ben, talk.channel)
+    await elsewhere.mentions("and here?")
+    await elsewhere.says("You said: and here?")
 
 
 async def test_a_question_is_answered_by_a_modal_or_by_a_plain_reply(talk: Talk, ben: SlackPerson) -> None:
@@ -89,6 +107,8 @@ async def test_a_question_is_answered_by_a_modal_or_by_a_plain_reply(talk: Talk,
     question = await talk.says("Which lamp?")
     await as_(ben, talk).clicks(question, "answer")
     await as_(ben, talk).told("somebody else")
+    await as_(ben, talk).mentions("the small one")
+    await as_(ben, talk).told("waits for an answer to a question")
     view = await talk.opens(question, "answer")
     await talk.submits(view, size="3")
     await talk.says("Results:", "3")
