@@ -354,11 +354,6 @@ class Conversations:
         async with self._database.reading() as tx:
             return await asked.about_calls(tx, thread_id, call_ids)
 
-    async def anything_waits(self, thread_id: str) -> bool:
-        """Whether anything waits for people in a conversation."""
-        async with self._database.reading() as tx:
-            return await waiting.anything_in(tx, thread_id)
-
     async def newest_post_number(self, thread_id: str) -> int:
         """Number of what the bot posted last in a conversation, cards too; 0: nothing."""
         async with self._database.reading() as tx:

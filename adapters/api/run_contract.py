@@ -232,6 +232,7 @@ class NothingPending(Shape):
 
     status: Literal["no_action_needed"] = "no_action_needed"
     thread_id: str
+    response: str = Field("", description="What was answered last in it.")
     pending_action: NoAction = NoAction()
 
 
@@ -287,7 +288,8 @@ class RunContract:
                 tag="run",
                 description="All of it is done, or nothing. Approvals, and outcomes, need the scope `approve`. The "
                 "same request again is the same answer. A sign-in that was finished in the browser goes on by itself; "
-                "`done` waits for what comes of it.",
+                "`done` waits for what comes of it. An empty list says nothing, and is answered "
+                "how things stand: of use after somebody has decided elsewhere (409).",
             ),
         ]
 
@@ -311,8 +313,12 @@ class RunContract:
         named = [each.call_id for each in body.approvals or body.clarification_responses or []]
         about = {call_id for name in named for call_id in (name, name.partition("/")[0])}
         rows = await self._services.conversations.asked_about(thread_id, about)
-        if message is None or (not any(name_of(row) in named for row in rows) and not await self._waits(thread_id)):
+        if message is None:
             return json_answer(NothingPending(thread_id=body.thread_id))
+        if not any(name_of(row) in named for row in rows):
+            nothing = await self._nothing_waits(principal, body.thread_id, thread_id, message)
+            if nothing is not None:
+                return json_answer(nothing)
         key = key_of_request(principal.person.person_id, thread_id, body.model_dump_json(exclude_none=True))
         if body.approvals is not None:
             await self._decide(principal, body.approvals, rows, key)
@@ -320,8 +326,18 @@ class RunContract:
             await self._reply(principal, body.clarification_responses, rows, key)
         return await self._answer(principal, body.thread_id, thread_id, message)
 
-    async def _waits(self, thread_id: str) -> bool:
-        return await self._services.conversations.anything_waits(thread_id)
+    async def _nothing_waits(
+        self, principal: Principal, given: str, thread_id: str, message: str
+    ) -> NothingPending | None:
+        """What is said where nothing waits, once what runs has ended; `None`: something does wait."""
+        state = await self._turns.settled(principal, thread_id, message, self._longest_wait)
+        match state.status:
+            case "running":
+                raise runs_on(thread_id, message)
+            case "waiting":
+                return None
+            case _:
+                return NothingPending(thread_id=given, response=answer_in(state) or "")
 
     async def _answer(self, principal: Principal, given: str, thread_id: str, message: str) -> web.Response:
         state = await self._turns.settled(principal, thread_id, message, self._longest_wait)

@@ -12,9 +12,12 @@ from mcp.server.fastmcp import Context
 from pydantic import BaseModel
 
 from tests.api.contract_clients import Runs, http, pending, response_of, token, with_tokens
+from tests.fakes.oauth import Browser
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, fake_openai
 from tests.support.brain import obedient
 from tests.support.fixtures import connect, shop
+from tests.support.notes import ALLOWED, notes_server
+from tests.support.notes import entry as notes_entry
 from tests.support.product import ProductFolder, product_here
 from tests.support.tools import Workshop, entry
 
@@ -122,9 +125,20 @@ async def test_bodies_that_say_both_or_neither_are_refused_and_where_nothing_wai
     assert (await ana.post("/run", {"thread_id": "t"})).status == 422
     assert (await ana.run("t", "  ")).status == 400
     await ana.run("t", "hello")
-    for thread in ("t", "never heard of"):
-        nothing = await ana.approve(thread, "c")
-        assert (nothing.status, nothing.body["pending_action"]) == (200, {"kind": "no_action_needed"})
+    for thread, said in (("t", "You said: hello"), ("never heard of", "")):
+        for nothing in (await ana.approve(thread, "c"), await ana.decide(thread)):
+            assert (nothing.status, nothing.body["pending_action"]) == (200, {"kind": "no_action_needed"})
+            assert nothing.body["response"] == said
+
+
+async def test_what_was_decided_elsewhere_is_asked_for_by_naming_nothing(ana: Runs, shop: Workshop) -> None:
+    asked = await ana.asked("t", "use make what=lamp; make what=desk", "confirmation")
+    lamp, desk = asked["tool_calls"]
+    assert pending(await ana.decide("t"), "t", "confirmation") == asked
+    await ana.approve("t", lamp["call_id"])
+    assert (await ana.decide("t", {"call_id": lamp["call_id"], "approved": False, "feedback": "No."})).status == 409
+    assert pending(await ana.decide("t"), "t", "confirmation")["tool_calls"] == [desk]
+    assert shop.done == ["make lamp 1"]
 
 
 async def test_a_thread_is_its_callers_own_and_a_token_allows_what_its_scopes_say(ana: Runs, shop: Workshop) -> None:
@@ -234,3 +248,35 @@ async def test_a_model_that_fails_is_said_to_before_and_after_an_approval(ana: R
     assert (await ana.approve("t", call["call_id"])).status == 500
     assert shop.done == ["make unlucky 1"]
     assert response_of(await ana.run("t", "hello")) == "You said: hello"
+
+
+async def test_several_forms_are_filled_in_together_or_none(ana: Runs) -> None:
+    calls = (await ana.asked("t", "use order what=desk; order what=bed", "confirmation"))["tool_calls"]
+    desk, bed = (call["call_id"] for call in calls)
+    form = pending(await ana.approve("t", desk, bed), "t", "form_elicitation")
+    assert form["call_id"] in {desk, bed}
+    both = [{"call_id": desk, "response": {"width": 2}}, {"call_id": bed, "response": {"width": "wide"}}]
+    refused = await ana.post("/resume", {"thread_id": "t", "clarification_responses": both})
+    assert (refused.status, list(refused.body["errors"])) == (422, [f"{bed}.width"])
+    both = [{"call_id": desk, "response": {"width": 3}}, {"call_id": bed, "response": {"width": 4}}]
+    answered = await ana.post("/resume", {"thread_id": "t", "clarification_responses": both})
+    assert "right?" in pending(answered, "t", "form_elicitation")["question"]
+
+
+async def test_an_account_is_connected_in_a_browser_and_the_call_goes_on(tmp_path: Path, model: FakeOpenAI) -> None:
+    home = with_tokens(ProductFolder(tmp_path))
+    async with notes_server() as notes:
+        home.tool_servers({"notes": notes_entry(notes)})
+        home.policy(ALLOWED)
+        home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-nobodys", "LLM_MODEL": "any"}
+        async with product_here(home) as url, http() as session, Browser("ana at notes") as browser:
+            ana = Runs(url, session, token("ana"))
+            link = await ana.asked("t", "use notes__sign_in", "oauth_url")
+            same = pending(await ana.respond("t", link["call_id"], "done"), "t", "oauth_url")
+            assert (same["call_id"], same["code_wanted"]) == (link["call_id"], False)
+            shown = await notes.consents(browser, link["auth_url"])
+            wanted = pending(await ana.respond("t", link["call_id"], "done"), "t", "oauth_url")
+            assert wanted["code_wanted"]
+            assert (await ana.respond("t", link["call_id"], "WRONG-CODE")).status == 422
+            assert "Signed in" in response_of(await ana.respond("t", link["call_id"], shown.code))
+            assert "ana at notes wrote hello" in response_of(await ana.run("t", "use notes__write what=hello"))
