@@ -13,13 +13,14 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import aiohttp
 from yarl import URL
 
 from adapters.shared.outages import AGAIN_SECONDS
-from bot.safe_text import visible, visible_line
+from bot.safe_text import visible, visible_line, written_arguments
 
 TOKEN_VARIABLE = "COUNTERSIGN_TOKEN"  # noqa: S105  # its name
 """Where the token is taken from: never from the command line, which everybody on the machine can read."""
@@ -27,8 +28,19 @@ WAIT_SECONDS = 20
 """Seconds that one request waits for a turn to end, before it is asked again."""
 REQUEST_SECONDS = 60.0
 LONGEST_LINE = 2_000
-HELP = "Write to the bot. /new begins another conversation, /quit ends; Ctrl-C stops a turn that runs."
+LONGEST_LINK = 10_000
+READY_SECONDS = 5.0
+"""Longest wait for the stream, before a message is sent that could be answered at once."""
+LARGEST_EVENT = 16 * 1024 * 1024
+"""Bytes of an event, which is one line: a whole conversation may be in it."""
+LARGEST_ANSWER = 16 * 1024 * 1024
+"""Bytes of an answer of the server's."""
+HELP = (
+    "Write to the bot. /new begins another conversation, /wait asks again about what waits, /quit ends; Ctrl-C stops a "
+    "turn that runs."
+)
 QUIT = frozenset({"/quit", "/exit"})
+BOT = "\nbot> "
 
 
 class ChatRefused(Exception):  # noqa: N818  # an answer
@@ -68,8 +80,9 @@ class StandardTerminal:
         return line.rstrip("\n") if line else None
 
     def write(self, text: str) -> None:
-        """Writes at once."""
-        sys.stdout.write(text)
+        """Writes at once; what the terminal's encoding lacks as a question mark."""
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
         sys.stdout.flush()
 
     def _read(self) -> None:
@@ -81,6 +94,16 @@ class StandardTerminal:
                 return  # the loop has ended
             if not line:
                 return
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened in a conversation."""
+
+    name: str
+    data: Mapping[str, Any]
+    event_id: str
+    """Empty: it has none."""
 
 
 class ChatClient:
@@ -99,36 +122,109 @@ class ChatClient:
         """
         url = self._base.joinpath("api", "v1", *path).with_query(query)
         try:
-            async with self._session.request(method, url, json=body, headers=self._headers) as response:
-                said: Any = await response.json(content_type=None)
-        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            async with self._session.request(
+                method, url, json=body, headers=self._headers, allow_redirects=False
+            ) as response:
+                said = await _json_of(response)
+        except (aiohttp.ClientError, TimeoutError) as error:
             raise ChatRefused(f"{self._base} cannot be reached ({type(error).__name__}).") from None
-        if not isinstance(said, dict):
-            raise ChatRefused(f"{self._base} does not answer as a Countersign server does.")
+        if not isinstance(said, dict) or 300 <= response.status < 400:  # of HTTP
+            raise ChatRefused(f"{self._base} does not answer as a Countersign server does ({response.status}).")
         if response.status >= 400:  # of HTTP
-            errors = "; ".join(f"{name}: {why}" for name, why in said.get("errors", {}).items())
-            raise ChatRefused(visible(f"{said.get('detail', response.reason)} {errors}".strip()))
+            errors = said.get("errors") or {}
+            listed = "; ".join(f"{name}: {why}" for name, why in errors.items()) if isinstance(errors, dict) else ""
+            raise ChatRefused(visible(f"{said.get('detail', response.reason)} {listed}".strip()))
         return said
 
-    async def events(self, thread_id: str) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
-        """What happens in a conversation, by name, until the connection ends."""
+    async def events(self, thread_id: str, last: str) -> AsyncIterator[Event]:
+        """What happens in a conversation until the connection ends. `last`: id of the last event that is known."""
         url = self._base.joinpath("api", "v1", "threads", thread_id, "events")
         async with self._session.get(
-            url, headers=self._headers, timeout=aiohttp.ClientTimeout(total=None, sock_read=REQUEST_SECONDS)
+            url,
+            headers={**self._headers, "Last-Event-ID": last} if last else self._headers,
+            timeout=aiohttp.ClientTimeout(total=None, sock_read=REQUEST_SECONDS),
+            read_bufsize=LARGEST_EVENT,
+            allow_redirects=False,
         ) as response:
             if response.status != 200:  # of HTTP
                 return
-            name, data = "", ""
+            name, data, event_id = "", "", ""
             async for raw in response.content:
                 line = raw.decode("utf-8", "replace").rstrip("\r\n")
-                if not line and data:
+                if not line:
                     with suppress(ValueError):
-                        yield name, json.loads(data)
-                    name, data = "", ""
+                        event = json.loads(data)
+                        if isinstance(event, dict):
+                            yield Event(name, event, event_id)
+                    name, data, event_id = "", "", ""
                 elif line.startswith("event:"):
                     name = line.removeprefix("event:").strip()
                 elif line.startswith("data:"):
                     data += line.removeprefix("data:").strip()
+                elif line.startswith("id:"):
+                    event_id = line.removeprefix("id:").strip()
+
+
+class Written:
+    """What the bot says, on a terminal: as it is written, and the rest of it, or all, once it is known whole."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._all = ""
+        """All that was written of this turn."""
+        self._message = ""
+        """Which answer is being written."""
+        self._text = ""
+        """As far as it is there."""
+        self._count = 0
+        """How many of its pieces are."""
+        self._over: set[str] = set()
+        """Answers that are there whole."""
+
+    def add(self, message: str, number: int, text: str, *, is_all: bool = False) -> None:
+        """The next piece of an answer, which is its `number`-th. `is_all`: it is all pieces up to there."""
+        if message in self._over:
+            return
+        if message != self._message:
+            self._end()
+            self._message, self._text, self._count = message, "", 0
+        if number <= self._count:
+            return
+        self._count = number
+        shown = visible(text)
+        self._write(shown[len(self._text) :] if is_all else shown)
+
+    def posted(self, message: str, text: str) -> None:
+        """An answer that was being written is there whole."""
+        if message == self._message:
+            self.whole(text)
+
+    def whole(self, answer: str) -> None:
+        """The answer, whole."""
+        shown = visible(answer).strip()
+        begun = self._text.lstrip()
+        if begun and shown.startswith(begun):
+            self._write(shown[len(begun) :])
+        elif shown and shown not in self._all:
+            self._end()
+            self._write(shown)
+        self._end()
+
+    def _write(self, text: str) -> None:
+        if not text:
+            return
+        if not self._text:
+            self._terminal.write(BOT)
+        self._text += text
+        self._all += text
+        self._terminal.write(text)
+
+    def _end(self) -> None:
+        if self._text:
+            self._terminal.write("\n")
+        if self._message:
+            self._over.add(self._message)
+        self._message, self._text, self._count = "", "", 0
 
 
 class Chat:
@@ -137,33 +233,32 @@ class Chat:
     def __init__(self, client: ChatClient, terminal: Terminal) -> None:
         self._client = client
         self._terminal = terminal
-        self._written = ""
-        """Of the answer that is being written, what is there already."""
+        self._thread = ""
+        self._message = ""
+        """What was written last."""
+        self._last_event = ""
+        self._written = Written(terminal)
         self._skipped: set[str] = set()
         """What the person did not want to decide now."""
 
     async def run(self, thread_id: str = "") -> None:
         """Until the person ends it. Raises `ChatRefused` when there is no server at the beginning."""
         me = await self._client.call("GET", ["me"])
-        self._line(f"You are {visible_line(str(me.get('name', '')), LONGEST_LINE)}. {HELP}")
-        thread_id = thread_id or await self._new()
+        self._line(f"You are {_short(me.get('name', ''))}. {HELP}")
+        self._thread = thread_id or await self._new()
         while True:
             text = await self._terminal.ask("\nyou> ")
             if text is None or text.strip() in QUIT:
                 return
-            if text.strip() == "/new":
-                thread_id = await self._new()
-                continue
-            if not text.strip():
-                continue
-            await self._until_stopped(thread_id, text)
+            if text.strip():
+                await self._until_stopped(text.strip())
 
     async def _new(self) -> str:
-        return str((await self._client.call("POST", ["threads"], {}))["id"])
+        return str((await self._client.call("POST", ["threads"]))["id"])
 
-    async def _until_stopped(self, thread_id: str, text: str) -> None:
-        """A turn, which Ctrl-C stops; at other times that ends the program."""
-        turn = asyncio.create_task(self._turn(thread_id, text), name="chat turn")
+    async def _until_stopped(self, text: str) -> None:
+        """What a line asks for; Ctrl-C stops a turn, and ends the program at other times."""
+        turn = asyncio.create_task(self._do(text), name="chat turn")
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError, RuntimeError):  # not on Windows, nor beside the main thread
             loop.add_signal_handler(signal.SIGINT, turn.cancel)
@@ -180,53 +275,74 @@ class Chat:
         except ChatRefused as refused:
             self._line(str(refused))
 
-    async def _turn(self, thread_id: str, text: str) -> None:
-        self._written = ""
-        streaming = asyncio.create_task(self._stream(thread_id), name="chat stream")
+    async def _do(self, text: str) -> None:
+        match text:
+            case "/new":
+                self._thread, self._message, self._last_event = await self._new(), "", ""
+            case "/wait":
+                self._skipped.clear()
+                if self._message:
+                    await self._turn("")
+                else:
+                    self._line("Nothing waits here.")
+            case _:
+                await self._turn(text)
+
+    async def _turn(self, text: str) -> None:
+        """Send a message (empty: none), and see through what comes of it."""
+        self._written = Written(self._terminal)
+        ready = asyncio.Event()
+        streaming = asyncio.create_task(self._stream(self._thread, ready), name="chat stream")
         try:
-            sent = await self._client.call("POST", ["threads", thread_id, "messages"], {"text": text})
-            await self._see_through(thread_id, str(sent["message_id"]))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(READY_SECONDS):
+                    await ready.wait()
+            if text:
+                sent = await self._client.call("POST", ["threads", self._thread, "messages"], {"text": text})
+                self._message = str(sent["message_id"])
+            await self._see_through()
         except asyncio.CancelledError:
             with suppress(ChatRefused):
-                await self._client.call("POST", ["threads", thread_id, "stop"], {})
+                await self._client.call("POST", ["threads", self._thread, "stop"])
             raise
         finally:
             streaming.cancel()
             await asyncio.gather(streaming, return_exceptions=True)
 
-    async def _stream(self, thread_id: str) -> None:
+    async def _stream(self, thread_id: str, ready: asyncio.Event) -> None:
+        """Write what the bot says while it says it. Without a stream the answers come whole."""
         while True:
-            with suppress(aiohttp.ClientError, TimeoutError):
-                async for name, event in self._client.events(thread_id):
-                    if name == "text":
-                        self._add(str(event.get("delta", "")))
+            with suppress(aiohttp.ClientError, TimeoutError, ValueError):  # a line that is longer than any event
+                async for event in self._client.events(thread_id, self._last_event):
+                    self._last_event = event.event_id or self._last_event
+                    self._take(event)
+                    if event.name == "status":  # it comes when all that there is was sent
+                        ready.set()
+            ready.set()
             await asyncio.sleep(AGAIN_SECONDS)
 
-    def _add(self, delta: str) -> None:
-        if not self._written:
-            self._terminal.write("\nbot> ")
-        self._written += delta
-        self._terminal.write(delta)
+    def _take(self, event: Event) -> None:
+        match event.name, event.data:
+            case "text", {"message_id": str(message), "n": int(number), "delta": str(text), **more}:
+                self._written.add(message, number, text, is_all=bool(more.get("whole")))
+            case "post", {"id": str(post), "content": {"kind": "said", "text": str(text)}}:
+                self._written.posted(post.removeprefix("said:"), text)
 
-    async def _see_through(self, thread_id: str, message: str) -> None:
+    async def _see_through(self) -> None:
         while True:
-            turn = await self._client.call("GET", ["threads", thread_id, "messages", message], wait=WAIT_SECONDS)
+            turn = await self._client.call(
+                "GET", ["threads", self._thread, "messages", self._message], wait=WAIT_SECONDS
+            )
             if turn["status"] == "running":
                 continue
-            self._say(str(turn["answer"]))
+            self._written.whole(str(turn["answer"]))
             for notice in turn["notices"]:
-                self._line(notice)
-            if turn["status"] == "ended" or not await self._decide(turn):
+                self._line(visible(str(notice)))
+            if turn["status"] == "ended":
                 return
-            self._written = ""
-
-    def _say(self, answer: str) -> None:
-        """The answer, unless it was there as it was written."""
-        if answer and answer.strip() not in self._written:
-            self._terminal.write("\nbot> " + answer)
-            self._written = answer
-        if self._written:
-            self._terminal.write("\n")
+            if not await self._decide(turn):
+                self._line("It waits. A message replaces what waits for you; /wait asks again.")
+                return
 
     def _line(self, text: str) -> None:
         self._terminal.write(f"{text}\n")
@@ -238,7 +354,7 @@ class Chat:
         settled = False
         for clarification in turn["clarifications"]:
             settled |= await self._answer(clarification)
-        for sign_in in turn["sign_ins"]:
+        for sign_in in (each for each in turn["sign_ins"] if each["status"] == "open"):
             settled |= await self._sign_in(sign_in)
         for outcome in turn["outcomes"]:
             settled |= await self._outcome(outcome)
@@ -248,8 +364,12 @@ class Chat:
         return settled
 
     async def _approve(self, approval: Mapping[str, Any]) -> bool:
-        self._line(f"\n{approval['server']}: {approval['tool']} needs approval ({approval['may_decide']} may decide).")
+        self._line(f"\n{_named(approval)} needs approval: {_short(approval['may_decide'])} may decide.")
         self._arguments(approval["arguments"])
+        if approval["risk"]:
+            self._line(f"  ({_short(', '.join(approval['risk']))})")
+        if approval["masks"]:
+            self._line(f"  {approval['masks']} masked; fingerprint {_short(approval['fingerprint'])}")
         verb = await self._choice("[a]pprove, [r]eject, [l]ater", {"a": "approve", "r": "reject", "l": ""}, "l")
         if not verb:
             self._skipped.add(approval["id"])
@@ -257,35 +377,67 @@ class Chat:
         body = {"verb": verb}
         if verb == "reject":
             body["reason"] = await self._terminal.ask("why? ") or ""
-        return await self._tried(["approvals", approval["id"], "decision"], body)
+        done = await self._tried(["approvals", approval["id"], "decision"], body)
+        if not done:
+            self._skipped.add(approval["id"])
+        return done
 
     async def _answer(self, clarification: Mapping[str, Any]) -> bool:
-        self._line(f"\n{clarification['server'] or 'The bot'} asks: {clarification['question']}")
+        self._line(f"\n{_short(clarification['server']) or 'The bot'} asks: {visible(clarification['question'])}")
+        if clarification["context"]:
+            self._line(visible(clarification["context"]))
+        where = ["clarifications", clarification["id"]]
+        if clarification["server"]:
+            letters = {"a": "answer", "d": "decline", "l": ""}
+            choice = await self._choice("[a]nswer, [d]ecline, [l]ater", letters, "l")
+            if choice == "decline":
+                return await self._tried([*where, "dismissal"], {"action": "decline"})
+            if not choice:
+                return False
         fields = clarification["fields"]
         if not fields:
             text = await self._terminal.ask("answer> ")
-            return bool(text) and await self._tried(["clarifications", clarification["id"], "answer"], {"text": text})
-        values = {}
+            return bool(text) and await self._tried([*where, "answer"], {"text": text})
+        values: dict[str, Any] = {}
         for field in fields:
-            options = f" ({', '.join(map(str, field['options']))})" if field.get("options") else ""
-            label = visible_line(str(field.get("label") or field["name"]), LONGEST_LINE)
-            typed = await self._terminal.ask(f"{label}{options}> ")
-            if typed:
-                values[field["name"]] = _typed(typed, str(field.get("type", "")))
-        return await self._tried(["clarifications", clarification["id"], "answer"], {"values": values})
+            typed = await self._terminal.ask(f"{_label(field)}> ")
+            if typed is None:
+                return False
+            if typed.strip():
+                values[field["name"]] = _typed(typed.strip(), str(field.get("type", "")))
+        return await self._tried([*where, "answer"], {"values": values})
 
     async def _sign_in(self, sign_in: Mapping[str, Any]) -> bool:
-        link = await self._client.call("GET", ["sign-ins", sign_in["id"], "link"])
-        self._line(f"\n{sign_in['server']} needs you to sign in ({sign_in['host']}): {link.get('url', '')}")
-        if not await self._choice("[d]one, [n]ot now", {"d": "done", "n": ""}, "n"):
-            return await self._tried(["sign-ins", sign_in["id"]], {"done": False})
-        return await self._tried(["sign-ins", sign_in["id"]], {"done": True})
+        where = ["sign-ins", sign_in["id"]]
+        try:
+            link = await self._client.call("GET", [*where, "link"])
+        except ChatRefused as refused:
+            self._line(str(refused))
+            return False
+        service = _short(sign_in["service"] or sign_in["server"])
+        address = visible_line(str(link["url"]), LONGEST_LINK)
+        self._line(f"\n{service} needs you to sign in ({_short(sign_in['host'])}): {address}")
+        if text := link.get("message"):
+            self._line(visible(str(text)))
+        choices = {"d": "done", "n": "not now", "l": ""}
+        question = "[d]one, [n]ot now, [l]ater"
+        if sign_in["code_wanted"]:
+            choices["c"], question = "code", f"[c]ode that the browser shows, {question}"
+        match await self._choice(question, choices, "l"):
+            case "code":
+                code = await self._terminal.ask("code> ") or ""
+                return bool(code.strip()) and await self._tried([*where, "code"], {"code": code.strip()})
+            case "":
+                return False
+            case said:
+                return await self._tried(where, {"done": said == "done"})
 
     async def _outcome(self, outcome: Mapping[str, Any]) -> bool:
-        self._line(f"\nWhat came of {outcome['server']}: {outcome['tool']} is not known. {outcome['known']}")
-        choices = {"d": "it_was_done", "t": "try_again", "s": "skip"}
-        choice = await self._choice("it was [d]one, [t]ry again, [s]kip", choices, "s")
-        return await self._tried(["outcomes", outcome["id"]], {"choice": choice})
+        self._line(f"\nWhat came of {_named(outcome)} is not known. {visible(outcome['known'])}")
+        self._arguments(outcome["arguments"])
+        choices = {"d": "it_was_done", "t": "try_again", "s": "skip", "l": ""}
+        choice = await self._choice("it was [d]one, [t]ry again, [s]kip, [l]ater", choices, "l")
+        return bool(choice) and await self._tried(["outcomes", outcome["id"]], {"choice": choice})
 
     async def _choice(self, question: str, choices: Mapping[str, str], closed: str) -> str:
         """One of the letters. `closed`: which it is when the terminal was closed."""
@@ -302,13 +454,43 @@ class Chat:
             self._line(str(refused))
             return False
         if text := said.get("text"):
-            self._line(str(text))
+            self._line(visible(str(text)))
         return True
 
     def _arguments(self, arguments: Mapping[str, Any]) -> None:
-        for name, value in arguments.items():
-            written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            self._line(f"  {visible_line(name, LONGEST_LINE)}: {visible(written)}")
+        for label, written in written_arguments(arguments):
+            # Indented, so that no value reads like a line of ours.
+            self._line(f"  {_short(label)}: {visible(written)}".replace("\n", "\n    "))
+
+
+async def _json_of(response: aiohttp.ClientResponse) -> Any:
+    """What it says; `None`: what is no JSON, or too much. Raises `aiohttp.ClientError`."""
+    raw = await response.content.read(0)
+    async for piece in response.content.iter_chunked(2**16):
+        raw += piece
+        if len(raw) > LARGEST_ANSWER:
+            return None
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _short(text: Any) -> str:
+    """Text of the server's on one line."""
+    return visible_line(str(text), LONGEST_LINE)
+
+
+def _named(call: Mapping[str, Any]) -> str:
+    return f"{_short(call['server'])}: {_short(call['tool'])}"
+
+
+def _label(field: Mapping[str, Any]) -> str:
+    """What is asked for, with what may be chosen."""
+    label = _short(field.get("label") or field["name"])
+    if options := field.get("options"):
+        label += f" ({', '.join(_short(each) for each in options)})"
+    return label if field.get("required", True) else f"{label} (optional)"
 
 
 def _typed(text: str, kind: str) -> Any:
