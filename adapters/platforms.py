@@ -190,6 +190,7 @@ def make_receivers(
         board=senders.page.board,
         show_message=senders.page.show_message,
         messages_a_minute=settings.limit_turns_per_minute,
+        hitl_timeout_seconds=settings.hitl_timeout_seconds,
     )
     return Receivers(page, api, [chat.receiver(services) for chat in senders.chats])
 

@@ -95,6 +95,15 @@ class CallState:
 
 
 @dataclass(frozen=True, slots=True)
+class SaidInTurn:
+    """Something that the bot said in a turn."""
+
+    message_id: str
+    """`{delivery}.{step}`, as of the text while it is written."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class TurnState:
     """Where a turn stands."""
 
@@ -115,6 +124,11 @@ class TurnState:
     clarifications: tuple[ClarificationView, ...] = ()
     sign_ins: tuple[SignInView, ...] = ()
     outcomes: tuple[OutcomeView, ...] = ()
+    said: tuple[SaidInTurn, ...] = ()
+    """All that the bot said in it, oldest first; the answer is the last of it."""
+    asked: Mapping[str, str] = field(default_factory=dict)
+    """All approvals of the turn, oldest first → how they stand; `changed`: somebody edited the call, so that people are
+    asked anew and nothing runs under it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +326,7 @@ class Conversations:
             said = await posts.said_in_turn(tx, thread_id, turn)
             about = [*await posts.notices_about(tx, thread_id, sorted({turn, key}), reader)]
             about += await posts.failures_of_resumes(tx, thread_id, await deliveries.accepted_at(tx, turn), reader)
+            statuses = await approvals.statuses_in_turn(tx, turn)
             now = self._clock()
             asked = [await approval_view(tx, row.approval_id, now=now) for row in open_.approvals]
             questions = [await clarification_view(tx, row.clarification_id) for row in open_.clarifications]
@@ -336,6 +351,10 @@ class Conversations:
             clarifications=tuple([await masked_card(view, self._masker) for view in questions if view is not None]),
             sign_ins=tuple(view for view in links if view is not None),
             outcomes=tuple([await masked_card(view, self._masker) for view in lost if view is not None]),
+            said=tuple(
+                SaidInTurn(p.key.removeprefix("said:"), str(content.get("text", ""))) for p, content in contents
+            ),
+            asked=statuses,
         )
 
     async def message(self, thread_id: str, key: str) -> MessageView | None:

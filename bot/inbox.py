@@ -109,12 +109,20 @@ class Inbox:
 
         return await self._unless_begun(key, withdrawn)
 
-    async def stop(self, key: str, thread_id: str, person: Person, text: str = "") -> ClickResult:
+    async def stop(
+        self, key: str, thread_id: str, person: Person, text: str = "", *, newest: str | None = None
+    ) -> ClickResult:
         """End the turn of a thread; its requester only. Breaks off what runs and drops what this person had queued;
-        for anybody else it only does the latter. `key` names the click or message, `text` is what was written."""
+        for anybody else it only does the latter. `key` names the click or message, `text` is what was written.
+
+        Args:
+            newest: key of a message; where something was written after it, nothing is stopped.
+        """
         async with self._database.writing_urgently(thread_id or UNLOCKED) as tx:
             if await deliveries.exists(tx, key):
                 return Settled("Stopped.")
+            if newest is not None and [m.key for m in await deliveries.messages_of(tx, thread_id, 1)] != [newest]:
+                return Refused("Something was written since.")
             asked_by = await requesters(tx, thread_id)
             queued = await deliveries.waiting_messages(tx, thread_id)
             mine = [k for k, author in queued if author == person.person_id]
@@ -133,6 +141,14 @@ class Inbox:
             tx.afterwards(lambda: self._engine.interrupt(thread_id))
             tx.afterwards(lambda: self._engine.wake(thread_id))
         return Settled("Stopped.")
+
+    async def begin_no_calls(self, thread_id: str, turn: str) -> None:
+        """No further tool call begins in a turn, by the key of its delivery, whichever process handles it. A call that
+        has begun goes on."""
+        key, now = deliveries.without_calls(turn), self._clock()
+        async with self._database.writing_urgently(thread_id) as tx:
+            if await deliveries.add(tx, Delivery(key, thread_id, "stop", {}, False, now, now)):
+                await deliveries.done(tx, key)
 
     async def feedback(self, feedback: Feedback) -> ClickResult:
         """Record what a person thinks of something the bot said."""

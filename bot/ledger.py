@@ -13,7 +13,7 @@ from bot.audit.log import AuditLog, judgement_of
 from bot.crypto import NewId
 from bot.domain import Clock
 from bot.outbox import MODEL_FIRST, OUTCOME_FIRST, Outbox
-from bot.records import approvals, attempts
+from bot.records import approvals, attempts, deliveries
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
 from bot.records.locks import person_lock
@@ -33,6 +33,7 @@ from graph.ports import (
     of_last_try,
 )
 
+_NOBODY_WAITS = Recorded(Failed("The call was not made: whoever asked for it has gone away."))
 _NOTHING_KNOWN = OutcomeUnknown("")
 """Nothing is known of an attempt but that it had begun."""
 
@@ -224,7 +225,11 @@ class AttemptLedger:
             case _:  # nothing was done, or a person chose to try again, or it may be repeated
                 return None
 
-    async def _start(self, tx: Transaction, record: CallRecord, number: int, at: float) -> Begun | NotApproved:
+    async def _start(
+        self, tx: Transaction, record: CallRecord, number: int, at: float
+    ) -> Begun | Recorded | NotApproved:
+        if await deliveries.exists(tx, deliveries.without_calls(record.call_id.rsplit(".", 2)[0])):
+            return _NOBODY_WAITS
         approval_id = await self._right(tx, record)
         if isinstance(approval_id, NotApproved):
             return approval_id

@@ -19,9 +19,11 @@ from adapters.api.events import ThreadEvents
 from adapters.api.operations import ApiCall, Operation
 from adapters.api.own import OwnResources
 from adapters.api.problems import Problem, new_reference, problem_answer
+from adapters.api.query_contract import QueryContract
 from adapters.api.questions import QuestionResources
 from adapters.api.resources import ThreadResources
 from adapters.api.run_contract import RunContract
+from adapters.api.stream_contract import StreamContract
 from adapters.api.turns import ApiTurns, ShowMessage
 from adapters.shared.live.board import LiveBoard
 from adapters.shared.live.hub import Hub
@@ -51,6 +53,7 @@ class ApiReceiver:
         board: LiveBoard,
         show_message: ShowMessage,
         messages_a_minute: int,
+        hitl_timeout_seconds: float,
     ) -> None:
         beginnings = BeginningsHere(monotonic)
         self._access = ApiAccess(config, bearers, beginnings)
@@ -72,6 +75,8 @@ class ApiReceiver:
             *OwnResources(services).operations(),
             *RunContract(services, turns).operations(),
             *ChatContract(services, turns).operations(),
+            *StreamContract(turns, self._access).operations(),
+            *QueryContract(services, turns, self._access, hitl_timeout_seconds).operations(),
         ]
 
     def routes(self) -> list[web.RouteDef]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 from adapters.api.problems import Problem
 from adapters.shared.live.board import LiveBoard
 from adapters.shared.live.hub import EndedError, Hub, Reader
-from bot.conversations import NO_CONVERSATION, Conversations, TurnState
+from bot.conversations import NO_CONVERSATION, Conversations, TurnState, turn_of_call
 from bot.crypto import random_token
 from bot.domain import Clock, ConversationReference, Message, MessageView
 from bot.identity.principal import Principal
@@ -137,6 +138,30 @@ class ApiTurns:
         if found is None:
             raise Problem(404, "There is no such message here.")
         return found
+
+    async def newest_state(self, principal: Principal, thread_id: str) -> TurnState | None:
+        """Where the turn stands that a message would go on with, if it goes on with one; `None`: there was none. Raises
+        `Problem` (404)."""
+        newest = await self._conversations.newest_message(thread_id)
+        if newest is None:
+            return None
+        state = await self.state(principal, thread_id, newest)
+        turns = {turn_of_call(view.call_id) for view in state.clarifications} - {state.delivery}
+        return await self.state(principal, thread_id, turns.pop()) if turns else state
+
+    async def leave(self, principal: Principal, thread_id: str, key: str) -> None:
+        """Whoever began a turn with a message does not want to know what comes of it any more: no further call begins
+        in it from now on, and it is stopped once none is being made."""
+        turn = (await self.state(principal, thread_id, key)).delivery
+        await self._inbox.begin_no_calls(thread_id, turn)
+        while True:
+            state = await self.state(principal, thread_id, key)
+            if state.status == "ended":
+                return
+            if not any(call.status == "running" for call in state.calls):
+                break
+            await asyncio.sleep(LOOK_SECONDS)
+        await self._inbox.stop(f"left:{key}", thread_id, principal.person, newest=key)
 
     async def settled(self, principal: Principal, thread_id: str, key: str, wait: float) -> TurnState:
         """Where it stands when it has ended or waits for people, or after `wait` seconds."""

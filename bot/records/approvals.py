@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -183,6 +184,19 @@ async def ids_in_turn(tx: Transaction, turn: str) -> Sequence[str]:
     # As `attempts.begun_in_turn` says.
     query = sa.select(approvals.c.approval_id).where(approvals.c.call_id.between(f"{turn}.", f"{turn}/"))
     return [r.approval_id for r in await tx.all(query)]
+
+
+async def statuses_in_turn(tx: Transaction, turn: str) -> Mapping[str, str]:
+    """All rounds of all calls of a turn, oldest first → how they stand. `changed`: an edit settled it, and nothing may
+    run under it."""
+    names = ("approval_id", "status", "edited_by", "approved_digest", "asked_at")
+    rows = await tx.all(
+        sa.select(*(approvals.c[name] for name in names)).where(approvals.c.call_id.between(f"{turn}.", f"{turn}/"))
+    )
+    return {
+        r.approval_id: "changed" if r.edited_by is not None and r.approved_digest is None else str(r.status)
+        for r in sorted(rows, key=attrgetter("asked_at", "approval_id"))
+    }
 
 
 async def pending_in(tx: Transaction, thread_id: str) -> Sequence[ApprovalRow]:

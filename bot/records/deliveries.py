@@ -97,6 +97,11 @@ async def add(tx: Transaction, delivery: Delivery) -> bool:
     return await insert_new(tx, deliveries, row)
 
 
+def without_calls(turn: str) -> str:
+    """The key of what is kept, as done, once no further call may begin in a turn, by the key of its delivery."""
+    return f"no-calls:{turn}"
+
+
 async def exists(tx: Transaction, key: str) -> bool:
     """Whether this delivery was accepted before."""
     return await tx.one(_EXISTS, {"of": key}) is not None

@@ -7,7 +7,7 @@ like the run it showed.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,18 @@ class _Draft:
     length: int = 0
     suspicious: int = 0
     """Characters that may be invisible."""
+    is_cut: bool = False
+    """Whether more was written than is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSoFar:
+    """An answer as far as it is known while it is written."""
+
+    parts: Sequence[str]
+    """Grows while it is written; of an answer that is written once more it is another list."""
+    is_cut: bool
+    """Whether more was written than is known here."""
 
 
 @dataclass(slots=True)
@@ -76,10 +88,12 @@ class LiveBoard:
         self.changed(thread_id)
 
     def _add(self, thread_id: str, message_id: str, draft: _Draft, delta: str) -> None:
-        if not delta or draft.length + len(delta) > LONGEST_DRAFT or draft.suspicious > LONGEST_SUSPICIOUS:
+        if not delta or draft.is_cut:
             return
-        draft.suspicious += count_suspicious(delta, LONGEST_SUSPICIOUS + 1)
-        if draft.suspicious > LONGEST_SUSPICIOUS:
+        if draft.length + len(delta) <= LONGEST_DRAFT:
+            draft.suspicious += count_suspicious(delta, LONGEST_SUSPICIOUS + 1)
+        if draft.length + len(delta) > LONGEST_DRAFT or draft.suspicious > LONGEST_SUSPICIOUS:
+            draft.is_cut = True
             return
         draft.parts.append(delta)
         draft.shown.append(visible(delta))
@@ -142,6 +156,13 @@ class LiveBoard:
             for name, draft in now.drafts.items()
         ]
         return {"status": visible_line(now.status, LONGEST_STATUS), "drafts": drafts}
+
+    def being_written(self, thread_id: str) -> Mapping[str, WrittenSoFar]:
+        """The answers that are being written in a thread, by the ids of their messages, oldest first: as they are
+        written, with nothing made visible."""
+        found = (at.get(thread_id) for at in (self._ended, self._now, self._elsewhere))
+        drafts = [(name, draft) for now in found if now is not None for name, draft in now.drafts.items()]
+        return {name: WrittenSoFar(draft.parts, is_cut=draft.is_cut) for name, draft in drafts}
 
     # ------------------------------------------------------------------------------- several processes
 

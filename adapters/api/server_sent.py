@@ -1,0 +1,79 @@
+"""Streams of events: written while something happens, for clients that may go away at any moment."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from adapters.api.access import ApiAccess
+from adapters.api.operations import ApiCall
+
+WRITE_SECONDS = 10.0
+"""A client that takes nothing for so long has gone away."""
+HEARTBEAT = b": still here\n\n"
+_HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Accel-Buffering": "no",
+}
+
+
+class ClientGone(Exception):  # noqa: N818  # what has happened
+    """Nobody reads the stream any more."""
+
+
+class EventStream:
+    """An answer that is a stream of events."""
+
+    def __init__(self, call: ApiCall, access: ApiAccess) -> None:
+        self._call = call
+        self._request = call.request
+        self._access = access
+        self.response = web.StreamResponse(headers={**access.answer_headers(call.request), **_HEADERS})
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the client is still connected, as far as is known."""
+        transport = self._request.transport
+        return transport is not None and not transport.is_closing()
+
+    async def begin(self) -> None:
+        """Send the headers. Raises `ClientGone`."""
+        await self._unless_gone(self.response.prepare(self._request))
+
+    async def send(self, event: bytes) -> None:
+        """Send an event. Raises `ClientGone`."""
+        await self._unless_gone(self.response.write(event))
+
+    async def beat(self) -> None:
+        """Keep the connection open while nothing happens. Raises `ClientGone`, also for one whose token has ended."""
+        if not await self._access.is_still(self._call):
+            self._abort()
+            raise ClientGone
+        await self.send(HEARTBEAT)
+
+    async def end(self) -> web.StreamResponse:
+        """Nothing more comes. Raises `ClientGone`."""
+        await self._unless_gone(self.response.write_eof())
+        return self.response
+
+    async def _unless_gone(self, writing: Any) -> None:
+        try:
+            async with asyncio.timeout(WRITE_SECONDS):
+                await writing
+        except (ConnectionError, TimeoutError):
+            self._abort()
+            raise ClientGone from None
+
+    def _abort(self) -> None:
+        if self._request.transport is not None:
+            self._request.transport.abort()
+
+
+def named_event(name: str, data: Mapping[str, Any]) -> bytes:
+    """Returns an event with a name and JSON, which has no raw line breaks."""
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
