@@ -346,9 +346,9 @@ class RequestChecks:
         """Changing who one is: needs a session and its token, without being signed in."""
         return self.open(self._greeted(handler, self.check_token))
 
-    def reading(self, handler: Greeting) -> Handler:
-        """Reading."""
-        return self.open(self._greeted(handler, self._check_signed_in))
+    def reading(self, handler: Greeting, *first: RequestCheck) -> Handler:
+        """Reading. `first`: what is checked before the records are asked whose the session is."""
+        return self._guarded(self._greeted(handler, self._check_signed_in), self._check_reach, self._check_site, *first)
 
     def acting(self, handler: Greeting) -> Handler:
         """Changing something."""

@@ -72,10 +72,14 @@ class EventStreams:
         self._operators: dict[str, bool] = {}
         self._operators_until = 0.0
 
+    def check_records(self, _request: web.Request) -> None:
+        """Refuse (503) while nothing can be read: what could be waits for up to 15 s, and another process may answer
+        now."""
+        if self._hub.records_are_away:
+            raise RefusalError(503, AWAY, retry_after=AGAIN_SECONDS)
+
     async def events(self, request: web.Request, visitor: PageVisitor) -> web.StreamResponse:
         """Send the snapshot and then every event until either side goes away."""
-        if self._hub.records_are_away:  # what could be read waits for up to 15 s, and another process may answer now
-            raise RefusalError(503, AWAY, retry_after=AGAIN_SECONDS)
         thread_id = thread_id_of(request.query.get("thread", ""))
         person = visitor.person
         turn = self._turns.setdefault(person.person_id, asyncio.Semaphore(SNAPSHOTS_AT_A_TIME))

@@ -104,7 +104,7 @@ class WebReceiver:
             web.post(LOGOUT, checks.open(names.logout)),
             *self._issuer_routes(checks),
             web.get("/api/threads", checks.reading(inbound.threads)),
-            web.get("/api/events", checks.reading(events), allow_head=False),
+            web.get("/api/events", checks.reading(events, streams.check_records), allow_head=False),
             web.post("/api/threads/{id}/messages", checks.acting(inbound.message)),
             web.post("/api/threads/{id}/stop", checks.acting(inbound.stop)),
             web.post("/api/approvals/decisions", checks.acting(inbound.decide)),
