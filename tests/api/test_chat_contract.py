@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from mcp.types import ToolAnnotations
 
-from tests.api.contract_clients import Chats, http, token, with_tokens
+from tests.api.contract_clients import Chats, Runs, http, response_of, token, with_tokens
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, fake_openai
 from tests.support.brain import obedient
 from tests.support.fixtures import connect, shop
@@ -33,8 +33,8 @@ async def model() -> AsyncIterator[FakeOpenAI]:
 
 
 @pytest.fixture
-async def ana(tmp_path: Path, shop: Workshop, model: FakeOpenAI) -> AsyncIterator[Chats]:
-    """Ana's program."""
+def home(tmp_path: Path, shop: Workshop, model: FakeOpenAI) -> ProductFolder:
+    """A product with that tool server and that model, which takes tokens."""
 
     async def count(what: str) -> str:
         return json.dumps({"what": what, "count": 3, "of": [1, 2, None]})
@@ -42,6 +42,12 @@ async def ana(tmp_path: Path, shop: Workshop, model: FakeOpenAI) -> AsyncIterato
     shop.server.tool(annotations=ToolAnnotations(readOnlyHint=True, openWorldHint=False))(count)
     home = with_tokens(ProductFolder(tmp_path))
     connect(home, shop, model)
+    return home
+
+
+@pytest.fixture
+async def ana(home: ProductFolder) -> AsyncIterator[Chats]:
+    """Ana's program."""
     async with product_here(home) as url, http() as session:
         yield Chats(url, session, token("ana@example.com"), "ana@example.com")
 
@@ -71,6 +77,8 @@ async def test_what_waits_is_said_and_a_question_is_answered_by_the_next_message
     assert call["result"]["status"] == "approval_required"
     assert "make waits for approval" in asked["agent_response"]
     assert shop.done == []
+    decision = {"approval_id": call["result"]["approval_id"], "verb": "approve"}
+    assert (await ana.post("/api/v1/approvals/decisions", {"decisions": [decision]})).status == 200
     question = await ana.told("ask lamp")
     assert "Which lamp?" in question["agent_response"]
     answered = await ana.told("the green one", question["conversation_id"])
@@ -97,3 +105,12 @@ async def test_a_model_that_fails_is_unavailable(ana: Chats) -> None:
     failed = await ana.chat("fail")
     assert failed.status == 500
     assert failed.body["detail"] == "Agent is currently unavailable. Please try again later."
+
+
+async def test_who_writes_while_turns_are_switched_off_is_told_so(home: ProductFolder, model: FakeOpenAI) -> None:
+    home.variables["AGENT_ENABLE"] = "0"
+    async with product_here(home) as url, http() as session:
+        told = await Chats(url, session, token("ana"), "ana").told("hello")
+        assert "switched off" in told["agent_response"]
+        assert "switched off" in response_of(await Runs(url, session, token("ana")).run("t", "hello"))
+    assert model.requests == []

@@ -6,11 +6,19 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 from mcp.server.fastmcp import Context
 from pydantic import BaseModel
 
+from adapters.api.operations import ApiCall
+from adapters.api.problems import Problem
+from adapters.api.run_contract import RunBody, RunContract
+from bot.conversations import TurnState
+from bot.domain import Person
+from bot.identity.principal import Principal
 from tests.api.contract_clients import Runs, http, pending, response_of, token, with_tokens
 from tests.fakes.oauth import Browser
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, fake_openai
@@ -20,6 +28,10 @@ from tests.support.notes import ALLOWED, notes_server
 from tests.support.notes import entry as notes_entry
 from tests.support.product import ProductFolder, product_here
 from tests.support.tools import Workshop, entry
+
+if TYPE_CHECKING:
+    from adapters.api.turns import ApiTurns
+    from bot.services import Services
 
 __all__ = ["shop"]
 
@@ -280,3 +292,28 @@ async def test_an_account_is_connected_in_a_browser_and_the_call_goes_on(tmp_pat
             assert (await ana.respond("t", link["call_id"], "WRONG-CODE")).status == 422
             assert "Signed in" in response_of(await ana.respond("t", link["call_id"], shown.code))
             assert "ana at notes wrote hello" in response_of(await ana.run("t", "use notes__write what=hello"))
+
+
+class Unending:
+    """Turns that do not end."""
+
+    async def send(self, *_: object, **__: object) -> str:
+        return "web:run-1:m"
+
+    async def settled(self, *_: object) -> TurnState:
+        return TurnState("web:run-1", "web:run-1:m", "running")
+
+
+async def test_of_a_turn_that_runs_on_after_the_longest_wait_it_is_said_where_to_ask() -> None:
+    contract = RunContract(cast("Services", None), cast("ApiTurns", Unending()))
+    call = ApiCall(
+        make_mocked_request("POST", "/run"),
+        Principal(Person("web:ana", "Ana")),
+        RunBody(thread_id="t", user_request="hello"),
+    )
+    with pytest.raises(Problem) as refused:
+        await contract.run(call)
+    assert (refused.value.status, refused.value.more) == (
+        504,
+        {"turn": "/api/v1/threads/web:run-1/messages/web:run-1:m"},
+    )
