@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from adapters.api.operations import ApiCall
 from adapters.api.problems import Problem
 from adapters.api.run_contract import RunBody, RunContract
+from adapters.api.turns import thread_of
 from bot.conversations import TurnState
 from bot.domain import Person
 from bot.identity.principal import Principal
@@ -297,23 +298,19 @@ async def test_an_account_is_connected_in_a_browser_and_the_call_goes_on(tmp_pat
 class Unending:
     """Turns that do not end."""
 
-    async def send(self, *_: object, **__: object) -> str:
-        return "web:run-1:m"
+    async def send(self, _principal: Principal, thread_id: str, *_: object, **__: object) -> str:
+        return f"{thread_id}:m"
 
-    async def settled(self, *_: object) -> TurnState:
-        return TurnState("web:run-1", "web:run-1:m", "running")
+    async def settled(self, _principal: Principal, thread_id: str, key: str, _wait: float) -> TurnState:
+        return TurnState(thread_id, key, "running")
 
 
 async def test_of_a_turn_that_runs_on_after_the_longest_wait_it_is_said_where_to_ask() -> None:
     contract = RunContract(cast("Services", None), cast("ApiTurns", Unending()))
-    call = ApiCall(
-        make_mocked_request("POST", "/run"),
-        Principal(Person("web:ana", "Ana")),
-        RunBody(thread_id="t", user_request="hello"),
-    )
+    ana = Principal(Person("web:ana", "Ana"))
+    body = RunBody(thread_id="t", user_request="hello")
     with pytest.raises(Problem) as refused:
-        await contract.run(call)
-    assert (refused.value.status, refused.value.more) == (
-        504,
-        {"turn": "/api/v1/threads/web:run-1/messages/web:run-1:m"},
-    )
+        await contract.run(ApiCall(make_mocked_request("POST", "/run"), ana, body))
+    thread = thread_of(ana, "run", "t")
+    where = f"/api/v1/threads/{thread}/messages/{thread}:m"
+    assert (refused.value.status, refused.value.more) == (504, {"turn": where})
