@@ -314,3 +314,28 @@ async def test_of_a_turn_that_runs_on_after_the_longest_wait_it_is_said_where_to
     thread = thread_of(ana, "run", "t")
     where = f"/api/v1/threads/{thread}/messages/{thread}:m"
     assert (refused.value.status, refused.value.more) == (504, {"turn": where})
+
+
+QUORUM = """
+version: 1
+rules:
+  - {name: two people, match: {tool: make}, decide: ask, approvers: [any], quorum: 2, editable: [what]}
+"""
+
+
+async def test_what_somebody_edited_is_another_question_that_an_answer_to_the_first_does_not_answer(
+    home: ProductFolder, shop: Workshop
+) -> None:
+    home.policy(QUORUM)
+    async with product_here(home) as url, http() as session:
+        ana, ben = (Runs(url, session, token(each)) for each in ("ana", "ben"))
+        (lamp,) = (await ana.asked("t", "use make what=lamp", "confirmation"))["tool_calls"]
+        (listed,) = (await ben.get("/api/v1/approvals")).body["approvals"]
+        edited = {"approval_id": listed["id"], "verb": "approve", "arguments": {"what": "bomb"}}
+        assert (await ben.post("/api/v1/approvals/decisions", {"decisions": [edited]})).status == 200
+        assert (await ana.approve("t", lamp["call_id"])).status == 409
+        (bomb,) = pending(await ana.decide("t"), "t", "confirmation")["tool_calls"]
+        assert bomb["call_id"] != lamp["call_id"]
+        assert bomb["arguments"] == {"what": "bomb"}
+        assert (await ana.approve("t", lamp["call_id"])).status == 409
+        assert shop.done == []
