@@ -15,12 +15,14 @@ from adapters.api.approvals import ApprovalResources
 from adapters.api.bodies import read_body, read_query
 from adapters.api.chat_contract import ChatContract
 from adapters.api.connectors import ConnectorResources
+from adapters.api.document import DocumentResources
 from adapters.api.events import ThreadEvents
 from adapters.api.operations import ApiCall, Operation
 from adapters.api.own import OwnResources
 from adapters.api.problems import Problem, new_reference, problem_answer
 from adapters.api.query_contract import QueryContract
 from adapters.api.questions import QuestionResources
+from adapters.api.reference_page import reference_page
 from adapters.api.resources import ThreadResources
 from adapters.api.run_contract import RunContract
 from adapters.api.stream_contract import StreamContract
@@ -35,6 +37,7 @@ from bot.records.database import is_outage
 from bot.services import Services
 
 log = structlog.get_logger(__name__)
+ANY_METHOD = "*"
 
 
 class ApiReceiver:
@@ -77,24 +80,41 @@ class ApiReceiver:
             *ChatContract(services, turns).operations(),
             *StreamContract(turns, self._access).operations(),
             *QueryContract(services, turns, self._access, hitl_timeout_seconds).operations(),
+            *DocumentResources(lambda: self.operations, reference_page).operations(),
         ]
 
     def routes(self) -> list[web.RouteDef]:
-        """Every operation, and the questions that browsers ask before."""
-        methods: dict[str, list[str]] = {}
+        """Every operation, the questions that browsers ask before, and what is answered to all else."""
+        at: dict[str, list[Operation]] = {}
         for operation in self.operations:
-            methods.setdefault(operation.path, []).append(operation.method)
-        asked = [web.route("OPTIONS", path, self._preflight(", ".join(named))) for path, named in methods.items()]
-        return [
-            *(web.route(each.method, each.path, self._checked(each)) for each in self.operations),
-            *asked,
-        ]
+            at.setdefault(operation.path, []).append(operation)
+        routes: list[web.RouteDef] = []
+        for path, operations in at.items():
+            methods = ", ".join(each.method for each in operations)
+            routes += [web.route(each.method, path, self._checked(each)) for each in operations]
+            routes.append(web.route("OPTIONS", path, self._preflight(methods)))
+            routes.append(web.route(ANY_METHOD, path, self._not_allowed(f"{methods}, OPTIONS")))
+        return [*routes, web.route(ANY_METHOD, "/api/v1/{path:.*}", self._not_found)]
 
     def _preflight(self, methods: str) -> Handler:
         async def answer(request: web.Request) -> web.Response:
             return web.Response(status=204, headers=self._access.preflight(request, methods))
 
         return answer
+
+    def _not_allowed(self, methods: str) -> Handler:
+        async def answer(request: web.Request) -> web.Response:
+            said = f"{request.method} is not possible here: {methods} are."
+            response = problem_answer(Problem(405, said), new_reference())
+            response.headers.update({**self._access.answer_headers(request), "Allow": methods})
+            return response
+
+        return answer
+
+    async def _not_found(self, request: web.Request) -> web.Response:
+        response = problem_answer(Problem(404, "There is nothing at this address: see /api/docs."), new_reference())
+        response.headers.update(self._access.answer_headers(request))
+        return response
 
     def _checked(self, operation: Operation) -> Handler:
         async def answer(request: web.Request) -> web.StreamResponse:
