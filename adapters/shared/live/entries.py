@@ -107,14 +107,17 @@ def asked_json(decidable: Decidable, own: Collection[str]) -> Json:
     for shown in decidable.listed:
         view, thread_id = shown.post.content, shown.post.thread_id
         if isinstance(view, ApprovalView) and thread_id not in own:
-            card = None if thread_id.startswith(PAGE) else _short(content_json(view))
+            card = None if thread_id.startswith(PAGE) else _short(view)
             call = _json(view, lines=f"requester {_CALL}")
             asked.append({"id": view.approval_id, "thread_id": thread_id, **call, "card": card})
     return {"asked": asked, "more_asked": decidable.more}
 
 
-def _short(card: Json) -> Json:
+def _short(view: ApprovalView) -> Json:
     """A card in a list: what it does not show at first is fetched when somebody wants to see it."""
+    card = content_json(replace(view, unread=0))
+    if view.unread:
+        return card | {"arguments": [_unread_json(view.unread)]}
     lines = [each if not each["hidden"] else each | {"value": None, "digest": ""} for each in card["arguments"]]
     return card | {"arguments": lines}
 

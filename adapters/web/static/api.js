@@ -57,6 +57,17 @@ export const api = {
   signIn: (username, password) => session("POST", { username, password }, "/login"),
   register: (username, password) => session("POST", { username, password }, "/register"),
   signOut: () => session("DELETE"),
+  threads: () => call("GET", "/api/threads"),
+  everybodysThreads: () => call("GET", "/api/threads?of=everybody"),
+  /** The status with which the stream of a thread answers, which the browser's EventSource does not tell. */
+  streamStatus: async (threadId) => {
+    const stop = new AbortController();
+    try {
+      return (await fetch(`/api/events?thread=${part(threadId)}`, { credentials: "same-origin", signal: stop.signal })).status;
+    } finally {
+      stop.abort();
+    }
+  },
   sendMessage: (threadId, id, text) => call("POST", `/api/threads/${part(threadId)}/messages`, { id, text }),
   stop: (threadId) => call("POST", `/api/threads/${part(threadId)}/stop`, { id: newId() }),
   decide: (decision) => call("POST", "/api/approvals/decisions", { id: newId(), ...decision }),

@@ -66,6 +66,7 @@ async function become(personId) {
 }
 
 function openFromAddress() {
+  if (!view) return; // it is opened when it is known who is here
   let threadId = "";
   try {
     threadId = decodeURIComponent(location.hash.slice(1));

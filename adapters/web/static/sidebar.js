@@ -36,17 +36,6 @@ export function closeDrawer() {
   byId("show-threads").focus();
 }
 
-/** Above the conversation: what others have asked one to decide elsewhere; in the open thread its card says it. */
-export function drawAsked(asked, openId) {
-  const elsewhere = asked.filter((approval) => approval.thread_id !== openId);
-  byId("asked").hidden = elsewhere.length === 0;
-  byId("asked").replaceChildren(
-    ...elsewhere.map(({ thread_id, requester, server, tool }) =>
-      h("li", {}, `You were asked to decide what ${requester} asks for: `, h("a", { href: addressOf(thread_id) }, `${server} › ${tool}`)),
-    ),
-  );
-}
-
 let drawn = "";
 
 /** Draw the list; the same list is not drawn again, so that the focus stays. */
@@ -58,6 +47,7 @@ export function drawThreads(threads, openId) {
   byId("threads").replaceChildren(...threads.map((thread) => line(thread, thread.thread_id === openId)));
   byId("threads").hidden = threads.length === 0;
   byId("no-threads").hidden = threads.length > 0;
+  byId("threads").setAttribute("aria-label", byId("everybody").checked ? "Everybody's conversations" : "Your conversations");
   if (focused) byId("threads").querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
 }
 

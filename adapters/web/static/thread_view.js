@@ -1,16 +1,22 @@
 // The open thread: keeps its entries, follows its events, and has everything drawn.
 
 import { api, newId } from "./api.js";
+import { AskedList } from "./asked.js";
 import { Conversation } from "./conversation.js";
 import * as deciding from "./deciding.js";
 import { byId } from "./dom.js";
 import { drawReachable } from "./header.js";
 import { Drafts, Entries } from "./entries.js";
-import { drawAsked, drawThreads } from "./sidebar.js";
+import { drawThreads } from "./sidebar.js";
 import { follow } from "./stream.js";
 
 const DRAFTS_LINGER = 3000;
 const CONNECTION_GRACE = 400;
+const EVERYBODY_EVERY = 3000;
+const SEEN_AS = {
+  approver: "You see this because you may decide it.",
+  operator: "You see this conversation as an operator. The audit log says that you looked.",
+};
 
 /**
  * One open thread at a time. `session` is who the browser is; `sessionChanged()` is called when it is
@@ -22,7 +28,14 @@ export class ThreadView {
   #drafts = new Drafts();
   #stream = null;
   #threads = [];
+  #everybodys = [];
+  #everybodySoon = null;
   #asked = [];
+  #moreAsked = 0;
+  #askedList = new AskedList();
+  #seenAs = "owner";
+  #shownTitle = "";
+  #missing = false;
   #lingering = null;
   #decides = new Set();
   #askedAbout = "";
@@ -38,6 +51,7 @@ export class ThreadView {
     this.threadId = "";
     byId("stop").onclick = () => this.#stop();
     byId("approve-all").onclick = () => this.#approveAll();
+    byId("everybody").onchange = () => this.#readEverybodys();
   }
 
   open(threadId) {
@@ -50,6 +64,9 @@ export class ThreadView {
     this.#decides = new Set();
     this.#askedAbout = "";
     this.#loaded = false;
+    this.#missing = false;
+    this.#shownTitle = "";
+    this.#drawSeenAs("owner");
     this.#conversation.clear();
     this.#conversation.unreachable("");
     this.#conversation.welcome(false);
@@ -102,17 +119,25 @@ export class ThreadView {
 
   #events() {
     return {
-      session: ({ me }) => {
+      session: ({ me, is_operator }) => {
         if (me.person_id !== this.session.me.person_id) this.sessionChanged();
+        byId("everybody-switch").hidden = !is_operator;
+        if (!is_operator) byId("everybody").checked = false;
       },
-      threads: ({ threads, asked }) => {
+      threads: ({ threads, asked, more_asked }) => {
         this.#threads = threads;
         this.#asked = asked;
+        this.#moreAsked = more_asked;
         this.#drawLists();
+        if (byId("everybody").checked) this.#everybodySoon ??= setTimeout(() => this.#readEverybodys(), EVERYBODY_EVERY);
         byId("title").textContent = this.#title();
       },
-      thread: ({ entries, live }) => {
+      thread: ({ entries, live, title, seen_as }) => {
         this.#loaded = true;
+        this.#missing = false;
+        this.#shownTitle = title;
+        this.#drawSeenAs(seen_as);
+        byId("title").textContent = this.#title();
         this.#conversation.unreachable("");
         this.#conversation.loading(true);
         this.#entries.replaceAll(entries);
@@ -138,13 +163,16 @@ export class ThreadView {
         if (!text) this.#lingering = setTimeout(() => this.#endDrafts(), DRAFTS_LINGER);
       },
       connected: (is) => this.#connected(is),
-      refused: () => this.refused(),
+      refused: () => {
+        this.refused();
+        this.#askWhyRefused();
+      },
     };
   }
 
   #draw() {
     const entries = this.#entries.list();
-    this.#conversation.welcome(entries.length === 0);
+    this.#conversation.welcome(entries.length === 0 && this.#seenAs === "owner" && !this.#missing);
     this.#conversation.draw(entries, { me: this.session.me.person_id, people: this.session.people, can: deciding, decides: this.#decides, retry: (entry) => this.send(entry.text, entry.client_id) });
     this.#drawApproveAll();
     this.#askWhatToDecide();
@@ -173,8 +201,53 @@ export class ThreadView {
   }
 
   #drawLists() {
-    drawThreads(this.#threads, this.threadId);
-    drawAsked(this.#asked, this.threadId);
+    drawThreads(byId("everybody").checked ? this.#everybodys : this.#threads, this.threadId);
+    this.#askedList.draw(this.#asked, this.#moreAsked, this.threadId, { me: this.session.me.person_id, people: this.session.people });
+  }
+
+  /** For operators: also the conversations of others. */
+  async #readEverybodys() {
+    clearTimeout(this.#everybodySoon);
+    this.#everybodySoon = null;
+    if (byId("everybody").checked) {
+      try {
+        this.#everybodys = (await api.everybodysThreads()).threads;
+      } catch (problem) {
+        byId("everybody").checked = false;
+        this.#note(problem.message);
+      }
+    }
+    this.#drawLists();
+  }
+
+  /** Whoever sees a conversation of somebody else reads it, and decides what is theirs to decide. */
+  #drawSeenAs(seenAs) {
+    this.#seenAs = seenAs;
+    const mine = seenAs === "owner" && !this.#missing;
+    byId("composer").hidden = !mine;
+    byId("hint").hidden = !mine;
+    byId("seen-as").hidden = !SEEN_AS[seenAs] || this.#missing;
+    byId("seen-as").textContent = SEEN_AS[seenAs] ?? "";
+    if (!mine) byId("stop").hidden = true;
+  }
+
+  /** Another's conversation, of which there is nothing to see: it may become something to decide, so the stream tries on. */
+  async #askWhyRefused() {
+    const threadId = this.threadId;
+    if ((await api.streamStatus(threadId).catch(() => 0)) !== 404 || threadId !== this.threadId) return;
+    this.#missing = true;
+    this.#entries.replaceAll([]);
+    this.#drafts.clear();
+    this.#draw();
+    this.#drawDrafts();
+    this.#drawSeenAs("owner");
+    this.#connected(true);
+    this.#conversation.unreachable("There is no such conversation here.");
+    byId("title").textContent = this.#title();
+    const { threads } = await api.threads().catch(() => ({ threads: this.#threads }));
+    if (threadId !== this.threadId) return;
+    this.#threads = threads;
+    this.#drawLists();
   }
 
   #drawDraftsSoon() {
@@ -236,7 +309,7 @@ export class ThreadView {
     line.textContent = text;
     const stop = byId("stop");
     if (!text && document.activeElement === stop) byId("message").focus();
-    stop.hidden = !text;
+    stop.hidden = !text || this.#seenAs !== "owner";
   }
 
   /** The answer to a click that belongs to no card. */
@@ -246,6 +319,7 @@ export class ThreadView {
 
   #connected(is) {
     clearTimeout(this.#connection);
+    if (this.#missing && !is) return;
     const tell = () => {
       byId("connection").textContent = is ? "" : "Reconnecting…";
       drawReachable(is);
@@ -256,6 +330,7 @@ export class ThreadView {
   }
 
   #title() {
-    return this.#threads.find((thread) => thread.thread_id === this.threadId)?.title || "New conversation";
+    if (this.#missing) return "No such conversation";
+    return this.#threads.find((thread) => thread.thread_id === this.threadId)?.title || this.#shownTitle || "New conversation";
   }
 }
