@@ -14,17 +14,19 @@ from aiohttp import web
 from pydantic import Field
 
 from adapters.api.bodies import DEEPEST, LooseBody
-from adapters.api.endings import answer_in, runs_on
+from adapters.api.endings import IDEMPOTENCY, answer_in, idempotency_key, runs_on
 from adapters.api.models import Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.problems import Problem
-from adapters.api.turns import LONGEST_TEXT, LONGEST_WAIT, ApiTurns, new_thread_id
+from adapters.api.turns import LONGEST_TEXT, LONGEST_WAIT, ApiTurns, new_thread_id, thread_of
 from adapters.shared.untrusted_json import LONG, MalformedBodyError, json_in, refuse_unsound
 from bot.conversations import NO_CONVERSATION, CallState, TurnState
 from bot.identity.principal import Principal
 from bot.safe_text import visible
 from bot.services import Services
 
+KIND = "chat"
+"""Of the threads that are begun by a request with a key (`thread_of`)."""
 UNAVAILABLE = "Agent is currently unavailable. Please try again later."
 LONGEST_RESULT = 4_000_000
 """Characters of a result in which JSON is looked for; a longer one is answered as a text."""
@@ -89,6 +91,7 @@ class ChatContract:
                 {200: Answer("The answer, or what it waits for.", ChatAnswer)},
                 scope="run",
                 body=ChatBody,
+                headers=IDEMPOTENCY,
                 problems=(409, 504),
                 tag="agent",
                 description="`user_id` is the `sub` of the caller's token.",
@@ -116,8 +119,9 @@ class ChatContract:
             raise Problem(403, "This token is not that user's.")
         if not body.message.strip():
             raise Problem(400, "The message is empty.")
-        thread_id = await self._thread(principal, body.conversation_id)
-        message = await self._turns.send(principal, thread_id, body.message)
+        key = idempotency_key(call)
+        thread_id = await self._thread(principal, body.conversation_id, key)
+        message = await self._turns.send(principal, thread_id, body.message, key=key)
         conversations = self._services.conversations
         number = body.conversation_id or await conversations.number_of(thread_id, principal.person)
         state = await self._turns.settled(principal, thread_id, message, self._longest_wait)
@@ -135,9 +139,10 @@ class ChatContract:
             )
         )
 
-    async def _thread(self, principal: Principal, number: int | None) -> str:
+    async def _thread(self, principal: Principal, number: int | None, key: str) -> str:
+        """The thread of a conversation. A new one that is begun by the same request again is the same."""
         if number is None:
-            return new_thread_id()
+            return thread_of(principal, KIND, key) if key else new_thread_id()
         found = await self._services.conversations.by_number(number)
         if found is None:
             raise Problem(404, NO_CONVERSATION.text)

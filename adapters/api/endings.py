@@ -1,10 +1,11 @@
-"""How a turn has ended, for contracts that know only an answer or a failure; and what is said of one that runs on."""
+"""What several contracts say of a turn: how it has ended, that it runs on, and which request is the same as another."""
 
 from __future__ import annotations
 
 import hashlib
 from urllib.parse import quote
 
+from adapters.api.operations import ApiCall
 from adapters.api.problems import Problem
 from adapters.shared.outages import AGAIN_SECONDS
 from bot.conversations import TurnState
@@ -12,6 +13,16 @@ from bot.safe_text import visible
 
 LONGEST_KEY = 255
 """Characters of an `Idempotency-Key`."""
+IDEMPOTENCY = {"Idempotency-Key": "The same key again, with the same text, is the same request."}
+"""What the header is for."""
+
+
+def idempotency_key(call: ApiCall) -> str:
+    """The caller's own key for a request; empty: none. Raises `Problem` (422)."""
+    key = call.request.headers.get("Idempotency-Key", "")
+    if len(key) > LONGEST_KEY:
+        raise Problem(422, f"Idempotency-Key: has more than {LONGEST_KEY} characters.")
+    return key
 
 
 def answer_in(state: TurnState) -> str | None:

@@ -19,7 +19,7 @@ from aiohttp import web
 from pydantic import ConfigDict, Field, RootModel, model_validator
 
 from adapters.api.bodies import LooseBody
-from adapters.api.endings import LONGEST_KEY, answer_in, key_of_request, runs_on, what_failed
+from adapters.api.endings import IDEMPOTENCY, answer_in, idempotency_key, key_of_request, runs_on, what_failed
 from adapters.api.models import Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.problems import Problem
@@ -258,7 +258,6 @@ class RunContract:
     def operations(self) -> Sequence[Operation]:
         """Both."""
         pending = Answer("People have to say something before it goes on.", RunPending)
-        idempotency = {"Idempotency-Key": "The same key again, with the same text, is the same request."}
         return [
             Operation(
                 "POST",
@@ -269,7 +268,7 @@ class RunContract:
                 {200: Answer("The answer.", RunDone), 202: pending},
                 scope="run",
                 body=RunBody,
-                headers=idempotency,
+                headers=IDEMPOTENCY,
                 problems=(409, 504),
                 tag="run",
                 description="What still waits in the thread is given up for it, but for a single question: that it "
@@ -296,9 +295,7 @@ class RunContract:
     async def run(self, call: ApiCall) -> web.Response:
         """`POST /run`."""
         body, principal = call.body(RunBody), call.principal
-        key = call.request.headers.get("Idempotency-Key", "")
-        if len(key) > LONGEST_KEY:
-            raise Problem(422, f"Idempotency-Key: has more than {LONGEST_KEY} characters.")
+        key = idempotency_key(call)
         thread_id = thread_of(principal, KIND, body.thread_id)
         message = await self._turns.send(principal, thread_id, body.user_request, key=key)
         return await self._answer(principal, body.thread_id, thread_id, message)

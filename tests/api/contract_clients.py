@@ -115,10 +115,13 @@ class Chats(Caller):
 
     user_id: str
 
-    async def chat(self, message: str, conversation_id: int | None = None, user_id: str = "") -> Answered:
+    async def chat(
+        self, message: str, conversation_id: int | None = None, user_id: str = "", key: str = ""
+    ) -> Answered:
         """Send a message."""
         body = {"message": message, "conversation_id": conversation_id}
-        return await self.post(f"/api/v1/agent/{user_id or self.user_id}/chat", body)
+        headers = {"Idempotency-Key": key} if key else None
+        return await self.post(f"/api/v1/agent/{user_id or self.user_id}/chat", body, headers)
 
     async def told(self, message: str, conversation_id: int | None = None) -> Json:
         """Send a message that is answered; the answer."""

@@ -68,6 +68,10 @@ async def test_messages_are_answered_with_the_calls_that_were_made_in_a_conversa
     }
     assert (looked["tool_name"], looked["result"]) == ("look", "sky looks fine")
     assert (await ana.told("hello"))["conversation_id"] != first["conversation_id"]
+    for conversation in (None, first["conversation_id"]):
+        once, twice = [await ana.chat("hello", conversation, key="k") for _ in range(2)]
+        assert (once.status, once) == (200, twice)
+        assert (await ana.chat("goodbye", conversation, key="k")).status == 422
 
 
 async def test_what_waits_is_said_and_a_question_is_answered_by_the_next_message(ana: Chats, shop: Workshop) -> None:
