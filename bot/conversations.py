@@ -47,7 +47,7 @@ from bot.records import (
 from bot.records.approvals import ApprovalRow
 from bot.records.asked import AskedRow
 from bot.records.attempts import AttemptRow
-from bot.records.database import Database
+from bot.records.database import Database, Transaction
 from bot.views import approval_view, clarification_view, outcome_view, post_of, sign_in_view
 from policies.approvers import Permitted
 from policies.masking import Masker
@@ -315,9 +315,9 @@ class Conversations:
             reader: person ids of who asks: results over others' accounts are not shown.
         """
         async with self._database.reading() as tx:
-            if not await deliveries.exists(tx, key):
+            if await deliveries.message_of(tx, thread_id, key) is None:
                 return None
-            is_busy = not await deliveries.is_handled(tx, key) or await deliveries.is_busy(tx, thread_id)
+            is_busy = not await deliveries.is_handled(tx, key) or await self._is_at_work(tx, thread_id)
             answered = await clarifications.call_answered_by(tx, key)
             turn = turn_of_call(answered) if answered else key
             open_ = await waiting.in_thread(tx, thread_id)
@@ -332,6 +332,10 @@ class Conversations:
             questions = [await clarification_view(tx, row.clarification_id) for row in open_.clarifications]
             links = [await sign_in_view(tx, row.sign_in_id, now) for row in open_.sign_ins]
             lost = [await outcome_view(tx, row.attempt_id) for row in open_.outcomes]
+            # With PostgreSQL each statement reads what is committed by then: when somebody decides meanwhile, nothing
+            # is waited for any more, and of what follows nothing was going on yet.
+            is_busy = is_busy or await self._is_at_work(tx, thread_id)
+            has_changed = (await waiting.in_thread(tx, thread_id)).ids != open_.ids
         approvals_ = [await masked_card(view, self._masker) for view in asked if view is not None]
         contents = [(post, post.content or {}) for post in said]
         newest = contents[-1] if contents else None
@@ -341,7 +345,7 @@ class Conversations:
             thread_id,
             turn,
             # A call that is approved runs while others still wait.
-            status="running" if is_busy else "waiting" if waits else "ended",
+            status="running" if is_busy or has_changed else "waiting" if waits else "ended",
             answer=str(newest[1].get("text", "")) if newest is not None else "",
             answer_id=newest[0].key if newest is not None and is_final else "",
             answer_number=newest[0].seq if newest is not None else 0,
@@ -357,6 +361,11 @@ class Conversations:
             asked=statuses,
         )
 
+    async def _is_at_work(self, tx: Transaction, thread_id: str) -> bool:
+        """Whether anything goes on in a thread, or is about to. An approval that has expired lets its turn go on under
+        its timer."""
+        return await deliveries.is_at_work(tx, thread_id, self._clock())
+
     async def message(self, thread_id: str, key: str) -> MessageView | None:
         """What somebody wrote in a conversation, by its key."""
         async with self._database.reading() as tx:
@@ -365,8 +374,7 @@ class Conversations:
     async def newest_message(self, thread_id: str) -> str | None:
         """Key of what somebody wrote last in a conversation; `None`: nobody has written there."""
         async with self._database.reading() as tx:
-            messages = await deliveries.messages_of(tx, thread_id, 1)
-        return messages[-1].key if messages else None
+            return await deliveries.newest_message(tx, thread_id)
 
     async def asked_about(self, thread_id: str, call_ids: Collection[str]) -> Sequence[AskedRow]:
         """Everything that people were asked about these calls of a conversation, open or settled."""

@@ -121,7 +121,7 @@ class Inbox:
         async with self._database.writing_urgently(thread_id or UNLOCKED) as tx:
             if await deliveries.exists(tx, key):
                 return Settled("Stopped.")
-            if newest is not None and [m.key for m in await deliveries.messages_of(tx, thread_id, 1)] != [newest]:
+            if newest is not None and await deliveries.newest_message(tx, thread_id) != newest:
                 return Refused("Something was written since.")
             asked_by = await requesters(tx, thread_id)
             queued = await deliveries.waiting_messages(tx, thread_id)
@@ -147,7 +147,7 @@ class Inbox:
         has begun goes on."""
         key, now = deliveries.without_calls(turn), self._clock()
         async with self._database.writing_urgently(thread_id) as tx:
-            if await deliveries.add(tx, Delivery(key, thread_id, "stop", {}, False, now, now)):
+            if await deliveries.add(tx, Delivery(key, thread_id, "timer", {}, False, now, now)):
                 await deliveries.done(tx, key)
 
     async def feedback(self, feedback: Feedback) -> ClickResult:

@@ -68,6 +68,12 @@ _BUSY = Prepared(
     .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.status == WAITING, deliveries.c.kind != TIMER)
     .limit(1)
 )
+_AT_WORK = Prepared(
+    sa.select(deliveries.c.seq)
+    .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.status == WAITING)
+    .where(sa.or_(deliveries.c.kind != TIMER, deliveries.c.due_at <= sa.bindparam("now")))
+    .limit(1)
+)
 _BODY = Prepared(
     sa.select(deliveries.c.seq, deliveries.c.key, deliveries.c.body, deliveries.c.accepted_at).where(
         deliveries.c.seq == sa.bindparam("number")
@@ -198,6 +204,11 @@ async def is_busy(tx: Transaction, thread_id: str) -> bool:
     return await tx.one(_BUSY, {"thread": thread_id}) is not None
 
 
+async def is_at_work(tx: Transaction, thread_id: str, now: float) -> bool:
+    """Whether anything waits to be handled in a thread, or is being handled: timers that are due, too."""
+    return await tx.one(_AT_WORK, {"thread": thread_id, "now": now}) is not None
+
+
 async def drop(tx: Transaction, keys: Sequence[str]) -> None:
     """Drops messages that their author took back, so that they are not handled."""
     await tx.run(_dropped().where(deliveries.c.key.in_(keys)))
@@ -269,6 +280,13 @@ async def messages_of(tx: Transaction, thread_id: str, limit: int) -> list[Messa
         .limit(limit)
     )
     return _views(await _bodies(tx, reversed(await tx.all(query))))
+
+
+async def newest_message(tx: Transaction, thread_id: str) -> str | None:
+    """Key of what was written last in a thread; `None`: nothing was."""
+    query = sa.select(deliveries.c.key).where(deliveries.c.thread_id == thread_id, deliveries.c.kind == "message")
+    row = await tx.one(query.order_by(deliveries.c.seq.desc()).limit(1))
+    return row.key if row else None
 
 
 async def message_of(tx: Transaction, thread_id: str, key: str) -> MessageView | None:

@@ -32,6 +32,16 @@ class Waiting:
         return bool(self.approvals or self.clarifications or self.sign_ins or self.outcomes)
 
     @property
+    def ids(self) -> frozenset[str]:
+        """Of all of them."""
+        return frozenset(
+            [row.approval_id for row in self.approvals]
+            + [row.clarification_id for row in self.clarifications]
+            + [row.sign_in_id for row in self.sign_ins]
+            + [row.attempt_id for row in self.outcomes]
+        )
+
+    @property
     def requesters(self) -> frozenset[str]:
         """Person ids of those whose requests these are."""
         return frozenset(

@@ -143,6 +143,13 @@ class Query:
                 return said
         raise AssertionError(f"the stream ended without {names}: {self.told} {self.text!r}")
 
+    async def is_broken_off(self) -> bool:
+        """Whether the stream ends before it is done."""
+        try:
+            return not [name async for name, _ in self.events if name == "done"]
+        except aiohttp.ClientError:
+            return True
+
     @property
     def names(self) -> list[str]:
         """Of the events but for text."""
@@ -154,3 +161,9 @@ async def querying(program: Program, query: str, **more: Any) -> AsyncIterator[Q
     """Ask, and read the answer as it comes."""
     async with program.posting("/query/stream", {"query": query, **more}) as response:
         yield Query(events_of(response))
+
+
+async def respond(program: Program, request_id: str, decision: str, **more: str) -> int:
+    """Decide; the status of the answer."""
+    body = {"request_id": request_id, "decision": decision, **more}
+    return (await program.post("/hitl/respond", body)).status

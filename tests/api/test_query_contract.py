@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.api.stream_clients import Program, program, querying
+from tests.api.stream_clients import Program, program, querying, respond
 from tests.fakes.openai_server import Reply, Request, ToolUse, fake_openai
 from tests.support.brain import obedient
 from tests.support.product import ProductFolder, product_here
@@ -27,12 +27,6 @@ async def ana(workshop_home: ProductFolder) -> AsyncIterator[Program]:
     workshop_home.policy(RULES)
     async with product_here(workshop_home) as url, program(url) as made:
         yield made
-
-
-async def respond(program: Program, request_id: str, decision: str, **more: str) -> int:
-    """Decide; the status of the answer."""
-    body = {"request_id": request_id, "decision": decision, **more}
-    return (await program.post("/hitl/respond", body)).status
 
 
 # --------------------------------------------------------------------------------------------- /query
@@ -102,6 +96,7 @@ async def test_nobody_decides_in_time(workshop_home: ProductFolder, shop: Worksh
             await query.until("done")
         assert await respond(ana, asked["request_id"], "approved") == 409
     assert query.names == ["hitl_required", "hitl_timeout", "done"]
+    assert query.text.startswith("On it.\n\nResults: ")
     assert shop.done == []
 
 

@@ -145,13 +145,24 @@ async def test_a_client_that_goes_away_stops_the_turn_before_the_next_tool_start
                         break
             assert streamed.events == [("tool_start", "make_slowly")]
             [thread_id] = await ana.threads()
-            while not rows_in_records(workshop_home, "SELECT key FROM deliveries WHERE kind = 'stop'"):
+            while not rows_in_records(workshop_home, "SELECT key FROM deliveries WHERE key LIKE 'no-calls:%'"):
                 await asyncio.sleep(0.02)
             shop.may_end.set()
             turn = await ana.turn(thread_id)
     assert shop.done == ["make_slowly lamp"]
     assert (turn["status"], turn["outcomes"]) == ("ended", [])
     assert [(call["tool"], call["status"]) for call in turn["calls"]][:1] == [("make_slowly", "done")]
+
+
+async def test_a_client_that_goes_away_stops_what_the_model_writes(workshop_home: ProductFolder) -> None:
+    never = asyncio.Event()
+    async with fake_openai(lambda _: Reply(text="a long story", wait_for=never)) as model:
+        workshop_home.variables["OPENAI_BASE_URL"] = model.base_url
+        async with product_here(workshop_home) as url, program(url) as ana, visiting(url) as visitor:
+            async with ana.posting("/ai/agent/stream", {"prompt": "tell"}):
+                [thread_id] = await ana.threads()
+            async with visitor.thread(thread_id) as page:
+                await page.notice("Stopped.")
 
 
 # ------------------------------------------------------------------------------------------- any text
