@@ -44,7 +44,8 @@ MOST_STREAMS = 8
 STREAMS_AGAIN_SECONDS = 5.0
 READ_AT_A_TIME = 8
 """Conversations that are read for streams at a time."""
-LONGEST_EVENT_ID = 8000
+LONGEST_PAIR = "[0-9a-z]{1,12}-[0-9a-z]{1,8}"
+_EVENT_ID = re.compile(rf"([0-9]{{1,18}})\.([0-9]{{1,18}})\.([0-9]{{1,9}})\.((?:{_PAIR}(?:_{_PAIR})*)?)")
 """Characters: as much as a header may have."""
 EVENT_STREAM = "text/event-stream"
 _HEADERS = {"Content-Type": f"{EVENT_STREAM}; charset=utf-8", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from bot.crypto import NewId
 from bot.domain import Message, Notice, Person
 from bot.identity.principal import ALL_SCOPES, NotAuthenticated, Principal, Scope
 from bot.outbox import Outbox, notice, said
-from bot.records import approvals, attempts, connections, posts
+from bot.records import approvals, attempts, connections, deliveries, posts
 from bot.records.connections import ConnectionRow
 from bot.records.database import Database
 from bot.records.locks import UNLOCKED
@@ -60,6 +61,39 @@ class OneService(NoServices):
     def services(self) -> Sequence[Service]:
         """It alone."""
         return [self._board]
+
+
+class AnsweringEngine(NotedEngine):
+    """Handles every delivery at once: the bot says what somebody wrote, and decisions let nothing run."""
+
+    def __init__(self, served: ServedApi) -> None:
+        super().__init__()
+        self._served = served
+        self._handling: set[asyncio.Task[None]] = set()
+        self._lock = asyncio.Lock()
+
+    def wake(self, thread_id: str) -> None:
+        """Handle what there is."""
+        super().wake(thread_id)
+        task = asyncio.create_task(self._handle(thread_id))
+        self._handling.add(task)
+        task.add_done_callback(self._handling.discard)
+
+    async def rest(self) -> None:
+        """Wait until all is handled."""
+        while self._handling:
+            await asyncio.gather(*self._handling)
+
+    async def _handle(self, thread_id: str) -> None:
+        async with self._lock:
+            while True:
+                async with self._served.database.writing(UNLOCKED) as tx:
+                    head = await deliveries.head(tx, thread_id, self._served.clock())
+                    if head is None:
+                        return
+                    if head.kind == "message":
+                        await self._served.outbox.say(tx, said(thread_id, Spoken(f"{head.key}.0", head.body["text"])))
+                    await deliveries.done(tx, head.key)
 
 
 @dataclass
@@ -150,6 +184,12 @@ class EventReader:
             fields = fields | {name: value} if name else {}
         return None
 
+    async def until_end(self) -> bool:
+        """Wait for the end of the stream."""
+        while await self.next() is not None:
+            pass
+        return True
+
     async def until(self, name: str) -> list[StreamedEvent]:
         """The events up to the first of this name."""
         seen = []
@@ -164,7 +204,8 @@ class ServedApi:
     """The API, and what there is in the records."""
 
     def __init__(self, database: Database, clock: SetClock, new_id: NewId) -> None:
-        self.database, self.clock, self.engine, self.tokens = database, clock, NotedEngine(), Tokens()
+        self.database, self.clock, self.tokens = database, clock, Tokens()
+        self.engine = AnsweringEngine(self)
         self.sender = WebSender(WebConfig("127.0.0.1", 1, secret=b"sixteen bytes or more", people=(ANA, BEN, CHLOE)))
         platforms = {"web": self.sender}
         self.outbox = Outbox(database, clock, platforms, pause=lambda *_: 0.005)
@@ -209,6 +250,7 @@ class ServedApi:
         self.clock.move(1)
         owners = frozenset([person.person_id])
         await self.services.inbox.accept(Message(key, place_of(thread_id), person, text, self.clock(), owners=owners))
+        await self.engine.rest()
         return key
 
     async def say(self, thread_id: str, message: str, text: str = "Done.") -> str:
@@ -228,7 +270,7 @@ class ServedApi:
             await self.outbox.say(tx, post)
 
     async def wait_for(self, thread_id: str, message: str, call: int = 0, **how: Any) -> str:
-        """A call waits for Ana and Ben; the approval's id."""
+        """A call waits for Ana or Ben; the approval's id."""
         self.clock.move(1)
         how = {"requesters": (ANA.person_id,), "approvers": (ANA.person_id, BEN.person_id), "digest": LAMP, **how}
         request = asked(f"{message}.{call}.0", **how)
@@ -335,6 +377,7 @@ async def served_api(database: Database, clock: SetClock, new_id: NewId) -> Asyn
         yield served
     finally:
         await runner.cleanup()
+        await served.engine.rest()
         await served.outbox.stop(1.0)
         await sender.close()
         await served.parts.directory.close()

@@ -1,0 +1,211 @@
+"""What somebody else's token gets of each operation, and which scope each needs: every operation has a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import aiohttp
+
+from bot.identity.principal import ALL_SCOPES
+from tests.api.serving import ANA, CHLOE, ApiUser, ServedApi
+
+THREAD = "web:anas"
+
+
+@dataclass(frozen=True)
+class Line:
+    """How an operation is asked for what is Ana's, and what Chloe, who has nothing to do with it, gets.
+
+    `own`: only what is Chloe's own. `open`: what is nobody's.
+    """
+
+    gets: Literal[404, 403, "own", "open"]
+    body: Any = None
+    status: int = 200
+    """Of what is Chloe's own, or nobody's."""
+    hers: str = ""
+    """What the address says for Chloe where it says whose it is."""
+
+
+SAID = {"text": "Hello"}
+LINES: Mapping[str, Line] = {
+    "listThreads": Line("own"),
+    "createThread": Line("own", status=201),
+    "getThread": Line(404),
+    "sendMessage": Line(404, SAID),
+    "getTurn": Line(404),
+    "stopThread": Line(404),
+    "streamThread": Line(404),
+    "listApprovals": Line("own"),
+    "getApproval": Line(404),
+    "getApprovalForm": Line(404),
+    "decideApprovals": Line(404, {"decisions": [{"approval_id": "{approval}", "verb": "approve"}]}),
+    "decideApproval": Line(404, {"verb": "reject"}),
+    "withdrawApproval": Line(404),
+    "getClarification": Line(404),
+    "answerClarification": Line(404, SAID),
+    "dismissClarification": Line(404, {"action": "decline"}),
+    "getSignIn": Line(404),
+    "getSignInLink": Line(404),
+    "replyToSignIn": Line(404, {"done": False}),
+    "enterSignInCode": Line(404, {"code": "ABCD-EFGH"}),
+    "getOutcome": Line(404),
+    "settleOutcome": Line(404, {"choice": "skip"}),
+    "listProviders": Line("own"),
+    "getAuthUrl": Line("own"),
+    "listConnections": Line("own"),
+    "deleteConnection": Line(404),
+    "getMe": Line("own"),
+    "listStandingApprovals": Line("own"),
+    "revokeStandingApproval": Line(404),
+    "giveFeedback": Line(404, {"post_id": "{post}", "verdict": "good"}),
+    "readAudit": Line(403),
+    "run": Line("own", {"thread_id": "shared", "user_request": "Hello"}),
+    "resume": Line("own", {"thread_id": "shared", "approvals": [{"call_id": "{call}", "approved": True}]}),
+    "agentChat": Line(403, {"message": "Hello", "conversation_id": 1}),
+    "agentHealth": Line("open"),
+    "streamAgent": Line("own", {"prompt": "Hello", "threadId": "shared"}),
+    "streamText": Line("own", {"prompt": "Hello", "threadId": "shared"}),
+    "query": Line("own", {"query": "Hello"}),
+    "streamQuery": Line("own", {"query": "Hello"}),
+    "respond": Line(404, {"request_id": "{approval}", "decision": "approved"}),
+    "getDocument": Line("open"),
+    "getDocs": Line("open"),
+}
+PATHS = {
+    "threads": "{thread}",
+    "approvals": "{approval}",
+    "clarifications": "{question}",
+    "sign-ins": "{sign_in}",
+    "outcomes": "{outcome}",
+    "connections": "{account}",
+    "standing-approvals": "{grant}",
+}
+"""Part of a path → what its `{id}` stands for."""
+
+
+@dataclass(frozen=True)
+class Things:
+    """What is Ana's, by name."""
+
+    ids: dict[str, str] = field(default_factory=dict)
+
+    def filled(self, value: Any) -> Any:
+        """The value with ids for names."""
+        if isinstance(value, str):
+            for name, each in self.ids.items():
+                value = value.replace(f"{{{name}}}", each)
+            return value
+        if isinstance(value, dict):
+            return {name: self.filled(each) for name, each in value.items()}
+        return [self.filled(each) for each in value] if isinstance(value, list) else value
+
+    def path(self, path: str) -> str:
+        """The path of an operation, to what is Ana's."""
+        for part, name in PATHS.items():
+            path = path.replace(f"/{part}/{{id}}", f"/{part}/{name}")
+        return str(self.filled(path))
+
+
+async def everything_of_anas(served: ServedApi) -> Things:
+    """One of each kind."""
+    message = await served.write(THREAD, "the words of Ana")
+    approval = await served.wait_for(THREAD, message)
+    return Things(
+        {
+            "thread": THREAD,
+            "message_id": message,
+            "post": await served.say(THREAD, message),
+            "approval": approval,
+            "call": f"{message}.0.0",
+            "grant": await served.always(approval),
+            "question": await served.question(THREAD, message),
+            "sign_in": await served.sign_in(THREAD, message),
+            "outcome": await served.outcome(THREAD, message),
+            "account": await served.account(),
+            "provider": "board",
+            "user_id": "ana",
+        }
+    )
+
+
+async def test_of_what_is_somebody_elses_nobody_gets_anything(served: ServedApi, ana: ApiUser, chloe: ApiUser) -> None:
+    assert set(LINES) == {each.name for each in served.operations}, "every operation has a line"
+    things = await everything_of_anas(served)
+    await ana.ask("POST", "/run", {"thread_id": "shared", "user_request": "Hello"})
+    got, wanted = {}, {}
+    for operation in served.operations:
+        line = LINES[operation.name]
+        path = things.path(operation.path)
+        answer = await chloe.ask(operation.method, path, things.filled(line.body))
+        wanted[operation.name] = line.status if isinstance(line.gets, str) else line.gets
+        got[operation.name] = answer.status
+        if line.gets == "own":
+            said = str(answer.body)
+            assert not any(each in said for name, each in things.ids.items() if name not in {"provider", "user_id"})
+            assert "the words of Ana" not in said
+    assert got == wanted
+
+
+async def test_what_is_somebodys_own_is_there(served: ServedApi, ana: ApiUser) -> None:
+    """Else nobody else's 404 would say anything."""
+    things = await everything_of_anas(served)
+    got = {}
+    for operation in served.operations:
+        if operation.method == "GET" and LINES[operation.name].gets == 404 and operation.name != "streamThread":
+            got[operation.name] = (await ana.ask("GET", things.path(operation.path))).status
+    got["decideApproval"] = (await ana.post(f"approvals/{things.ids['approval']}/decision", {"verb": "approve"})).status
+    got["giveFeedback"] = (await ana.post("feedback", things.filled(LINES["giveFeedback"].body))).status
+    got["revokeStandingApproval"] = (await ana.delete(f"standing-approvals/{things.ids['grant']}")).status
+    got["deleteConnection"] = (await ana.delete(f"connectors/connections/{things.ids['account']}")).status
+    assert {name: status for name, status in got.items() if status != 200} == {}
+
+
+async def test_a_token_does_what_its_scopes_allow_and_nobody_does_anything_without_one(
+    served: ServedApi, http: aiohttp.ClientSession, nobody: ApiUser
+) -> None:
+    things = await everything_of_anas(served)
+    wrong = {}
+    for operation in served.operations:
+        if operation.scope is None:
+            continue
+        path, body = things.path(operation.path), things.filled(LINES[operation.name].body)
+        others = ApiUser(served, http, served.tokens.of(ANA, *sorted(ALL_SCOPES - {operation.scope})))
+        statuses = tuple([(await user.ask(operation.method, path, body)).status for user in (others, nobody)])
+        if statuses != (403, 401):
+            wrong[operation.name] = statuses
+    assert wrong == {}
+
+
+async def test_an_operator_sees_conversations_and_the_log_and_the_log_says_so(
+    served: ServedApi, olga: ApiUser, chloe: ApiUser
+) -> None:
+    things = await everything_of_anas(served)
+    seen = await olga.get(f"threads/{things.ids['thread']}")
+    assert (seen.status, seen.body["seen_as"]) == (200, "operator")
+    listed = await olga.get("threads?everybody=true")
+    assert [each["id"] for each in listed.body["threads"]] == [THREAD]
+    assert (await chloe.get("threads?everybody=true")).status == 403
+    assert (await olga.post(f"threads/{THREAD}/messages", SAID)).status == 404
+    log = await olga.get("audit")
+    assert [each["entry"]["settled"]["choice"] for each in log.body["entries"]] == [
+        "looked at a conversation",
+        "looked at the conversations of everybody",
+        "looked at the audit log",
+    ]
+    assert (await olga.get(f"audit?after={log.body['entries'][-1]['seq']}")).body == {"entries": []}
+    assert (await olga.get(f"audit?since={served.clock() + 10}")).body == {"entries": []}
+
+
+async def test_an_approver_sees_the_card_and_the_turn_that_it_is_about(served: ServedApi, ben: ApiUser) -> None:
+    await served.write(THREAD, "something else")
+    message = await served.write(THREAD, "Make a lamp")
+    approval = await served.wait_for(THREAD, message)
+    seen = await ben.get(f"threads/{THREAD}")
+    assert seen.body["seen_as"] == "approver"
+    assert [each["text"] for each in seen.body["entries"] if each["kind"] == "message"] == ["Make a lamp"]
+    assert (await ben.get(f"approvals/{approval}")).body["arguments"] == {"what": "lamp"}
+    assert (await ben.post(f"threads/{THREAD}/messages", SAID)).status == 404
+    assert CHLOE.person_id not in str(seen.body)
