@@ -76,6 +76,9 @@ class RunBody(LooseBody):
 class ApprovalAnswer(LooseBody):
     """What is decided about one call."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"properties": {"approved": {"const": True}}}, {"required": ["feedback"]}]}
+    )
     call_id: CallId
     approved: bool = Field(strict=True)
     feedback: Annotated[str | None, Field(max_length=2000, description="Why not; the model is told.")] = None
@@ -115,6 +118,9 @@ class ClarificationAnswer(LooseBody):
 class ResumeBody(LooseBody):
     """Approvals, or answers to questions."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["approvals"]}, {"required": ["clarification_responses"]}]}
+    )
     thread_id: ThreadId
     approvals: Annotated[list[ApprovalAnswer], Field(max_length=MOST_ANSWERS)] | None = None
     clarification_responses: Annotated[list[ClarificationAnswer], Field(max_length=MOST_ANSWERS)] | None = None
