@@ -44,12 +44,12 @@ MOST_STREAMS = 8
 STREAMS_AGAIN_SECONDS = 5.0
 READ_AT_A_TIME = 8
 """Conversations that are read for streams at a time."""
-LONGEST_PAIR = "[0-9a-z]{1,12}-[0-9a-z]{1,8}"
-_EVENT_ID = re.compile(rf"([0-9]{{1,18}})\.([0-9]{{1,18}})\.([0-9]{{1,9}})\.((?:{_PAIR}(?:_{_PAIR})*)?)")
+LONGEST_EVENT_ID = 8000
 """Characters: as much as a header may have."""
 EVENT_STREAM = "text/event-stream"
 _HEADERS = {"Content-Type": f"{EVENT_STREAM}; charset=utf-8", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-_EVENT_ID = re.compile(r"(\d{1,18})\.(\d{1,18})\.(\d{1,9})\.((?:[0-9a-z]{1,12}-[0-9a-z]{1,8}_?)*)")
+_PAIR = "[0-9a-z]{1,12}-[0-9a-z]{1,8}"
+_EVENT_ID = re.compile(rf"([0-9]{{1,18}})\.([0-9]{{1,18}})\.([0-9]{{1,9}})\.((?:{_PAIR}(?:_{_PAIR})*)?)")
 _FRAME_NAME = re.compile(rb"event: (\w+)\n")
 
 Entry = MessageView | Post
