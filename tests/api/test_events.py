@@ -103,15 +103,4 @@ def test_an_id_says_what_was_sent() -> None:
     assert SentEntries.of_event_id(SentEntries().event_id()) == SentEntries()
     unlike = ("", "1", "1.2.3", "1.2.3.x", "1.2.3.a-", "1.2.3.1-1_", "-1.2.3.", "٣.2.3.")
     for wrong in (*unlike, "1.2.3." + "1-11" * 100, "1.2.3." + "1-1_" * 4000):
-        "",
-        "1",
-        "1.2.3",
-        "1.2.3.x",
-        "1.2.3.a-",
-        "1.2.3.1-1_",
-        "1.2.3." + "1-11" * 100,
-        "-1.2.3.",
-        "1.2.3." + "1-1_" * 4000,
-        "٣.2.3.",
-    ):
         assert SentEntries.of_event_id(wrong) is None
