@@ -142,18 +142,37 @@ async def test_the_list_of_threads_and_what_one_is_asked_reach_every_page(pages:
     await both(ben, lambda each: [asked["id"] for asked in each.asked] == [card["id"]], "is asked")
 
 
-async def test_what_is_for_one_person_reaches_that_person_only(pages: Pages) -> None:
-    """Rule 7: Ben is told alone what his message waits for."""
+async def test_what_is_for_one_person_reaches_that_person_only(shared_home: ProductFolder) -> None:
+    """Rule 7: Ana is told alone that she wrote too much; an operator sees the rest."""
+    shared_home.variables |= {"LIMIT_TURNS_PER_MINUTE": "1", "OPERATORS": "web:chloe"}
+    async with pages_of(shared_home) as pages:
+        thread_id = new_thread()
+        ana = await pages.of("ana", thread_id)
+        await ana[0].send("hello")
+        await both(ana, lambda each: each.said, "an answer")
+        chloe = await pages.of("chloe", thread_id)
+        await ana[1].send("and again")
+        await both(ana, lambda each: each.notices, "a notice")
+        await ana[0].send("and once more")
+        await both(chloe, lambda each: "and once more" in str(each.entries), "what was written then")
+        assert [each.notices for each in chloe] == [[], []]
+
+
+async def test_whoever_may_decide_follows_the_turn_at_both_and_nobody_else_anything(pages: Pages) -> None:
     thread_id = new_thread()
     ana, ben = await pages.of("ana", thread_id), await pages.of("ben", thread_id)
-    await ana[0].send("use make what=lamp")
-    (card,) = await ana[0].waiting()
-    await ben[0].send("and a chair")
-    await both(ben, lambda each: each.notices, "a notice")
-    await ana[1].approve(card["id"])
-    for thread in ana:
-        await thread.says("made lamp")
-        assert not thread.notices
+    await ana[0].send("hello")
+    await both(ana, lambda each: each.said, "an answer")
+    assert [(await each.send("from Ben")).status for each in ben] == [404, 404]
+    assert [each.entries for each in ben] == [{}, {}]
+    await ana[1].send("use make what=lamp")
+    await both(ben, lambda each: each.approvals("pending"), "the card")
+    (card,) = await ben[0].waiting()
+    assert (await ben[1].approve(card["id"]))["kind"] == "settled"
+    for thread in ben:
+        await thread.card(card["id"], "approved", result="made lamp")
+        await thread.says("results: made lamp")
+        assert "hello" not in str(thread.entries)
 
 
 async def test_what_was_told_while_nobody_could_hear_is_shown_afterwards(pages: Pages, address: str) -> None:

@@ -19,8 +19,11 @@ async def asked(headers: Mapping[str, str], *, token: str | None = TOKEN) -> tup
     async def details() -> Mapping[str, Any]:
         return {"model": "demo"}
 
+    async def is_operator(request: web.Request) -> bool:
+        return request.cookies.get("session") == "of an operator"
+
     application = web.Application()
-    application.router.add_get("/health-check", health_check(details, token))
+    application.router.add_get("/health-check", health_check(details, token, is_operator))
     async with started_server(application, "127.0.0.1", 0, Limits()) as (host, port), aiohttp.ClientSession() as http:
         url = URL.build(scheme="http", host=host, port=port, path="/health-check")
         async with http.get(url, headers=headers) as response:
@@ -54,6 +57,12 @@ async def test_strangers_are_told_that_it_serves(headers: Mapping[str, str]) -> 
 async def test_with_the_token_it_tells_all_wherever_it_is_asked_from() -> None:
     headers = {"Authorization": f"Bearer {TOKEN}", "X-Forwarded-For": "203.0.113.9", "Host": "bot.example.com"}
     assert await asked(headers) == (200, {"status": "ok", "model": "demo"})
+
+
+async def test_an_operator_who_is_signed_in_is_told_all() -> None:
+    elsewhere = {"Host": "bot.example.com", "X-Forwarded-For": "203.0.113.9"}
+    assert await asked(elsewhere | {"Cookie": 'session="of an operator"'}) == (200, {"status": "ok", "model": "demo"})
+    assert await asked(elsewhere | {"Cookie": 'session="of somebody"'}) == (200, {"status": "ok"})
 
 
 async def test_without_a_token_in_the_settings_none_opens_it() -> None:
