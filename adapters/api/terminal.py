@@ -97,7 +97,7 @@ class StandardTerminal:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ChatEvent:
     """Something that happened in a conversation."""
 
     name: str
@@ -136,12 +136,12 @@ class ChatClient:
             raise ChatRefused(visible(f"{said.get('detail', response.reason)} {listed}".strip()))
         return said
 
-    async def events(self, thread_id: str, last: str) -> AsyncIterator[Event]:
+    async def events(self, thread_id: str, last: str) -> AsyncIterator[ChatEvent]:
         """What happens in a conversation until the connection ends. `last`: id of the last event that is known."""
         url = self._base.joinpath("api", "v1", "threads", thread_id, "events")
         async with self._session.get(
             url,
-            headers={**self._headers, "Last-Event-ID": last} if last else self._headers,
+            headers={**self._headers, "Last-ChatEvent-ID": last} if last else self._headers,
             timeout=aiohttp.ClientTimeout(total=None, sock_read=REQUEST_SECONDS),
             read_bufsize=LARGEST_EVENT,
             allow_redirects=False,
@@ -155,7 +155,7 @@ class ChatClient:
                     with suppress(ValueError):
                         event = json.loads(data)
                         if isinstance(event, dict):
-                            yield Event(name, event, event_id)
+                            yield ChatEvent(name, event, event_id)
                     name, data, event_id = "", "", ""
                 elif line.startswith("event:"):
                     name = line.removeprefix("event:").strip()
@@ -165,7 +165,7 @@ class ChatClient:
                     event_id = line.removeprefix("id:").strip()
 
 
-class Written:
+class SpokenText:
     """What the bot says, on a terminal: as it is written, and the rest of it, or all, once it is known whole."""
 
     def __init__(self, terminal: Terminal) -> None:
@@ -237,7 +237,7 @@ class Chat:
         self._message = ""
         """What was written last."""
         self._last_event = ""
-        self._written = Written(terminal)
+        self._written = SpokenText(terminal)
         self._skipped: set[str] = set()
         """What the person did not want to decide now."""
 
@@ -290,7 +290,7 @@ class Chat:
 
     async def _turn(self, text: str) -> None:
         """Send a message (empty: none), and see through what comes of it."""
-        self._written = Written(self._terminal)
+        self._written = SpokenText(self._terminal)
         ready = asyncio.Event()
         streaming = asyncio.create_task(self._stream(self._thread, ready), name="chat stream")
         try:
@@ -321,7 +321,7 @@ class Chat:
             ready.set()
             await asyncio.sleep(AGAIN_SECONDS)
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: ChatEvent) -> None:
         match event.name, event.data:
             case "text", {"message_id": str(message), "n": int(number), "delta": str(text), **more}:
                 self._written.add(message, number, text, is_all=bool(more.get("whole")))

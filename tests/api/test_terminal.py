@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.api.terminal import TOKEN_VARIABLE, ChatRefused, Written, chat
+from adapters.api.terminal import TOKEN_VARIABLE, ChatRefused, SpokenText, chat
 from tests.api.contract_clients import token, with_tokens
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, fake_openai
 from tests.support.brain import obedient
@@ -135,7 +135,7 @@ async def test_what_the_server_says_never_controls_the_terminal(home: ProductFol
 
 def test_a_control_sequence_in_two_pieces_is_seen_as_well() -> None:
     terminal = ScriptedTerminal([])
-    written = Written(terminal)
+    written = SpokenText(terminal)
     written.add("m", 1, "a\x1b")
     written.add("m", 2, "[31mb")
     written.add("m", 2, "again")
