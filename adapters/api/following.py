@@ -217,8 +217,10 @@ class TurnFollower:
             look_at, quiet_since = 0.0, monotonic()
             while self.is_read():
                 told = False
-                state = await self._look() if monotonic() >= look_at or self._is_begun_anew() else None
-                for happening in self._news(state):
+                written = self._being_written()
+                is_begun_anew = any(each not in self._sent for each in written)
+                state = await self._look() if monotonic() >= look_at or is_begun_anew else None
+                for happening in self._news(state, written | self._being_written()):
                     told = True
                     yield happening
                 if state is not None:
@@ -261,27 +263,29 @@ class TurnFollower:
 
     # ------------------------------------------------------------------------------------------- what is new
 
-    def _is_begun_anew(self) -> bool:
-        """Whether something is being written of which nothing was sent: what came before it has to be sent first."""
-        return any(each not in self._sent for each in self._being_written())
-
-    def _being_written(self) -> Mapping[str, WrittenSoFar]:
+    def _being_written(self) -> dict[str, WrittenSoFar]:
         written = self.turns.board.being_written(self.thread_id) if self._turn else {}
         return {message_id: text for message_id, text in written.items() if self._is_ours(message_id)}
 
     def _is_ours(self, message_id: str) -> bool:
         return message_id.rpartition(".")[0] == self._turn and message_id not in self.before.said
 
-    def _news(self, state: TurnState | None) -> Iterator[Happening]:
-        """What has happened since the last look, in the order in which it happened. `None`: the records were not
-        read."""
+    def _news(self, state: TurnState | None, written: Mapping[str, WrittenSoFar]) -> Iterator[Happening]:
+        """What has happened since the last look, in the order in which it happened.
+
+        Args:
+            state: `None`: the records were not read.
+            written: before they were read, or since: what is said leaves the board when it is in the records.
+        """
         if state is not None:
             self._turn = state.delivery
         said = {each.message_id: each.text for each in state.said if self._is_ours(each.message_id)} if state else {}
         calls = [call for call in state.calls if call.call_id not in self.before.calls] if state else []
-        written = self._being_written()
+        unfinished = [each for each, sent in self._sent.items() if not sent.is_whole and each not in said]
+        is_at_rest = state is not None and state.status != "running"
+        left = [] if is_at_rest else unfinished
         last = max([*(_step_of(each) for each in written), *(_place_of(call.call_id)[0] for call in calls)], default=-1)
-        news: list[tuple[int, int, str | CallState]] = [(_step_of(each), -1, each) for each in {**written, **said}]
+        news: list[tuple[int, int, str | CallState]] = [(_step_of(each), -1, each) for each in {*written, *said, *left}]
         news += [(*_place_of(call.call_id), call) for call in calls]
         for step, _, each in sorted(news, key=itemgetter(0, 1)):
             if isinstance(each, CallState):
@@ -291,7 +295,9 @@ class TurnFollower:
             if each in said:
                 yield from self._piece(sent, sent.rest(said[each]))
                 continue
-            is_over = step < last or any(_place_of(call.call_id)[0] == step for call in calls)
+            if each not in written:
+                return  # the rest of it is in the records by now, and comes before what follows
+            is_over = is_at_rest or step < last or any(_place_of(call.call_id)[0] == step for call in calls)
             yield from self._piece(sent, sent.more(written[each], to_its_end=is_over))
             if written[each].is_cut:
                 return  # what comes after it is told after it

@@ -18,6 +18,7 @@ from tests.support.two_products import share
 
 
 @pytest.mark.kills
+@pytest.mark.sqlite  # with PostgreSQL, where it takes 12 seconds until another process takes over: tests/replicas
 async def test_what_a_stream_has_asked_is_decided_after_a_kill_and_the_turn_ends(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(fake_openai(brain))
