@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from math import ceil
 from typing import Any, Literal
 
 from aiohttp import web
 from pydantic import AliasChoices, Field
 
-from adapters.api.access import ApiAccess
 from adapters.api.bodies import LooseBody
 from adapters.api.following import (
     ApprovalEnded,
@@ -34,7 +33,7 @@ from adapters.api.following import (
 from adapters.api.models import LONGEST_LINE, Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.problems import Problem
-from adapters.api.server_sent import ClientGone, EventStream, named_event
+from adapters.api.server_sent import ClientGone, EventStream, OpenStreams, named_event
 from adapters.api.turns import LONGEST_WAIT, ApiTurns, thread_of
 from bot.crypto import random_token
 from bot.domain import AlreadySettled, ApprovalView, Choice, Decision, Invalid, Refused, Settled, Unknown
@@ -109,10 +108,10 @@ class QueryContract:
         timeout_seconds: after which approvals that `/query/stream` asks for expire.
     """
 
-    def __init__(self, services: Services, turns: ApiTurns, access: ApiAccess, timeout_seconds: float) -> None:
+    def __init__(self, services: Services, turns: ApiTurns, streams: OpenStreams, timeout_seconds: float) -> None:
         self._services = services
         self._turns = turns
-        self._access = access
+        self._streams = streams
         self._timeout_seconds = timeout_seconds
 
     def operations(self) -> Sequence[Operation]:
@@ -187,24 +186,25 @@ class QueryContract:
 
     async def stream(self, call: ApiCall) -> web.StreamResponse:
         """`POST /query/stream`."""
-        body, principal, stream = call.body(QueryBody), call.principal, EventStream(call, self._access)
-        given, thread_id = _thread(principal, body)
-        before = Before.of(await self._turns.newest_state(principal, thread_id))
-        options = {"approval_seconds": self._timeout_seconds}
-        message = await self._turns.send(principal, thread_id, body.query, options=options)
-        follower = TurnFollower(
-            self._turns, principal, thread_id, message, before, lambda: stream.is_read, waits_for_approvals=True
-        )
-        try:
-            await stream.begin()
-            async with aclosing(follower.happenings()) as happenings:
-                await self._tell(stream, principal, happenings)
-            await stream.send(named_event("done", {"thread_id": given}))
-            return await stream.end()
-        except (ClientGone, Interrupted):
-            pass  # the turn goes on: what was asked can still be decided
-        except Problem as problem:
-            return await _only(stream, problem)
+        body, principal = call.body(QueryBody), call.principal
+        with self._streams.opened(call) as stream:
+            given, thread_id = _thread(principal, body)
+            before = Before.of(await self._turns.newest_state(principal, thread_id))
+            options = {"approval_seconds": self._timeout_seconds}
+            message = await self._turns.send(principal, thread_id, body.query, options=options)
+            follower = TurnFollower(
+                self._turns, principal, thread_id, message, before, lambda: stream.is_read, waits_for_approvals=True
+            )
+            # Where the client goes away, or this process ends, the turn goes on: what was asked can still be decided.
+            with suppress(ClientGone, Interrupted):
+                await stream.begin()
+                try:
+                    async with aclosing(follower.happenings()) as happenings:
+                        await self._tell(stream, principal, happenings)
+                except Problem as problem:
+                    await stream.send(named_event("token", {"text": problem.detail}))
+                await stream.send(named_event("done", {"thread_id": given}))
+                await stream.end()
         return stream.response
 
     async def _tell(self, stream: EventStream, principal: Principal, happenings: AsyncIterator[Happening]) -> None:
@@ -282,11 +282,3 @@ def _thread(principal: Principal, body: QueryBody) -> tuple[str, str]:
     """The caller's own id of the conversation, and the thread that it means."""
     given = body.thread_id or random_token()[:24]
     return given, thread_of(principal, KIND, given)
-
-
-async def _only(stream: EventStream, problem: Problem) -> web.StreamResponse:
-    try:
-        await stream.send(named_event("token", {"text": problem.detail}) + named_event("done", {}))
-        return await stream.end()
-    except ClientGone:
-        return stream.response

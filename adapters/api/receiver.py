@@ -25,6 +25,7 @@ from adapters.api.questions import QuestionResources
 from adapters.api.reference_page import reference_page
 from adapters.api.resources import ThreadResources
 from adapters.api.run_contract import RunContract
+from adapters.api.server_sent import OpenStreams
 from adapters.api.stream_contract import StreamContract
 from adapters.api.turns import ApiTurns, ShowMessage
 from adapters.shared.live.board import LiveBoard
@@ -69,6 +70,7 @@ class ApiReceiver:
             show_message=show_message,
             messages_a_minute=messages_a_minute,
         )
+        streams = OpenStreams(self._access)
         events = ThreadEvents(services.conversations, hub, board, self._access)
         self.operations: Sequence[Operation] = [
             *ThreadResources(services, turns, events).operations(),
@@ -78,8 +80,8 @@ class ApiReceiver:
             *OwnResources(services).operations(),
             *RunContract(services, turns).operations(),
             *ChatContract(services, turns).operations(),
-            *StreamContract(turns, self._access).operations(),
-            *QueryContract(services, turns, self._access, hitl_timeout_seconds).operations(),
+            *StreamContract(turns, streams).operations(),
+            *QueryContract(services, turns, streams, hitl_timeout_seconds).operations(),
             *DocumentResources(lambda: self.operations, reference_page).operations(),
         ]
 

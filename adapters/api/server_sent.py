@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from aiohttp import web
 
 from adapters.api.access import ApiAccess
 from adapters.api.operations import ApiCall
+from adapters.api.problems import Problem
+from bot.records.database import is_outage
 
 WRITE_SECONDS = 10.0
 """A client that takes nothing for so long has gone away."""
+MOST_STREAMS = 32
+"""Of one person, in one process."""
+AGAIN_SECONDS = 5.0
 HEARTBEAT = b": still here\n\n"
 _HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -24,6 +31,34 @@ _HEADERS = {
 
 class ClientGone(Exception):  # noqa: N818  # what has happened
     """Nobody reads the stream any more."""
+
+
+class OpenStreams:
+    """The streams that are open here, by whose they are."""
+
+    def __init__(self, access: ApiAccess) -> None:
+        self._access = access
+        self._open: Counter[str] = Counter()
+
+    @contextmanager
+    def opened(self, call: ApiCall) -> Iterator[EventStream]:
+        """A stream for whoever asks. What fails once it has begun ends it in the middle. Raises `Problem` (429)."""
+        person_id, stream = call.principal.person.person_id, EventStream(call, self._access)
+        if self._open[person_id] >= MOST_STREAMS:
+            most = f"At most {MOST_STREAMS} answers are streamed to one person at a time."
+            raise Problem(429, most, retry_after=AGAIN_SECONDS)
+        self._open[person_id] += 1
+        try:
+            yield stream
+        except Exception as error:
+            if stream.response.prepared:
+                stream.abort()
+            if not stream.response.prepared or not is_outage(error):
+                raise
+        finally:
+            self._open[person_id] -= 1
+            if not self._open[person_id]:
+                del self._open[person_id]
 
 
 class EventStream:
@@ -52,7 +87,7 @@ class EventStream:
     async def beat(self) -> None:
         """Keep the connection open while nothing happens. Raises `ClientGone`, also for one whose token has ended."""
         if not await self._access.is_still(self._call):
-            self._abort()
+            self.abort()
             raise ClientGone
         await self.send(HEARTBEAT)
 
@@ -66,10 +101,11 @@ class EventStream:
             async with asyncio.timeout(WRITE_SECONDS):
                 await writing
         except (ConnectionError, TimeoutError):
-            self._abort()
+            self.abort()
             raise ClientGone from None
 
-    def _abort(self) -> None:
+    def abort(self) -> None:
+        """End it in the middle."""
         if self._request.transport is not None:
             self._request.transport.abort()
 

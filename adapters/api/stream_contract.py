@@ -13,21 +13,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, Literal
 
 from aiohttp import web
 from pydantic import Field
 
-from adapters.api.access import ApiAccess
 from adapters.api.bodies import LooseBody
 from adapters.api.following import Before, CallChanged, Happening, Interrupted, Silence, Text, TurnFollower
 from adapters.api.models import LONGEST_LINE, ModeName
 from adapters.api.operations import Answer, ApiCall, Operation
 from adapters.api.problems import Problem
-from adapters.api.server_sent import ClientGone, EventStream
+from adapters.api.server_sent import ClientGone, EventStream, OpenStreams
 from adapters.api.turns import ApiTurns, new_thread_id, thread_of
 from bot.conversations import CallState
+from bot.identity.principal import Principal
 from bot.safe_text import visible_line
 
 KIND = "stream"
@@ -55,9 +55,9 @@ class AgentPromptBody(PromptBody):
 class StreamContract:
     """Fills the contract."""
 
-    def __init__(self, turns: ApiTurns, access: ApiAccess) -> None:
+    def __init__(self, turns: ApiTurns, streams: OpenStreams) -> None:
         self._turns = turns
-        self._access = access
+        self._streams = streams
 
     def operations(self) -> Sequence[Operation]:
         """Both streams."""
@@ -101,13 +101,20 @@ class StreamContract:
         return await self._stream(call, call.body(PromptBody), {"tools": False})
 
     async def _stream(self, call: ApiCall, body: PromptBody, options: Mapping[str, Any]) -> web.StreamResponse:
-        stream = EventStream(call, self._access)
-        if not body.prompt.strip():
-            return await _only(stream, EMPTY)
-        thread_id = thread_of(call.principal, KIND, body.thread_id) if body.thread_id else new_thread_id()
-        before = Before.of(await self._turns.newest_state(call.principal, thread_id))
-        message = await self._turns.send(call.principal, thread_id, body.prompt, options=options)
-        follower = TurnFollower(self._turns, call.principal, thread_id, message, before, lambda: stream.is_read)
+        with self._streams.opened(call) as stream:
+            if not body.prompt.strip():
+                await _only(stream, EMPTY)
+            else:
+                await self._answer(stream, call.principal, body, options)
+        return stream.response
+
+    async def _answer(
+        self, stream: EventStream, principal: Principal, body: PromptBody, options: Mapping[str, Any]
+    ) -> None:
+        thread_id = thread_of(principal, KIND, body.thread_id) if body.thread_id else new_thread_id()
+        before = Before.of(await self._turns.newest_state(principal, thread_id))
+        message = await self._turns.send(principal, thread_id, body.prompt, options=options)
+        follower = TurnFollower(self._turns, principal, thread_id, message, before, lambda: stream.is_read)
         try:
             await stream.begin()
             async with aclosing(follower.happenings()) as happenings:
@@ -115,24 +122,21 @@ class StreamContract:
             if not stream.is_read:
                 raise ClientGone  # noqa: TRY301
             await stream.send(END)
-            return await stream.end()
+            await stream.end()
         except ClientGone:
-            await self._turns.leave(call.principal, thread_id, message)
+            await self._turns.leave(principal, thread_id, message)
         except Interrupted:
             pass
         except Problem as problem:
-            return await _only(stream, problem.detail)
-        return stream.response
+            await _only(stream, problem.detail)
 
 
-async def _only(stream: EventStream, error: str) -> web.StreamResponse:
-    try:
+async def _only(stream: EventStream, error: str) -> None:
+    with suppress(ClientGone):
         if not stream.response.prepared:
             await stream.begin()
         await stream.send(_event({"text": error, "event": "error"}) + END)
-        return await stream.end()
-    except ClientGone:
-        return stream.response
+        await stream.end()
 
 
 async def _tell(stream: EventStream, happenings: AsyncIterator[Happening]) -> None:

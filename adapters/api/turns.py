@@ -156,9 +156,10 @@ class ApiTurns:
         await self._inbox.begin_no_calls(thread_id, turn)
         while True:
             state = await self.state(principal, thread_id, key)
-            if state.status == "ended":
-                return
-            if not any(call.status == "running" for call in state.calls):
+            is_making = any(call.status == "running" for call in state.calls)
+            if state.status == "ended" or (state.status == "waiting" and is_making):
+                return  # a call that asks something in the middle goes on with the answer
+            if not is_making:
                 break
             await asyncio.sleep(LOOK_SECONDS)
         await self._inbox.stop(f"left:{key}", thread_id, principal.person, newest=key)
