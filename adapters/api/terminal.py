@@ -141,7 +141,7 @@ class ChatClient:
         url = self._base.joinpath("api", "v1", "threads", thread_id, "events")
         async with self._session.get(
             url,
-            headers={**self._headers, "Last-ChatEvent-ID": last} if last else self._headers,
+            headers={**self._headers, "Last-Event-ID": last} if last else self._headers,
             timeout=aiohttp.ClientTimeout(total=None, sock_read=REQUEST_SECONDS),
             read_bufsize=LARGEST_EVENT,
             allow_redirects=False,

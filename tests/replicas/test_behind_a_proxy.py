@@ -205,8 +205,46 @@ async def test_only_what_reads_is_sent_to_the_other_replica_when_it_may_have_arr
             ("DELETE", "/api/grants/g1", 1),
             ("GET", "/oauth/callback", 1),
             ("GET", "/oauth/callback/github", 1),
+            ("GET", "/login/oidc/callback", 1),
             ("GET", "/slack/oauth_redirect", 1),
             ("GET", "/api/threads", 2),
         ):
             async with http.request(method, f"https://localhost:{port}{path}?code=c") as response:
                 assert (response.status, arrived[f"{method} {path}"]) == (200 if times > 1 else 502, times), path
+
+
+async def test_a_replica_hears_at_once_that_the_reader_of_a_stream_has_gone(tmp_path: Path) -> None:
+    """A client of `POST /ai/agent/stream` that goes away stops the turn before the next tool starts."""
+    gone = asyncio.Event()
+
+    async def ready(request: web.Request) -> web.Response:
+        return web.Response()
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b"data: a piece\n\n")
+        transport = request.transport
+        while transport is not None and not transport.is_closing():
+            await asyncio.sleep(PAUSE)
+        gone.set()
+        return response
+
+    application = web.Application()
+    application.router.add_get("/ready", ready)
+    application.router.add_post("/ai/agent/stream", stream)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    port = free_port()
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(runner.cleanup)
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        host, upstream = runner.addresses[0][:2]
+        trust = await stack.enter_async_context(proxy(tmp_path, port, [f"http://{host}:{upstream}"]))
+        connector = aiohttp.TCPConnector(ssl=trust)
+        http = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
+        async with asyncio.timeout(WITHIN):
+            response = await http.post(f"https://localhost:{port}/ai/agent/stream", json={})
+            assert await response.content.readline() == b"data: a piece\n"
+            response.close()
+            await gone.wait()
