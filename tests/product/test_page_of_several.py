@@ -6,6 +6,7 @@ Which of them handles a thread is left to them, so a thread is followed at both,
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,7 +20,9 @@ from playwright.async_api import expect
 
 from adapters.shared.live.replicas import OtherReplicas
 from adapters.shared.outages import AWAY
+from bot.domain import ConversationReference
 from bot.records import live_answers
+from bot.records import threads as kept_threads
 from bot.records.live_answers import LiveAnswer, LiveAnswers
 from bot.records.postgresql import postgres_database
 from tests.fakes.openai_server import FakeOpenAI, Reply
@@ -339,6 +342,9 @@ async def test_what_a_dead_process_left_is_not_shown_as_a_live_answer(
     thread_id = new_thread()
     database = postgres_database(address, most_connections=2)
     await database.open()
+    place = ConversationReference("web", thread_id, {"thread": thread_id}, direct=True)
+    async with database.writing_urgently(thread_id) as tx:
+        await kept_threads.ensure(tx, thread_id, place, "tell me", time.time(), requester="web:ana")
     answers, claim = LiveAnswers(database), await database.claim(thread_id)
     written = {thread_id: LiveAnswer(claim.epoch, "Thinking…", {"m1": "Half an ans"})}
     await answers.write(written, {})

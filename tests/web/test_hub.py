@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from adapters.shared.live.hub import MOST_QUEUED, THREADS_CHANGED, EndedError, Hub, frame
+from adapters.shared.live.hub import MOST_QUEUED, SHOW_ANEW, THREADS_CHANGED, EndedError, Hub, frame
 
 
 async def test_events_arrive_in_order_and_only_for_their_thread() -> None:
@@ -77,3 +77,16 @@ async def test_for_a_reader_that_was_ended_nothing_more_is_kept() -> None:
         for number in range(MOST_QUEUED * 3):
             hub.publish("t", "text", {"n": number})
         assert reader._queue.qsize() <= MOST_QUEUED + 1
+
+
+async def test_what_came_before_the_message_that_begins_a_conversation_is_sent_again_to_its_author_alone() -> None:
+    hub = Hub()
+    with hub.reading("t", "ana", "s") as ana, hub.reading("t", "ben", "s2") as ben:
+        hub.publish("t", "text", {"n": 1})  # of another process, where she wrote it
+        hub.publish("t", "message", {"author_id": "ana"})
+        hub.publish("t", "text", {"n": 2})
+        assert await ana.next(1) == SHOW_ANEW
+        assert await ana.next(1) == frame("message", {"author_id": "ana"})
+        assert await ana.next(1) == frame("text", {"n": 2})
+        assert await ben.next(1) == SHOW_ANEW  # of which there is nothing for him
+        assert await ben.next(0.001) is None

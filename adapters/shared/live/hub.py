@@ -50,6 +50,9 @@ class Reader:
         self.sees_all: bool | None = None
         """Whether every event of the thread is for this reader: others are sent what they may see anew when there is
         another entry. `None`: nobody has begun the thread, so it will be its first author's."""
+        self.was_kept_from = False
+        """Whether there was an event that was not for this reader then: of another process it may come before the
+        message that begins the thread."""
         self._queue: asyncio.Queue[bytes] = asyncio.Queue()
         self._ended = False
         self._threads_changed = False
@@ -163,10 +166,14 @@ class Hub:
         for reader in readers:
             if reader.sees_all is None and name == "message" and data.get("author_id") == reader.person_id:
                 reader.sees_all = True  # they have begun it
+                if reader.was_kept_from:
+                    reader.offer_anew()
             if reader.sees_all:
                 reader.offer(encoded)
             elif name in ENTRIES:
                 reader.offer_anew()
+            else:
+                reader.was_kept_from = True
 
     def threads_changed(self) -> None:
         """Have every page read the list of threads again."""
