@@ -82,7 +82,7 @@ async def test_signing_in_in_a_new_tab_and_the_call_goes_on_by_itself(tmp_path: 
         await window.dialog.get_by_role("button", name="Disconnect notes").click()
         await window.dialog.get_by_role("button", name="Yes, disconnect notes").click()
         await expect(window.dialog).to_contain_text("is disconnected")
-        await expect(window.dialog.get_by_role("listitem")).to_have_count(0)
+        await expect(window.dialog.get_by_role("button", name="Disconnect notes")).to_have_count(0)
         assert server.count("POST /revoke") >= 1
         await window.dialog.get_by_role("button", name="Close").click()
         await window.say("use notes__whoami")

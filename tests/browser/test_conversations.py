@@ -130,7 +130,11 @@ async def test_deleting_needs_a_second_person(window: Window, product: Served, c
     await expect(card(window, "delete_event").get_by_role("button", name="Approve")).to_have_count(0)
     async with window_of(product, chrome) as other:  # type: ignore[arg-type]
         await other.become("Ben")
-        await other.page.get_by_role("navigation").get_by_text("Standup").first.click()
+        await expect(other.page.get_by_role("navigation").get_by_text("Standup")).to_have_count(0)
+        await other.page.get_by_role("list", name="Asked of you").get_by_role("link").click()
+        await expect(other.page.get_by_text("You see this because you may decide it.")).to_be_visible()
+        await expect(other.box).to_be_hidden()
+        await expect(other.log).not_to_contain_text("create a meeting")
         await approve(other)
         await expect(card(other, "delete_event")).to_contain_text("Approved")
     await expect(card(window, "delete_event")).to_contain_text("Ben")
