@@ -82,10 +82,9 @@ async def _deleting(window: Window, product: Served, chrome: Chromium) -> None:
     await expect(card(window, "delete_event")).to_contain_text("anyone but Ana")
     await approve(window)
     await expect(window.page.get_by_text("somebody else has to decide")).to_be_visible()
-    thread = await window.page.evaluate("decodeURIComponent(location.hash.slice(1))")
     async with opened(product, chrome) as other:
         await other.become("Ben")
-        await other.open(thread)
+        await other.page.get_by_role("list", name="Asked of you").get_by_role("link").click()
         await picture(other, "two-people")
         await approve(other)
         await expect(card(other, "delete_event")).to_contain_text("Approved")
