@@ -19,7 +19,7 @@ import structlog
 from aiohttp import web
 
 from adapters.shared.outages import AWAY, RefusedInOwnForm
-from bot.accounts.flow import Connected, GoTo, Offer, Problem, ShowCode, SignInFlow
+from bot.accounts.flow import Connected, FlowProblem, GoTo, Offer, ShowCode, SignInFlow
 from bot.records.database import is_outage
 from bot.safe_text import visible_line
 
@@ -123,7 +123,7 @@ class _Pages:
                 shown = connected(found)
             case ShowCode():
                 shown = show_code(found)
-            case Problem():
+            case FlowProblem():
                 shown = problem(found)
             case HtmlPage():
                 shown = found
@@ -259,7 +259,7 @@ class HtmlPage:
     nobody may learn the referrer)."""
 
 
-PageAnswer = GoTo | Connected | ShowCode | Problem | HtmlPage
+PageAnswer = GoTo | Connected | ShowCode | FlowProblem | HtmlPage
 
 
 def offer(found: Offer, token: str) -> HtmlPage:
@@ -319,7 +319,7 @@ def show_code(found: ShowCode) -> HtmlPage:
     )
 
 
-def problem(found: Problem) -> HtmlPage:
+def problem(found: FlowProblem) -> HtmlPage:
     """What went wrong, and that nothing came of it."""
     return _page(_STATUS[found.kind], _TITLES[found.kind], f"<p>{_sentence(found.sentence)}</p>")
 

@@ -102,10 +102,10 @@ class SignInFlow:
 
     # ------------------------------------------------------------------------------------------- the link
 
-    async def offered(self, token: str, *, visitor: str | None = None) -> Offer | Problem:
+    async def offered(self, token: str, *, visitor: str | None = None) -> Offer | FlowProblem:
         """What a link is for; `visitor` as below. Changes nothing."""
         way = await self._way_of_link(token)
-        if isinstance(way, Problem):
+        if isinstance(way, FlowProblem):
             return way
         service = self._services.service(way.connection)
         if service is None:
@@ -117,11 +117,11 @@ class SignInFlow:
             proof = PAGE if visitor is not None else ""
         return Offer(service.label, name, _platform_name(way), service.scopes, proof)
 
-    async def start(self, token: str, *, visitor: str | None, cookie: str | None) -> GoTo | Problem:
+    async def start(self, token: str, *, visitor: str | None, cookie: str | None) -> GoTo | FlowProblem:
         """Go on from the page of a link. `visitor`: the person id that the chat page's session proves; `cookie`: what
         an earlier answer of ours bound the browser with."""
         way = await self._way_of_link(token)
-        if isinstance(way, Problem):
+        if isinstance(way, FlowProblem):
             return way
         if way.browser_hash is not None and (cookie is None or hashed(cookie) != way.browser_hash):
             return OTHER_BROWSER
@@ -135,7 +135,7 @@ class SignInFlow:
             return await self._begin_proof(way, browser)
         return await self._begin_consent(way, browser, proven=_platform(way) == WEB and visitor is not None)
 
-    async def _way_of_link(self, token: str) -> AuthorizationRow | Problem:
+    async def _way_of_link(self, token: str) -> AuthorizationRow | FlowProblem:
         async with self._database.reading() as tx:
             way = await authorizations.with_link(tx, hashed(token))
         if way is None:
@@ -146,7 +146,7 @@ class SignInFlow:
             return OLD_LINK
         return way
 
-    async def _begin_proof(self, way: AuthorizationRow, browser: str) -> GoTo | Problem:
+    async def _begin_proof(self, way: AuthorizationRow, browser: str) -> GoTo | FlowProblem:
         state, nonce = random_token(), random_token()
         try:
             begun = await self._proofs.begin(
@@ -156,7 +156,7 @@ class SignInFlow:
             return _unavailable(way, "proof", cause)
         return await self._sent_on(way, _Next("proof", begun, state, browser, nonce=nonce))
 
-    async def _begin_consent(self, way: AuthorizationRow, browser: str, *, proven: bool) -> GoTo | Problem:
+    async def _begin_consent(self, way: AuthorizationRow, browser: str, *, proven: bool) -> GoTo | FlowProblem:
         state = random_token()
         try:
             begun = await self._services.begin(
@@ -169,7 +169,7 @@ class SignInFlow:
             return _unavailable(way, "consent", cause)
         return await self._sent_on(way, _Next("consent", begun, state, browser, way.connection, proven=proven))
 
-    async def _sent_on(self, way: AuthorizationRow, to: _Next) -> GoTo | Problem:
+    async def _sent_on(self, way: AuthorizationRow, to: _Next) -> GoTo | FlowProblem:
         kept = {"kept": dict(to.begun.kept), "nonce": to.nonce, "connection": to.connection}
         async with self._database.writing_urgently(UNLOCKED) as tx:  # if nobody has gone on from it since
             changed = await authorizations.change(
@@ -188,7 +188,7 @@ class SignInFlow:
 
     async def back(
         self, query: Mapping[str, str], *, cookie: str | None, connection: str = ""
-    ) -> GoTo | Connected | ShowCode | Problem:
+    ) -> GoTo | Connected | ShowCode | FlowProblem:
         """A service sends the browser back. What it brings counts once, in the browser that was sent there, and at the
         address of the connection that it was sent away for. `connection`: the one whose address it came back to; empty:
         the address without one."""
@@ -199,7 +199,7 @@ class SignInFlow:
 
     async def _back(
         self, query: Mapping[str, str], cookie: str | None, connection: str
-    ) -> GoTo | Connected | ShowCode | Problem:
+    ) -> GoTo | Connected | ShowCode | FlowProblem:
         state_hash = hashed(query.get("state", ""))
         if state_hash in self._coming_back:
             return USED
@@ -218,7 +218,7 @@ class SignInFlow:
 
     async def _came_back(
         self, query: Mapping[str, str], state_hash: str, *, cookie: str | None, connection: str
-    ) -> GoTo | Connected | ShowCode | Problem:
+    ) -> GoTo | Connected | ShowCode | FlowProblem:
         async with self._database.reading() as tx:
             way = await authorizations.with_state(tx, state_hash)
         wrong = self._wrong(way, cookie)
@@ -239,7 +239,7 @@ class SignInFlow:
             return await self._proof_given(way, kept, query["code"], cookie)
         return await self._consent_given(way, kept, query["code"], query.get("iss"))
 
-    def _wrong(self, way: AuthorizationRow | None, cookie: str | None) -> Problem | None:
+    def _wrong(self, way: AuthorizationRow | None, cookie: str | None) -> FlowProblem | None:
         """Why this answer does not count, before anything is asked of anybody."""
         if way is None:
             return UNKNOWN_STATE
@@ -251,13 +251,13 @@ class SignInFlow:
             return OLD_STEP
         return None
 
-    def _refused(self, way: AuthorizationRow, error: str) -> Problem:
+    def _refused(self, way: AuthorizationRow, error: str) -> FlowProblem:
         log.info("sign_in_not_granted", connection=way.connection, step=way.step)
         return DENIED if error in _NO else SERVICE_REFUSED
 
     async def _proof_given(
         self, way: AuthorizationRow, kept: Mapping[str, Any], code: str, browser: str
-    ) -> GoTo | Problem:
+    ) -> GoTo | FlowProblem:
         self._once.asks()
         try:
             person_id = await self._proofs.finish(kept["kept"], code, nonce=kept["nonce"])
@@ -270,7 +270,7 @@ class SignInFlow:
 
     async def _consent_given(
         self, way: AuthorizationRow, kept: Mapping[str, Any], code: str, issuer: str | None
-    ) -> Connected | ShowCode | Problem:
+    ) -> Connected | ShowCode | FlowProblem:
         self._once.asks()
         try:
             tokens = await self._services.finish(way.connection, kept["kept"], code, issuer=issuer)
@@ -285,7 +285,7 @@ class SignInFlow:
             return OTHER_ADDRESS
         return await self._wants_code(way, grant)
 
-    async def _connected(self, way: AuthorizationRow, grant: GrantedAccount) -> Connected | Problem:
+    async def _connected(self, way: AuthorizationRow, grant: GrantedAccount) -> Connected | FlowProblem:
 
         async def connected(tx: Transaction) -> tuple[str, bool] | None:
             goes_on = False
@@ -317,7 +317,7 @@ class SignInFlow:
         email = (await platform.account_of(person_id)).email if platform is not None else ""
         return email.strip().lower() or None
 
-    async def _wants_code(self, way: AuthorizationRow, grant: GrantedAccount) -> ShowCode | Problem:
+    async def _wants_code(self, way: AuthorizationRow, grant: GrantedAccount) -> ShowCode | FlowProblem:
         code = new_code()
         sealed = self._safe.put(way.person_id, way.connection, {"code": code})
 
@@ -362,7 +362,7 @@ def _platform_name(way: AuthorizationRow) -> str:
     return PLATFORMS.get(_platform(way), _platform(way))
 
 
-def _unavailable(way: AuthorizationRow, step: AuthorizationStep, cause: Exception) -> Problem:
+def _unavailable(way: AuthorizationRow, step: AuthorizationStep, cause: Exception) -> FlowProblem:
     """The cause is for the log alone: its text is ours or an adapter's, and holds no secret."""
     log.warning("sign_in_failed", connection=way.connection, step=step, kind=type(cause).__name__, cause=str(cause))
     match cause:
@@ -426,7 +426,7 @@ class ShowCode:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class FlowProblem:
     """Nothing was connected, and nothing changed."""
 
     kind: Literal["unknown", "used", "expired", "foreign", "denied", "service"]
@@ -441,37 +441,41 @@ class Problem:
 
 
 _AGAIN = "Ask the bot in chat for a new link."
-UNKNOWN_LINK = Problem("unknown", f"This link does not exist, or a newer one has taken its place. {_AGAIN}")
-UNKNOWN_STATE = Problem("unknown", f"Nobody is waited for with this answer (any more). {_AGAIN}")
-USED = Problem("used", "This was used already. If your account is not connected, ask the bot in chat for a new link.")
-OVERTAKEN = Problem("used", f"This sign-in was begun again, or finished, somewhere else. {_AGAIN}")
-OLD_LINK = Problem("expired", f"This link is too old. {_AGAIN}")
-OLD_STEP = Problem("expired", f"This took too long. {_AGAIN}")
-OTHER_BROWSER = Problem(
+UNKNOWN_LINK = FlowProblem("unknown", f"This link does not exist, or a newer one has taken its place. {_AGAIN}")
+UNKNOWN_STATE = FlowProblem("unknown", f"Nobody is waited for with this answer (any more). {_AGAIN}")
+USED = FlowProblem(
+    "used", "This was used already. If your account is not connected, ask the bot in chat for a new link."
+)
+OVERTAKEN = FlowProblem("used", f"This sign-in was begun again, or finished, somewhere else. {_AGAIN}")
+OLD_LINK = FlowProblem("expired", f"This link is too old. {_AGAIN}")
+OLD_STEP = FlowProblem("expired", f"This took too long. {_AGAIN}")
+OTHER_BROWSER = FlowProblem(
     "foreign", f"This sign-in was begun in another browser. Go on there, or start anew: {_AGAIN.lower()}"
 )
-NOT_YOUR_PAGE = Problem(
+NOT_YOUR_PAGE = FlowProblem(
     "foreign",
     "This link is for somebody else of the chat page than who is signed in to it in this browser. If it is yours, sign "
     "in there as yourself first. If it was sent to you, do not go on: your account would become theirs to use.",
 )
-SOMEBODY_ELSE = Problem(
+SOMEBODY_ELSE = FlowProblem(
     "foreign",
     "This link is for somebody else. If it was sent to you, do not go on: your account would become theirs to use.",
 )
-OTHER_ADDRESS = Problem(
+OTHER_ADDRESS = FlowProblem(
     "foreign",
     "The account that you chose has another e-mail address than the person in chat whom this link is for, so it was "
     "not connected. If this link is yours, choose the account with the address that you have in chat.",
 )
-OTHER_ADDRESS_OF_OURS = Problem(
+OTHER_ADDRESS_OF_OURS = FlowProblem(
     "foreign",
     "This answer came to the address of another service than the one you were sent to, so nothing was connected. One "
     f"of them may be trying to get your account at the other: tell whoever operates the bot. {_AGAIN}",
 )
-DENIED = Problem("denied", f"You did not allow it, so nothing was connected. If you change your mind: {_AGAIN.lower()}")
-SERVICE_REFUSED = Problem("service", f"The service did not accept this sign-in, so nothing was connected. {_AGAIN}")
-SERVICE_AWAY = Problem("service", "The service cannot be reached at the moment. Please try again in a few minutes.")
-BEING_RESTARTED = Problem("service", "I am being restarted. Please reload this page in a moment.")
-NOT_CONFIGURED = Problem("service", "This service is not configured any more. Tell whoever operates the bot.")
-TOO_OFTEN = Problem("service", "This was tried too often. Please wait a few minutes, then try again.")
+DENIED = FlowProblem(
+    "denied", f"You did not allow it, so nothing was connected. If you change your mind: {_AGAIN.lower()}"
+)
+SERVICE_REFUSED = FlowProblem("service", f"The service did not accept this sign-in, so nothing was connected. {_AGAIN}")
+SERVICE_AWAY = FlowProblem("service", "The service cannot be reached at the moment. Please try again in a few minutes.")
+BEING_RESTARTED = FlowProblem("service", "I am being restarted. Please reload this page in a moment.")
+NOT_CONFIGURED = FlowProblem("service", "This service is not configured any more. Tell whoever operates the bot.")
+TOO_OFTEN = FlowProblem("service", "This was tried too often. Please wait a few minutes, then try again.")

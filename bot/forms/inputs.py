@@ -55,7 +55,7 @@ properties may refer to it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class InputShape:
     """How one argument is typed in."""
 
     kind: FieldType | None
@@ -69,14 +69,14 @@ class Shape:
     """The schema expects more than a line of text."""
 
 
-def shape_of(schema: Any, root: Mapping[str, Any]) -> Shape:
+def shape_of(schema: Any, root: Mapping[str, Any]) -> InputShape:
     """The shape of a property. Reads anything, also what is no valid schema; raises nothing."""
     merged, nullable = _merged(_read(schema), root)
     options = _enumerated(merged)
     if options is not None and len(options) <= _MOST_OPTIONS + 1 and None in options:
         nullable, options = True, [option for option in options if option is not None]
     choices = _choices(options or [])
-    return Shape(
+    return InputShape(
         kind=_kind(merged, options, choices),
         nullable=nullable,
         choices=choices,
@@ -248,7 +248,9 @@ def inputs(
     return tuple(replace(one, form_field=form_field) for one, form_field in zip(drawn, fields, strict=True))
 
 
-def _input(name: str, label: str, shape: Shape, arguments: Mapping[str, Any], *, is_required: bool) -> Input | None:
+def _input(
+    name: str, label: str, shape: InputShape, arguments: Mapping[str, Any], *, is_required: bool
+) -> Input | None:
     value = arguments.get(name, shape.default)
     kind = shape.kind or _kind_of(value)
     required = is_required and not shape.nullable
@@ -367,11 +369,11 @@ def _written(value: Any) -> str:
     return "".join(parts)
 
 
-def _is_long(shape: Shape, shown: Any) -> bool:
+def _is_long(shape: InputShape, shown: Any) -> bool:
     return shape.long or (isinstance(shown, str) and ("\n" in shown or "\r" in shown or len(shown) > _LONG_LINE))
 
 
-def _help(shape: Shape, drawn_as: FieldType, moment: Moment | None) -> str:
+def _help(shape: InputShape, drawn_as: FieldType, moment: Moment | None) -> str:
     hints = [shape.description]
     if moment is not None and moment.offset:
         hints.append("In UTC." if moment.offset in "Zz" else f"UTC offset {moment.offset}.")

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from bot.accounts.account_services import AccountServices
-from bot.accounts.flow import Connected, GoTo, Problem, ShowCode
+from bot.accounts.flow import Connected, FlowProblem, GoTo, ShowCode
 from bot.accounts.tokens import Safe, TokenStore
 from bot.crypto import NewId, Sealer
 from bot.domain import CodeEntry, ConversationReference, Message, Notice, Person, SignInView
@@ -41,26 +41,26 @@ class Browser:
     stage: Stage
     cookie: str | None = None
 
-    async def opens(self, link: str, *, visitor: str | None = None) -> GoTo | Problem:
+    async def opens(self, link: str, *, visitor: str | None = None) -> GoTo | FlowProblem:
         """Open a link and press the button."""
         went = await self.stage.parts.flow.start(token_of(link), visitor=visitor, cookie=self.cookie)
         if isinstance(went, GoTo):
             self.cookie = went.cookie
         return went
 
-    async def returns(self, url: str, **query: str) -> GoTo | Connected | ShowCode | Problem:
+    async def returns(self, url: str, **query: str) -> GoTo | Connected | ShowCode | FlowProblem:
         """Come back from where a URL led, with what was decided there."""
         return await self.stage.parts.flow.back(
             {"state": state_of(url), **query}, cookie=self.cookie, connection=connection_of(url)
         )
 
-    async def consents(self, link: str, login: str, **how: Any) -> GoTo | Connected | ShowCode | Problem:
+    async def consents(self, link: str, login: str, **how: Any) -> GoTo | Connected | ShowCode | FlowProblem:
         """Open a link and consent at the service under a login."""
         went = await self.opens(link, **how)
         assert isinstance(went, GoTo), went
         return await self.returns(went.url, code=f"code-of-{login}")
 
-    async def proves(self, link: str, person: Person) -> GoTo | Connected | ShowCode | Problem:
+    async def proves(self, link: str, person: Person) -> GoTo | Connected | ShowCode | FlowProblem:
         """Open a link and sign in with chat as somebody."""
         went = await self.opens(link)
         assert isinstance(went, GoTo), went

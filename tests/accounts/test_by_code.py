@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from bot.accounts.flow import Problem, ShowCode
+from bot.accounts.flow import FlowProblem, ShowCode
 from bot.domain import Invalid, Refused, Settled, Unknown
 from graph.ports import AccountNeeded
 from tests.accounts.stage import ANA, BEN, ELSEWHERE, EVE, HERE, Stage
@@ -108,7 +108,7 @@ async def test_an_account_with_a_verified_address_that_is_not_the_owners_is_refu
         went = await browser.opens(link)
         before = stage.everything()
         page = await browser.returns(went.url, code="code-of-ben")  # type: ignore[union-attr]
-        assert isinstance(page, Problem)
+        assert isinstance(page, FlowProblem)
         assert page.kind == "foreign"
         assert stage.everything() == before
         assert "secret-access" not in page.sentence

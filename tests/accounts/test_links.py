@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.accounts.flow import GoTo, Offer, Problem
+from bot.accounts.flow import FlowProblem, GoTo, Offer
 from bot.accounts.ports import Unreachable
 from bot.domain import Person, Refused, Unknown
 from bot.records.locks import UNLOCKED
@@ -12,12 +12,12 @@ from graph.ports import AccountNeeded
 from tests.accounts.stage import ANA, BASE, BEN, ELSEWHERE, EVE, WENDY, Stage, token_of
 
 
-async def offer(stage: Stage, link: str) -> Offer | Problem:
+async def offer(stage: Stage, link: str) -> Offer | FlowProblem:
     return await stage.parts.flow.offered(token_of(link))
 
 
 def kind(page: object) -> str:
-    assert isinstance(page, Problem), page
+    assert isinstance(page, FlowProblem), page
     return page.kind
 
 

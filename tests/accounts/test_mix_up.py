@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from bot.accounts.flow import Problem, ShowCode
+from bot.accounts.flow import FlowProblem, ShowCode
 from bot.accounts.ports import Service
 from bot.records.locks import UNLOCKED
 from bot.records.tables import authorizations
@@ -34,7 +34,7 @@ async def test_a_code_that_comes_to_another_address_is_given_to_nobody(stage: St
     before = stage.everything()
     query = {"state": state_of(url), "code": "code-of-ana"}
     page = await stage.parts.flow.back(query, cookie=browser.cookie, connection=address)
-    assert isinstance(page, Problem)
+    assert isinstance(page, FlowProblem)
     assert "another service" in page.sentence
     assert stage.services_outside.exchanged == []
     assert stage.everything() == before
@@ -44,7 +44,7 @@ async def test_an_error_that_comes_to_another_address_is_no_answer(stage: Stage)
     browser, url = await on_the_way(stage)
     query = {"state": state_of(url), "error": "access_denied"}
     page = await stage.parts.flow.back(query, cookie=browser.cookie, connection="drive")
-    assert isinstance(page, Problem)
+    assert isinstance(page, FlowProblem)
     assert "another service" in page.sentence
 
 
@@ -62,5 +62,5 @@ async def test_what_an_earlier_release_began_comes_back_to_the_address_that_it_h
         del kept["connection"]
         await tx.run(sa.update(authorizations).values(sealed_step=safe.put(row.person_id, "hostile", kept)))
     query = {"state": state_of(url), "code": "code-of-ana"}
-    assert isinstance(await stage.parts.flow.back(query, cookie=browser.cookie, connection="drive"), Problem)
+    assert isinstance(await stage.parts.flow.back(query, cookie=browser.cookie, connection="drive"), FlowProblem)
     assert isinstance(await stage.parts.flow.back(query, cookie=browser.cookie), ShowCode)

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from cryptography.fernet import Fernet
 from structlog.testing import capture_logs
 
-from bot.accounts.flow import TOO_OFTEN, UNKNOWN_STATE, Connected, GoTo, Problem, ShowCode
+from bot.accounts.flow import TOO_OFTEN, UNKNOWN_STATE, Connected, FlowProblem, GoTo, ShowCode
 from bot.accounts.ports import TokenSet
 from bot.accounts.tokens import ClientStore
 from bot.crypto import Sealer
@@ -528,6 +528,6 @@ async def test_what_a_link_begins_is_counted_by_both(replicas: Replicas, counts:
         there.cookie = browser.cookie
         assert isinstance(await each.opens(link), GoTo)
     problem = await browser.opens(link)
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, FlowProblem)
     assert problem == TOO_OFTEN
     assert len(replicas.outside.begun) == 10

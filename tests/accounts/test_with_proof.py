@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bot.accounts.flow import Connected, GoTo, Problem, ShowCode
+from bot.accounts.flow import Connected, FlowProblem, GoTo, ShowCode
 from bot.domain import Refused, Settled
 from tests.accounts.stage import ANA, BEN, EVE, WENDY, Browser, Stage
 
 
 def kind(page: object) -> str:
-    assert isinstance(page, Problem), page
+    assert isinstance(page, FlowProblem), page
     return page.kind
 
 

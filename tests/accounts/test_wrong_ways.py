@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bot.accounts.flow import GoTo, Problem, ShowCode
+from bot.accounts.flow import FlowProblem, GoTo, ShowCode
 from bot.accounts.ports import Denied, GrantRefused, Unreachable
 from tests.accounts.stage import ANA, BEN, Browser, Stage, state_of
 from tests.bot.conftest import until
@@ -22,7 +22,7 @@ async def on_the_way(stage: Stage) -> tuple[Browser, str]:
 
 
 def kind(page: object) -> str:
-    assert isinstance(page, Problem), page
+    assert isinstance(page, FlowProblem), page
     return page.kind
 
 

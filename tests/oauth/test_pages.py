@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from adapters.oauth.pages import HtmlPage, connected, offer, problem, security_headers, show_code, sign_in_routes
 from adapters.shared.outages import AWAY as SENTENCE
 from adapters.shared.outages import OutageAnswers
-from bot.accounts.flow import Connected, GoTo, Offer, Problem, ShowCode
+from bot.accounts.flow import Connected, FlowProblem, GoTo, Offer, ShowCode
 from tests.fakes.oauth import Browser
 from tests.oauth.parts import proves
 from tests.support.outage import GONE
@@ -29,25 +29,25 @@ HOSTILE = '"><script>alert(1)</script>\u202e\x00'
 class ScriptedFlow:
     """`Flow` that answers what it is told and remembers what it was asked."""
 
-    offers: Offer | Problem = OFFER
-    starts: GoTo | Problem = field(default_factory=lambda: GoTo("http://127.0.0.1:9/consent?state=x", "cookie-1"))
-    backs: GoTo | Connected | ShowCode | Problem = CONNECTED
+    offers: Offer | FlowProblem = OFFER
+    starts: GoTo | FlowProblem = field(default_factory=lambda: GoTo("http://127.0.0.1:9/consent?state=x", "cookie-1"))
+    backs: GoTo | Connected | ShowCode | FlowProblem = CONNECTED
     fails: Exception | None = None
     asked: list[Any] = field(default_factory=list)
 
-    async def offered(self, token: str, *, visitor: str | None = None) -> Offer | Problem:
+    async def offered(self, token: str, *, visitor: str | None = None) -> Offer | FlowProblem:
         self.asked.append(("offered", token))
         self._fail()
         return self.offers
 
-    async def start(self, token: str, *, visitor: str | None, cookie: str | None) -> GoTo | Problem:
+    async def start(self, token: str, *, visitor: str | None, cookie: str | None) -> GoTo | FlowProblem:
         self.asked.append(("start", token, visitor, cookie))
         self._fail()
         return self.starts
 
     async def back(
         self, query: Mapping[str, str], *, cookie: str | None, connection: str = ""
-    ) -> GoTo | Connected | ShowCode | Problem:
+    ) -> GoTo | Connected | ShowCode | FlowProblem:
         self.asked.append(("back", dict(query), cookie, *([connection] if connection else [])))
         self._fail()
         return self.backs
@@ -219,12 +219,12 @@ async def test_the_code_is_shown_with_what_to_do() -> None:
         assert "where you got the link" in (await browser.open(f"{base}/oauth/callback?state=x&code=c")).words
 
 
-KINDS = get_args(get_type_hints(Problem)["kind"])
+KINDS = get_args(get_type_hints(FlowProblem)["kind"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_every_problem_has_a_page_of_its_own(kind: Any) -> None:
-    flow = ScriptedFlow(offers=Problem(kind, "Ask <b>again</b>."), backs=Problem(kind, "Ask again."))
+    flow = ScriptedFlow(offers=FlowProblem(kind, "Ask <b>again</b>."), backs=FlowProblem(kind, "Ask again."))
     async with serving(flow) as base, Browser() as browser:
         shown = await browser.open(f"{base}/oauth/start?s=tok")
         assert 400 <= shown.status < 600
@@ -232,7 +232,7 @@ async def test_every_problem_has_a_page_of_its_own(kind: Any) -> None:
         assert "Ask <b>again</b>." in shown.words
         assert "<form" not in shown.text
         assert (await browser.open(f"{base}/oauth/callback?state=x")).status == shown.status
-    assert len({problem(Problem(each, "")).html.partition("</title>")[0] for each in KINDS}) == len(KINDS)
+    assert len({problem(FlowProblem(each, "")).html.partition("</title>")[0] for each in KINDS}) == len(KINDS)
 
 
 async def test_what_breaks_shows_a_reference_and_logs_no_secret() -> None:
@@ -270,7 +270,7 @@ def pages_of(word: str) -> list[HtmlPage]:
         offer(Offer(word, word, word, scopes, word), word),
         connected(Connected(word, word, word, word)),
         show_code(ShowCode(word, word, word)),
-        problem(Problem("service", word)),
+        problem(FlowProblem("service", word)),
     ]
 
 

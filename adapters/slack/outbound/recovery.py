@@ -64,7 +64,7 @@ class Finder:
         which a crash left behind. Drafts `in_use` belong to something else. Raises `CallFailed` when that cannot be
         found out now."""
         location = location_of(post.place)
-        answer = Answer(post.content.text) if isinstance(post.content, Said) else None
+        answer = WantedAnswer(post.content.text) if isinstance(post.content, Said) else None
         marked, drafts = [], []
         try:
             async for message in self._our_messages(location, post.at - LOOK_BACK):
@@ -122,7 +122,7 @@ class Finder:
         return self._ourselves[team]
 
 
-class Answer:
+class WantedAnswer:
     """An answer as the model writes it, to be compared with what Slack shows of messages: its two readings are made
     once, however many messages there are."""
 
@@ -142,7 +142,7 @@ class Answer:
         return _letters(streamable(self._text)), _letters(beginning(self._text))
 
 
-def _may_be_draft(message: Mapping[str, Any], answer: Answer | None) -> bool:
+def _may_be_draft(message: Mapping[str, Any], answer: WantedAnswer | None) -> bool:
     """Whether a message of ours without a mark is the beginning of what a post says."""
     if answer is None or message.get("ts") == message.get("thread_ts"):
         return False
@@ -199,7 +199,7 @@ class Orphans:
         if known is None or not self.may_be_in(location):
             return ""
         found = await self._in_thread(location, known)
-        answer = Answer(text)
+        answer = WantedAnswer(text)
         orphan = next((each for each in found if answer.begins_like(each.text)), None)
         if orphan is None:
             return ""
