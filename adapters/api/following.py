@@ -8,17 +8,18 @@ it is in the records. So nothing is said twice and nothing is missing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from time import monotonic
+from typing import Protocol, TypeVar
 
 from adapters.api.turns import ApiTurns
 from adapters.shared.live.board import WrittenSoFar
 from adapters.shared.live.hub import EndedError, Reader
 from bot.characters import is_suspicious
-from bot.conversations import CallState, TurnState
+from bot.conversations import CallState, TurnState, turn_of_call
 from bot.domain import ClarificationView
 from bot.identity.principal import Principal
 from bot.records.database import is_outage
@@ -72,6 +73,14 @@ class Interrupted(Exception):  # noqa: N818  # what has happened
     """This process ends, or does not hear any more what happens. The turn goes on."""
 
 
+class _OfCall(Protocol):
+    """What is about a call."""
+
+    @property
+    def call_id(self) -> str: ...
+
+
+OfCallT = TypeVar("OfCallT", bound=_OfCall)
 Happening = Text | CallChanged | ApprovalNeeded | ApprovalEnded | Silence
 
 
@@ -249,7 +258,7 @@ class TurnFollower:
     async def _look(self) -> TurnState | None:
         """Where the turn stands; `None`: that cannot be read at the moment."""
         try:
-            return await self.turns.state(self.principal, self.thread_id, self.message)
+            return _of_this_turn(await self.turns.state(self.principal, self.thread_id, self.message))
         except Exception as error:
             if not is_outage(error):
                 raise
@@ -336,6 +345,24 @@ class TurnFollower:
                 yield ApprovalNeeded(approval_id)
             if status != "pending":
                 yield ApprovalEnded(approval_id, status)
+
+
+def _of_this_turn(state: TurnState) -> TurnState:
+    """Without what a later turn of the conversation waits for."""
+    found = replace(
+        state,
+        calls=_only_of(state.delivery, state.calls),
+        approvals=_only_of(state.delivery, state.approvals),
+        clarifications=_only_of(state.delivery, state.clarifications),
+        sign_ins=_only_of(state.delivery, state.sign_ins),
+        outcomes=_only_of(state.delivery, state.outcomes),
+    )
+    waits = found.approvals or found.clarifications or found.sign_ins or found.outcomes
+    return replace(found, status="ended") if state.status == "waiting" and not waits else found
+
+
+def _only_of(turn: str, of_calls: Sequence[OfCallT]) -> tuple[OfCallT, ...]:
+    return tuple(each for each in of_calls if turn_of_call(each.call_id) == turn)
 
 
 async def _heard(reader: Reader, within: float) -> bool:

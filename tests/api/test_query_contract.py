@@ -136,6 +136,18 @@ async def test_a_question_is_told_as_text_and_the_next_query_answers_it(ana: Pro
     assert query.text.startswith("Results: ")
 
 
+async def test_something_new_ends_the_stream_of_what_was_asked_before(ana: Program) -> None:
+    async with querying(ana, "use make what=lamp", thread_id="mine") as first:
+        await first.until("hitl_required")
+        async with querying(ana, "use make what=chair", thread_id="mine") as second:
+            asked = await second.until("hitl_required")
+            await first.until("done")
+            assert await respond(ana, asked["request_id"], "approved") == 200
+            await second.until("done")
+    assert first.names == ["hitl_required", "hitl_denied", "done"]
+    assert second.text == "On it.\n\nResults: made chair"
+
+
 async def test_only_who_may_decides_and_a_refusal_says_why(ana: Program) -> None:
     async with querying(ana, "use delete what=lamp") as query:
         asked = await query.until("hitl_required")
