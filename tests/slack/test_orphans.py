@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from adapters.slack.ids import SlackLocation, place_of
-from adapters.slack.outbound.recovery import Answer
+from adapters.slack.outbound.recovery import WantedAnswer
 from bot.domain import ConversationReference
 from bot.records.claims import Claim, Overtaken, under
 from tests.slack.stage import QUICK, Stage, human_says, shown_text, staged, streaming
@@ -249,7 +249,7 @@ async def test_what_was_stopped_by_people_stays(stage: Stage) -> None:
 
 async def test_a_very_long_answer_is_compared_with_many_messages_in_no_time() -> None:
     """Rule 13: after a crash each of our messages cost as much as the whole answer, 1.4 s for a million characters."""
-    answer = Answer("a\n" * 500_000)
+    answer = WantedAnswer("a\n" * 500_000)
     with at_most_cpu(0.3):
         begins = [answer.begins_like(written) for written in ("hello", "a a a", *["aab"] * 100)]
     assert begins[:3] == [False, True, False]
