@@ -11,6 +11,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, RootModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
+from adapters.api.events import EVENT_STREAM
 from adapters.api.models import ProblemShape
 from adapters.api.operations import Answer, Operation
 from adapters.api.problems import CONTENT_TYPE
@@ -37,6 +38,16 @@ BEARER = (
     "Its scopes are `read`, `run` and `approve`."
 )
 AGAIN = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}}}
+EVENT = {
+    "type": "object",
+    "description": "Each of the events.",
+    "properties": {
+        "event": {"type": "string"},
+        "data": {"type": "string"},
+        "id": {"type": "string"},
+        "retry": {"type": "integer"},
+    },
+}
 WITH_RETRY_AFTER = (429, 503)
 _PART = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 
@@ -47,20 +58,22 @@ class DocumentShape(RootModel[dict[str, Any]]):
     model_config = ConfigDict(frozen=True)
 
 
-def openapi_document(operations: Sequence[Operation]) -> Json:
-    """Returns the document."""
+def openapi_document(operations: Sequence[Operation], *, without_token: bool = False) -> Json:
+    """Returns the document. `without_token`: requests of this machine need none."""
     names, schemas = _schemas(operations)
     paths: dict[str, Json] = {}
     statuses: set[int] = set()
     for operation in operations:
-        paths.setdefault(template_of(operation.path), {})[operation.method.lower()] = _operation(operation, names)
+        paths.setdefault(template_of(operation.path), {})[operation.method.lower()] = {
+            **_operation(operation, names),
+            "security": _security(operation, without_token=without_token),
+        }
         statuses |= operation.may_answer() - set(operation.answers)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Countersign", "version": "1", "description": ABOUT},
         "servers": [{"url": "/"}],
         "tags": [{"name": tag} for tag in dict.fromkeys(each.tag for each in operations if each.tag)],
-        "security": [{"bearer": []}],
         "paths": paths,
         "components": {
             "schemas": schemas,
@@ -88,7 +101,6 @@ def _operation(operation: Operation, ref: Ref) -> Json:
             **{str(status): _answer(answer, ref) for status, answer in sorted(operation.answers.items())},
             **{str(status): {"$ref": f"{RESPONSES}Problem{status}"} for status in sorted(problems)},
         },
-        "security": [{"bearer": [operation.scope]}] if operation.scope is not None else [],
     }
     if operation.tag:
         made["tags"] = [operation.tag]
@@ -98,6 +110,12 @@ def _operation(operation: Operation, ref: Ref) -> Json:
         schema = ref(operation.body, "validation")
         made["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
     return made
+
+
+def _security(operation: Operation, *, without_token: bool) -> list[Json]:
+    if operation.scope is None:
+        return []
+    return [{"bearer": [operation.scope]}, *([{}] if without_token else [])]
 
 
 def _of_path(operation: Operation) -> list[Json]:
@@ -151,7 +169,7 @@ def _answer(answer: Answer, ref: Ref) -> Json:
     if answer.body is not None:
         made["content"] = {answer.media: {"schema": ref(answer.body, "serialization")}}
     elif answer.media != "application/json":
-        made["content"] = {answer.media: {"schema": {"type": "string"}}}
+        made["content"] = {answer.media: {"schema": EVENT if answer.media == EVENT_STREAM else {"type": "string"}}}
     if answer.headers:
         made["headers"] = {
             name: {"description": what, "schema": {"type": "string"}} for name, what in answer.headers.items()
@@ -202,12 +220,18 @@ class DocumentResources:
     Args:
         operations: gives all operations, these among them, once they are known.
         page: makes the page of the document, and the policy that lets browsers show it.
+        without_token: requests of this machine need none.
     """
 
     def __init__(
-        self, operations: Callable[[], Sequence[Operation]], page: Callable[[Mapping[str, Any]], tuple[str, str]]
+        self,
+        operations: Callable[[], Sequence[Operation]],
+        page: Callable[[Mapping[str, Any]], tuple[str, str]],
+        *,
+        without_token: bool,
     ) -> None:
         self._operations = operations
+        self._without_token = without_token
         self._make_page = page
         self._document: DocumentShape | None = None
         self._written = ""
@@ -241,7 +265,7 @@ class DocumentResources:
     def whole(self) -> DocumentShape:
         """The document, which is made once."""
         if self._document is None:
-            self._document = DocumentShape(openapi_document(self._operations()))
+            self._document = DocumentShape(openapi_document(self._operations(), without_token=self._without_token))
         return self._document
 
     async def document(self, _call: object) -> web.Response:

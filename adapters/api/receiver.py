@@ -16,7 +16,7 @@ from adapters.api.bodies import read_body, read_query
 from adapters.api.chat_contract import ChatContract
 from adapters.api.connectors import ConnectorResources
 from adapters.api.document import DocumentResources
-from adapters.api.events import ThreadEvents
+from adapters.api.events import EVENT_STREAM, ThreadEvents
 from adapters.api.operations import ApiCall, Operation
 from adapters.api.own import OwnResources
 from adapters.api.problems import Problem, new_reference, problem_answer
@@ -71,6 +71,9 @@ class ApiReceiver:
             messages_a_minute=messages_a_minute,
         )
         streams = OpenStreams(self._access)
+        document = DocumentResources(
+            lambda: self.operations, reference_page, without_token=config.local_person is not None
+        )
         events = ThreadEvents(services.conversations, hub, board, self._access)
         self.operations: Sequence[Operation] = [
             *ThreadResources(services, turns, events).operations(),
@@ -82,7 +85,7 @@ class ApiReceiver:
             *ChatContract(services, turns).operations(),
             *StreamContract(turns, streams).operations(),
             *QueryContract(services, turns, streams, hitl_timeout_seconds).operations(),
-            *DocumentResources(lambda: self.operations, reference_page).operations(),
+            *document.operations(),
         ]
 
     def routes(self) -> list[web.RouteDef]:
@@ -93,7 +96,10 @@ class ApiReceiver:
         routes: list[web.RouteDef] = []
         for path, operations in at.items():
             methods = ", ".join(each.method for each in operations)
-            routes += [web.route(each.method, path, self._checked(each)) for each in operations]
+            for each in operations:
+                # A stream has no end whose length could be told.
+                how = {"allow_head": not _is_stream(each)} if each.method == "GET" else {}
+                routes.append(web.route(each.method, path, self._checked(each), **how))
             routes.append(web.route("OPTIONS", path, self._preflight(methods)))
             routes.append(web.route(ANY_METHOD, path, self._not_allowed(f"{methods}, OPTIONS")))
         return [*routes, web.route(ANY_METHOD, "/api/v1/{path:.*}", self._not_found)]
@@ -149,3 +155,7 @@ class ApiReceiver:
 
     async def _principal(self, operation: Operation, request: web.Request) -> Principal | None:
         return None if operation.scope is None else await self._access.principal(request, operation.scope)
+
+
+def _is_stream(operation: Operation) -> bool:
+    return any(answer.media == EVENT_STREAM for answer in operation.answers.values())

@@ -70,7 +70,7 @@ def _section(tag: str, document: Json) -> str:
 
 
 def _operation(method: str, path: str, operation: Json) -> str:
-    scopes = [scope for each in operation["security"] for scope in each["bearer"]]
+    scopes = [scope for each in operation["security"] for scope in each.get("bearer", ())]
     needed = f"Needs the scope <code>{escape(scopes[0])}</code>." if scopes else "Needs no token."
     parts = [
         f"<summary><b>{method.upper()}</b> <code>{escape(path)}</code> {_prose(operation['summary'])}</summary>",
