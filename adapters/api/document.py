@@ -11,10 +11,10 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, RootModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from adapters.api.events import EVENT_STREAM
 from adapters.api.models import ProblemShape
 from adapters.api.operations import Answer, Operation
 from adapters.api.problems import CONTENT_TYPE
+from adapters.api.server_sent import EVENT_STREAM
 
 Json = dict[str, Any]
 COMPONENTS = "#/components/schemas/"

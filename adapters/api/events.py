@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import json
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
 
 from aiohttp import web
 
 from adapters.api.access import ApiAccess
 from adapters.api.operations import ApiCall
 from adapters.api.problems import Problem
+from adapters.api.server_sent import ClientGone, EventStream, OpenStreams, named_event
 from adapters.shared.live.board import LiveBoard
 from adapters.shared.live.entries import entry_json
 from adapters.shared.live.hub import ENTRIES, SHOW_ANEW, THREADS_CHANGED, EndedError, Hub, Reader
@@ -30,24 +28,18 @@ from adapters.shared.outages import AGAIN_SECONDS, AWAY
 from bot.conversations import NO_CONVERSATION, Conversations
 from bot.crypto import random_token
 from bot.domain import MessageView, Person, Post, ThreadView, Unknown
-from bot.records.database import is_outage
 
 HEARTBEAT_SECONDS = 15.0
 """Proxies close what is silent for longer. As often it is asked whether the token is still good."""
 READ_EVERY_SECONDS = 0.2
 """A conversation is read at most this often for one stream, whatever happens in it."""
-WRITE_SECONDS = 10.0
-"""Whoever takes nothing for so long is disconnected."""
 RETRY_MILLISECONDS = 1000
 MOST_STREAMS = 8
 """Of one person, in one process."""
-STREAMS_AGAIN_SECONDS = 5.0
 READ_AT_A_TIME = 8
 """Conversations that are read for streams at a time."""
 LONGEST_EVENT_ID = 8000
 """Characters: as much as a header may have."""
-EVENT_STREAM = "text/event-stream"
-_HEADERS = {"Content-Type": f"{EVENT_STREAM}; charset=utf-8", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _PAIR = "[0-9a-z]{1,12}-[0-9a-z]{1,8}"
 _EVENT_ID = re.compile(rf"([0-9]{{1,18}})\.([0-9]{{1,18}})\.([0-9]{{1,9}})\.((?:{_PAIR}(?:_{_PAIR})*)?)")
 _FRAME_NAME = re.compile(rb"event: (\w+)\n")
@@ -116,8 +108,7 @@ class ThreadEvents:
         self._conversations = conversations
         self._hub = hub
         self._board = board
-        self._access = access
-        self._open: Counter[str] = Counter()
+        self._open = OpenStreams(access, most=MOST_STREAMS, what="conversations")
         self._reading = asyncio.Semaphore(READ_AT_A_TIME)
 
     async def serve(self, call: ApiCall, thread_id: str) -> web.StreamResponse:
@@ -127,29 +118,23 @@ class ThreadEvents:
         sent = SentEntries.of_event_id(call.request.headers.get("Last-Event-ID", "")) or SentEntries()
         person = call.principal.person
         with (
-            self._counted(person.person_id),
+            self._open.opened(call) as stream,
             self._hub.reading(thread_id, person.person_id, random_token(), sees_all=False) as reader,
         ):
             view = await self._view(thread_id, person)
             if view is None:
                 raise Problem(404, NO_CONVERSATION.text)
-            stream = _EventStream(call, self._access.answer_headers(call.request))
             reader.connection = call.request.transport
-            try:
+            with suppress(ClientGone):
                 await stream.begin()
+                await stream.send(b"retry: %d\n\n" % RETRY_MILLISECONDS)
                 await self._send(stream, sent, view)
                 reader.sees_all = view.seen_as != "approver"
                 await self._show_live(stream, reader)
-                await self._follow(stream, reader, sent, call)
-            except (ConnectionError, TimeoutError):
-                stream.abort()
-            except Exception as error:
-                stream.abort()
-                if not is_outage(error):
-                    raise
-            return stream.response
+                await self._follow(stream, reader, sent, person)
+        return stream.response
 
-    async def _follow(self, stream: _EventStream, reader: Reader, sent: SentEntries, call: ApiCall) -> None:
+    async def _follow(self, stream: EventStream, reader: Reader, sent: SentEntries, person: Person) -> None:
         read_at, again = monotonic(), monotonic() + HEARTBEAT_SECONDS
         is_due = show_live = False
         while True:
@@ -164,17 +149,15 @@ class ThreadEvents:
                 if _name_of(frame) in ENTRIES:
                     is_due = True
                 elif reader.sees_all:
-                    await stream.write(frame)
+                    await stream.send(frame)
             now = monotonic()
             if now >= again:
                 again = now + HEARTBEAT_SECONDS
-                if not await self._access.is_still(call):
-                    return
-                await stream.write(b": still here\n\n")
+                await stream.beat()
                 is_due = True  # a time may have come at which a card shows something else
             if is_due and now >= read_at + READ_EVERY_SECONDS:
                 is_due, read_at = False, now
-                view = await self._view(reader.thread_id, call.principal.person)
+                view = await self._view(reader.thread_id, person)
                 if view is None:
                     return
                 reader.sees_all = view.seen_as != "approver"
@@ -188,7 +171,7 @@ class ThreadEvents:
             view = await self._conversations.view(thread_id, person)
         return None if isinstance(view, Unknown) else view
 
-    async def _send(self, stream: _EventStream, sent: SentEntries, view: ThreadView) -> None:
+    async def _send(self, stream: EventStream, sent: SentEntries, view: ThreadView) -> None:
         """The entries that the client does not have, messages and posts each in the order of their numbers: an id says
         up to which of each it has all."""
         missing = sent.missing(view.entries)
@@ -198,56 +181,17 @@ class ThreadEvents:
         for entry in heapq.merge(*ordered, key=_at):
             sent.add(entry)
             name = "message" if isinstance(entry, MessageView) else "post"
-            await stream.write(_event(name, entry_json(entry), sent.event_id()))
+            await stream.send(named_event(name, entry_json(entry), sent.event_id()))
             await asyncio.sleep(0)  # a card with a megabyte of arguments takes 15 ms
 
-    async def _show_live(self, stream: _EventStream, reader: Reader) -> None:
+    async def _show_live(self, stream: EventStream, reader: Reader) -> None:
         if not reader.sees_all:
             return
         live = self._board.snapshot(reader.thread_id)
-        await stream.write(_event("status", {"text": live["status"]}))
+        await stream.send(named_event("status", {"text": live["status"]}))
         for draft in live["drafts"]:
             event = {"message_id": draft["message_id"], "n": draft["n"], "delta": draft["text"], "whole": True}
-            await stream.write(_event("text", event))
-
-    @contextmanager
-    def _counted(self, person_id: str) -> Iterator[None]:
-        if self._open[person_id] >= MOST_STREAMS:
-            most = f"At most {MOST_STREAMS} event streams are open for one person at a time."
-            raise Problem(429, most, retry_after=STREAMS_AGAIN_SECONDS)
-        self._open[person_id] += 1
-        try:
-            yield
-        finally:
-            self._open[person_id] -= 1
-            if not self._open[person_id]:
-                del self._open[person_id]
-
-
-class _EventStream:
-    """An answer that goes on."""
-
-    def __init__(self, call: ApiCall, headers: Mapping[str, str]) -> None:
-        self._request = call.request
-        self.response = web.StreamResponse(headers={**headers, **_HEADERS})
-
-    async def begin(self) -> None:
-        await self.response.prepare(self._request)
-        await self.write(b"retry: %d\n\n" % RETRY_MILLISECONDS)
-
-    async def write(self, chunk: bytes) -> None:
-        async with asyncio.timeout(WRITE_SECONDS):
-            await self.response.write(chunk)
-
-    def abort(self) -> None:
-        """The client went away or takes nothing: it comes back and is sent what it has missed."""
-        if self._request.transport is not None:
-            self._request.transport.abort()
-
-
-def _event(name: str, data: Mapping[str, Any], event_id: str = "") -> bytes:
-    identified = f"id: {event_id}\n" if event_id else ""
-    return f"{identified}event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+            await stream.send(named_event("text", event))
 
 
 def _name_of(frame: bytes) -> str:

@@ -16,7 +16,7 @@ from adapters.api.bodies import read_body, read_query
 from adapters.api.chat_contract import ChatContract
 from adapters.api.connectors import ConnectorResources
 from adapters.api.document import DocumentResources
-from adapters.api.events import EVENT_STREAM, ThreadEvents
+from adapters.api.events import ThreadEvents
 from adapters.api.operations import ApiCall, Operation
 from adapters.api.own import OwnResources
 from adapters.api.problems import Problem, new_reference, problem_answer
@@ -25,7 +25,7 @@ from adapters.api.questions import QuestionResources
 from adapters.api.reference_page import reference_page
 from adapters.api.resources import ThreadResources
 from adapters.api.run_contract import RunContract
-from adapters.api.server_sent import OpenStreams
+from adapters.api.server_sent import EVENT_STREAM, OpenStreams
 from adapters.api.stream_contract import StreamContract
 from adapters.api.turns import ApiTurns, ShowMessage
 from adapters.shared.live.board import LiveBoard

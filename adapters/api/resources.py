@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from adapters.api.events import EVENT_STREAM, ThreadEvents
+from adapters.api.events import ThreadEvents
 from adapters.api.models import (
     ListQuery,
     NewMessageBody,
@@ -19,6 +19,7 @@ from adapters.api.models import (
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.problems import Problem
 from adapters.api.results import SAME_KEY, ResultShape, click_key, idempotency_key, settled
+from adapters.api.server_sent import EVENT_STREAM
 from adapters.api.turns import THREAD_PREFIX, ApiTurns, new_thread_id
 from adapters.shared.live.entries import entry_json
 from bot.conversations import NO_CONVERSATION

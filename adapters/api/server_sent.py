@@ -22,8 +22,9 @@ MOST_STREAMS = 32
 """Of one person, in one process."""
 AGAIN_SECONDS = 5.0
 HEARTBEAT = b": still here\n\n"
+EVENT_STREAM = "text/event-stream"
 _HEADERS = {
-    "Content-Type": "text/event-stream; charset=utf-8",
+    "Content-Type": f"{EVENT_STREAM}; charset=utf-8",
     "Cache-Control": "no-store",
     "X-Accel-Buffering": "no",
 }
@@ -34,18 +35,25 @@ class ClientGone(Exception):  # noqa: N818  # what has happened
 
 
 class OpenStreams:
-    """The streams that are open here, by whose they are."""
+    """The streams that are open here, by whose they are.
 
-    def __init__(self, access: ApiAccess) -> None:
+    Args:
+        most: of one person.
+        what: is streamed, as a plural.
+    """
+
+    def __init__(self, access: ApiAccess, *, most: int = MOST_STREAMS, what: str = "answers") -> None:
         self._access = access
+        self._most = most
+        self._what = what
         self._open: Counter[str] = Counter()
 
     @contextmanager
     def opened(self, call: ApiCall) -> Iterator[EventStream]:
         """A stream for whoever asks. What fails once it has begun ends it in the middle. Raises `Problem` (429)."""
         person_id, stream = call.principal.person.person_id, EventStream(call, self._access)
-        if self._open[person_id] >= MOST_STREAMS:
-            most = f"At most {MOST_STREAMS} answers are streamed to one person at a time."
+        if self._open[person_id] >= self._most:
+            most = f"At most {self._most} {self._what} are streamed to one person at a time."
             raise Problem(429, most, retry_after=AGAIN_SECONDS)
         self._open[person_id] += 1
         try:
@@ -110,6 +118,7 @@ class EventStream:
             self._request.transport.abort()
 
 
-def named_event(name: str, data: Mapping[str, Any]) -> bytes:
-    """Returns an event with a name and JSON, which has no raw line breaks."""
-    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+def named_event(name: str, data: Mapping[str, Any], event_id: str = "") -> bytes:
+    """Returns an event with a name and JSON, which has no raw line breaks, and perhaps an id."""
+    identified = f"id: {event_id}\n" if event_id else ""
+    return f"{identified}event: {name}\ndata: {json.dumps(data)}\n\n".encode()
