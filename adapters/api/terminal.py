@@ -77,7 +77,7 @@ class StandardTerminal:
         self.write(question)
         line = await self._lines.get() if not self._closed or not self._lines.empty() else ""
         self._closed = not line
-        return line.rstrip("\n") if line else None
+        return line.rstrip("\r\n") if line else None
 
     def write(self, text: str) -> None:
         """Writes at once; what the terminal's encoding lacks as a question mark."""
@@ -87,7 +87,7 @@ class StandardTerminal:
 
     def _read(self) -> None:
         while True:
-            line = sys.stdin.readline()
+            line = sys.stdin.buffer.readline().decode(sys.stdin.encoding or "utf-8", "replace")
             try:
                 self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
             except RuntimeError:
@@ -274,6 +274,8 @@ class Chat:
             self._line("\nStopped.")
         except ChatRefused as refused:
             self._line(str(refused))
+        except (KeyError, TypeError):
+            self._line("The server answers in a way that this program does not know: one of them is older.")
 
     async def _do(self, text: str) -> None:
         match text:
@@ -508,7 +510,7 @@ def chat_here(url: str, thread_id: str) -> int:
     """Talk with the bot at a server, in this terminal. Returns the exit code."""
 
     async def talk() -> None:
-        await chat(url, os.environ.get(TOKEN_VARIABLE) or None, StandardTerminal(), thread_id)
+        await chat(url, os.environ.get(TOKEN_VARIABLE, "").strip() or None, StandardTerminal(), thread_id)
 
     try:
         asyncio.run(talk())

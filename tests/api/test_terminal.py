@@ -237,6 +237,8 @@ async def test_the_command_talks_over_pipes_and_ctrl_c_stops_the_turn(home: Prod
             await process.stdout.readuntil(b"Stopped.\n")
             process.stdin.write("Grüß dich\n".encode())
             await process.stdout.readuntil("bot> You said: Grüß dich\n".encode())
+            process.stdin.write(b"caf\xe9\n")
+            await process.stdout.readuntil("bot> You said: caf\ufffd\n".encode())
             process.stdin.close()
             await process.stdout.read()
             assert await process.wait() == 0
