@@ -25,6 +25,8 @@ SCANNED = {
     "service_tokens.all_of_them": "what a command lists",
 }
 SORTED = {
+    "asked.about_calls": "what was asked about the calls that a request names",
+    "posts.threads_of_subject": "the cards of one approval",
     "attempts.in_turn": "the calls of one turn",
     "audit.entries_of_turn": "the calls of one turn",
     "service_tokens.all_of_them": "what a command lists",

@@ -165,6 +165,18 @@ def test_lists_are_separated_by_commas(load: Load) -> None:
             "PUBLIC_URL",
         ),
         ({"LANGFUSE_PUBLIC_KEY": "p"}, "LANGFUSE_SECRET_KEY", "Set both"),
+        ({"WEB_LOGIN": "ldap"}, "WEB_LOGIN", "oidc"),
+        ({"WEB_LOGIN": "oidc", "OIDC_CLIENT_ID": "c"}, "OIDC_ISSUER", "Set it"),
+        ({"OIDC_CLIENT_ID": "c"}, "WEB_LOGIN", "remove"),
+        ({"WEB_LOGIN": "password", "WEB_PASSWORD": "long enough"}, "WEB_PASSWORD", "Remove it"),
+        ({"WEB_REGISTER": "true"}, "WEB_REGISTER", "WEB_LOGIN=password"),
+        ({"OPERATORS": "web:ana", "WEB_PASSWORD": "long enough"}, "OPERATORS", "can be anybody"),
+        ({"API_JWT_SECRET": "31 bytes are one too few for it"}, "API_JWT_SECRET", "32 bytes"),
+        ({"API_JWT_ISSUER": "http://id.example.com", "API_JWT_AUDIENCE": "a"}, "API_JWT_ISSUER", "https"),
+        ({"API_JWT_ISSUER": "https://id.example.com"}, "API_JWT_AUDIENCE", "other services"),
+        ({"API_JWT_AUDIENCE": "a"}, "API_JWT_ISSUER", "remove both"),
+        ({"API_CORS_ORIGINS": "https://app.example.com/"}, "API_CORS_ORIGINS", "origin"),
+        ({"HITL_TIMEOUT_SECONDS": "0"}, "HITL_TIMEOUT_SECONDS", "more than 0"),
     ],
 )
 def test_a_wrong_setting_is_named_with_what_is_wrong_and_what_to_do(
