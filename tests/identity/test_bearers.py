@@ -203,7 +203,11 @@ async def login_signed_with_another_key(door: Entrance) -> str:
     return OwnTokens(OTHER_KEY, door.clock).make("ana", session_hash, 600)
 
 
-NOW = int(time.time())
+def now() -> int:
+    """The present moment: tests may begin minutes after they were read."""
+    return int(time.time())
+
+
 WRONG_WAY, WRONG_KEY, NO_JWT = "signed in a way", "a key that the issuer does not publish", "it is no JWT"
 UNKNOWN = "it is not known"
 REFUSED: Mapping[str, tuple[Callable[[Entrance], str | Awaitable[str]], str]] = {
@@ -240,12 +244,12 @@ REFUSED: Mapping[str, tuple[Callable[[Entrance], str | Awaitable[str]], str]] = 
         lambda d: d.issuer.token(headers={"crit": ["http://example.com/x"], "http://example.com/x": 1}),
         NO_JWT,
     ),
-    "expired": (lambda d: d.issuer.token(exp=NOW - 120), "expired"),
+    "expired": (lambda d: d.issuer.token(exp=now() - 120), "expired"),
     "without an end": (lambda d: d.issuer.token(exp=None), "no “exp”"),
-    "with an end in words": (lambda d: d.issuer.token(exp=str(NOW + 300)), "clearly"),
+    "with an end in words": (lambda d: d.issuer.token(exp=str(now() + 300)), "clearly"),
     "without bounds": (lambda d: d.issuer.token(exp=float("inf")), NO_JWT),
-    "not yet": (lambda d: d.issuer.token(nbf=NOW + 300), "not count yet"),
-    "of tomorrow": (lambda d: d.issuer.token(iat=NOW + 86_400), "not count yet"),
+    "not yet": (lambda d: d.issuer.token(nbf=now() + 300), "not count yet"),
+    "of tomorrow": (lambda d: d.issuer.token(iat=now() + 86_400), "not count yet"),
     "about nobody": (lambda d: d.issuer.token(sub=None), "no “sub”"),
     "about an empty name": (lambda d: d.issuer.token(sub=""), "names nobody"),
     "about a number": (lambda d: d.issuer.token(sub=7), "names nobody"),
@@ -257,7 +261,7 @@ REFUSED: Mapping[str, tuple[Callable[[Entrance], str | Awaitable[str]], str]] = 
     "with another secret": (lambda d: d.shared(secret="another secret of 32 bytes, at least"), "signature"),
     "with the secret in another way": (lambda d: d.shared(algorithm="HS512"), WRONG_KEY),
     "with the secret for another audience": (lambda d: d.shared(aud="https://other.example"), "somebody else"),
-    "with the secret, expired": (lambda d: d.shared(exp=NOW - 120), "expired"),
+    "with the secret, expired": (lambda d: d.shared(exp=now() - 120), "expired"),
     "with the secret, without an end": (lambda d: d.shared(exp=None), "no “exp”"),
     "with the secret, about nobody": (lambda d: d.shared(sub=None), "no “sub”"),
     "with the secret, about somebody who is no user": (lambda d: d.shared(sub="ben"), "no such user"),
@@ -316,8 +320,8 @@ async def test_the_only_key_of_an_issuer_needs_no_name(door: Entrance) -> None:
 
 
 async def test_clocks_may_differ_by_a_minute(door: Entrance) -> None:
-    assert (await door.acts_for(door.issuer.token(exp=NOW - 30))).subject == "nightly"
-    assert (await door.acts_for(door.issuer.token(nbf=NOW + 30, iat=NOW + 30))).subject == "nightly"
+    assert (await door.acts_for(door.issuer.token(exp=now() - 30))).subject == "nightly"
+    assert (await door.acts_for(door.issuer.token(nbf=now() + 30, iat=now() + 30))).subject == "nightly"
 
 
 async def test_the_scheme_may_be_written_in_any_case(door: Entrance) -> None:
