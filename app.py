@@ -188,6 +188,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             clock,
             key,
             beginnings=shared.beginnings,
+            address=address,
             open_id=open_id_sign_in(settings, clock),
         )
         people = PeopleChanges(notifications) if notifications else None

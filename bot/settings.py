@@ -534,6 +534,11 @@ def _sign_in(s: Settings) -> list[str]:
     if s.web_login == "oidc":
         missing = [n for n, v in (("OIDC_ISSUER", s.oidc_issuer), ("OIDC_CLIENT_ID", s.oidc_client_id)) if not v]
         lines += [f"{name}: is not set, and WEB_LOGIN is oidc. Set it." for name in missing]
+        if s.public_url is None and not s.on_loopback:
+            lines.append(
+                "PUBLIC_URL: is not set, and WEB_LOGIN is oidc beyond this machine. Set it to the address that people "
+                "type: the issuer sends them back there."
+            )
     elif s.oidc_issuer or s.oidc_client_id or s.oidc_client_secret:
         lines.append("WEB_LOGIN: is not oidc, but OIDC_ variables are set. Set WEB_LOGIN=oidc, or remove them.")
     if s.web_login != "local" and s.web_password:

@@ -25,6 +25,8 @@ def signed_by(token: str) -> tuple[str, str]:
 
     Nothing is believed of that: it is by what the key is looked for, among those that sign in this way.
     """
+    if not token.isascii():
+        raise GrantRefused("it is no JWT")
     try:
         header = jwt.get_unverified_header(token)
     except (jwt.PyJWTError, UnicodeError):

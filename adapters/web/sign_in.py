@@ -8,7 +8,7 @@ from __future__ import annotations
 from html import escape
 from math import ceil
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 import structlog
 from aiohttp import web
@@ -19,6 +19,7 @@ from adapters.web.bodies import NameAndPasswordBody, RefusalError, read_body
 from adapters.web.config import WebConfig
 from bot.crypto import hashed, random_token
 from bot.domain import Person
+from bot.identity.bearers import bearer_token
 from bot.identity.issuer_sign_in import RETURN_SECONDS, IssuerSignIn, SignInRefusedError
 from bot.identity.page_identity import PageIdentity
 from bot.identity.sessions import PROGRAM_SECONDS
@@ -111,12 +112,13 @@ class NamesAndPasswords:
 
     async def logout(self, request: web.Request) -> web.Response:
         """`POST /logout`: end the session of a page, or of a program's token."""
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
+        header = request.headers.get("Authorization", "")
+        if header.strip().partition(" ")[0].lower() != "bearer":
             visitor = await self._sessions.visitor(request.cookies)
             self._checks.check_token(request, visitor)
             return await self.leave(request, visitor)
-        read = self._identity.tokens.read(token.strip()) if self._identity is not None else None
+        token = bearer_token(header)
+        read = self._identity.tokens.read(token) if self._identity is not None and token is not None else None
         if read is None or self._identity is None:
             raise RefusalError(401, "That is no token of a session here.")
         await self._identity.sessions.end_with_hash(read.session_hash)
@@ -217,9 +219,13 @@ class IssuerPages:
         """`GET /login/oidc`: send the browser to the issuer."""
         if request.headers.get("Sec-Fetch-Site", "none") not in {"same-origin", "none"}:
             return _problem(403, "Open the page itself to sign in.")
+        ours = self._issuer.address()
+        if self._config.public_url is None and _host(request.host) != _host(urlsplit(ours).netloc):
+            # The issuer sends browsers to our own address, where a cookie of another one would be missing.
+            return _problem(403, f"To sign in, open this page at {ours}.")
         try:
             begun = await self._issuer.begin(
-                redirect_uri=f"{self._base(request)}{BACK}",
+                back=BACK,
                 address=request.remote or "",
                 browser=self._browser(request),
             )
@@ -258,8 +264,10 @@ class IssuerPages:
         value = request.cookies.get(self._cookie, "")
         return value if len(value) == len(random_token()) else ""
 
-    def _base(self, request: web.Request) -> str:
-        return self._config.public_url or f"{request.scheme}://{request.host}"
+
+def _host(netloc: str) -> str:
+    """A host and its port, as browsers write them in `Host`."""
+    return netloc.lower().removesuffix(":80")
 
 
 def _parameters(request: web.Request) -> Mapping[str, str]:

@@ -74,10 +74,10 @@ class Bearers:
             return _NO_TOKEN
         if len(authorization) > LONGEST_TOKEN:
             return NotAuthenticated("The token is not accepted: it is too long.")
-        given = _BEARER.fullmatch(authorization.strip())
-        if given is None:
+        token = bearer_token(authorization)
+        if token is None:
             return _NO_TOKEN
-        found = await self._of(given[1])
+        found = await self._of(token)
         if isinstance(found, NotAuthenticated):
             log.info("token_refused", cause=found.reason)
             return found
@@ -127,6 +127,12 @@ class Bearers:
         person = replace(await self._identities.remember(claims), email=vouched)
         scopes = ALL_SCOPES if claims.scope is None else scopes_in(claims.scope.split())
         return Principal(person, scopes, "jwt", claims.subject)
+
+
+def bearer_token(authorization: str) -> str | None:
+    """The token of an `Authorization` header; `None`: it has none of this kind, or one that is too long."""
+    given = _BEARER.fullmatch(authorization.strip()) if len(authorization) <= LONGEST_TOKEN else None
+    return given[1] if given is not None else None
 
 
 def scopes_in(said: Collection[str]) -> frozenset[Scope]:

@@ -7,7 +7,7 @@ somebody else's way back is refused. Each way back works once.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import structlog
@@ -52,19 +52,25 @@ class SignInRefusedError(Exception):
 
 
 class IssuerSignIn:
-    """Sends browsers to the issuer, and says who they are that come back."""
+    """Sends browsers to the issuer, and says who they are that come back.
+
+    Args:
+        address: where browsers reach this server, whatever a request says of that.
+    """
 
     def __init__(
         self,
         open_id: OpenIdSignIn,
         database: Database,
         *,
+        address: Callable[[], str],
         identities: IdentityRecords,
         sealer: Sealer,
         clock: Clock,
         beginnings: Beginnings,
     ) -> None:
         self.name = open_id.name
+        self.address = address
         self._open_id = open_id
         self._database = database
         self._identities = identities
@@ -72,10 +78,11 @@ class IssuerSignIn:
         self._clock = clock
         self._beginnings = beginnings
 
-    async def begin(self, *, redirect_uri: str, address: str, browser: str = "") -> BegunSignIn:
+    async def begin(self, *, back: str, address: str, browser: str = "") -> BegunSignIn:
         """Begin one. Raises `SignInRefusedError`.
 
         Args:
+            back: the path to which the issuer sends the browser back.
             address: where the browser is, to count what it begins.
             browser: its cookie, where it has begun one already, perhaps in another tab.
         """
@@ -84,7 +91,7 @@ class IssuerSignIn:
             raise _too_many(full)
         state, nonce, now = random_token(), random_token(), self._clock()
         try:
-            begun = await self._open_id.begin(state=state, nonce=nonce, redirect_uri=redirect_uri)
+            begun = await self._open_id.begin(state=state, nonce=nonce, redirect_uri=f"{self.address()}{back}")
         except Unreachable as error:
             raise self._out_of_reach(error) from error
         browser = browser or random_token()

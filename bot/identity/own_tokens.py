@@ -72,7 +72,7 @@ class OwnTokens:
     def _verified(self, token: str) -> dict[str, Any] | None:
         import jwt  # noqa: PLC0415  # as above
 
-        if len(token) > LONGEST_TOKEN:
+        if len(token) > LONGEST_TOKEN or not token.isascii():
             return None
         checked: Options = {"require": [*_CLAIMS], "verify_exp": False, "verify_iat": False, "verify_nbf": False}
         for key in self._keys:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from bot.crypto import Sealer
@@ -36,14 +37,27 @@ def page_identity(
     key: bytes,
     *,
     beginnings: Beginnings,
+    address: Callable[[], str],
     open_id: OpenIdSignIn | None = None,
 ) -> PageIdentity:
-    """Returns it. `key`: what seals the records; `open_id`: the issuer at which people sign in, if they do."""
+    """Returns it.
+
+    Args:
+        key: what seals the records.
+        address: where browsers reach this server.
+        open_id: the issuer at which people sign in, if they do.
+    """
     identities = IdentityRecords(database, people, clock)
     issuer = None
     if open_id is not None:
         issuer = IssuerSignIn(
-            open_id, database, identities=identities, sealer=Sealer(key), clock=clock, beginnings=beginnings
+            open_id,
+            database,
+            address=address,
+            identities=identities,
+            sealer=Sealer(key),
+            clock=clock,
+            beginnings=beginnings,
         )
     sessions, users = PageSessions(database, clock), Users(database, clock)
     return PageIdentity(sessions, users, OwnTokens(key, clock), identities, issuer)

@@ -167,6 +167,11 @@ def test_lists_are_separated_by_commas(load: Load) -> None:
         ({"LANGFUSE_PUBLIC_KEY": "p"}, "LANGFUSE_SECRET_KEY", "Set both"),
         ({"WEB_LOGIN": "ldap"}, "WEB_LOGIN", "oidc"),
         ({"WEB_LOGIN": "oidc", "OIDC_CLIENT_ID": "c"}, "OIDC_ISSUER", "Set it"),
+        (
+            {"WEB_LOGIN": "oidc", "OIDC_ISSUER": "https://id.example", "OIDC_CLIENT_ID": "c", "HOST": "0.0.0.0"},
+            "PUBLIC_URL",
+            "beyond this machine",
+        ),
         ({"OIDC_CLIENT_ID": "c"}, "WEB_LOGIN", "remove"),
         ({"WEB_LOGIN": "password", "WEB_PASSWORD": "long enough"}, "WEB_PASSWORD", "Remove it"),
         ({"WEB_REGISTER": "true"}, "WEB_REGISTER", "WEB_LOGIN=password"),

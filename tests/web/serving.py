@@ -184,7 +184,7 @@ KEY = b"a2V5IG9mIHRoZSBwYWdlIGluIHRlc3RzLCBub2JvZHk="
 
 @asynccontextmanager
 async def identity_on_records(
-    login: Login = "local", open_id: OpenIdSignIn | None = None, clock: Clock = system_clock
+    login: Login = "local", open_id: OpenIdSignIn | None = None, clock: Clock = system_clock, address: str = ""
 ) -> AsyncIterator[PageIdentity]:
     """Who people are, in records of their own."""
     with TemporaryDirectory() as folder:
@@ -194,7 +194,13 @@ async def identity_on_records(
         await database.open()
         try:
             yield page_identity(
-                database, PagePeople(login), clock, KEY, beginnings=BeginningsHere(monotonic), open_id=open_id
+                database,
+                PagePeople(login),
+                clock,
+                KEY,
+                beginnings=BeginningsHere(monotonic),
+                address=lambda: address,
+                open_id=open_id,
             )
         finally:
             await database.close()
@@ -213,7 +219,8 @@ async def serve(
         config = replace(WebConfig(host="127.0.0.1", port=port, secret=KEY), **changes)
         identity = None
         if config.needs_sign_in:
-            identity = await stack.enter_async_context(identity_on_records(config.login, open_id, clock))
+            address = config.public_url or f"http://127.0.0.1:{port}"
+            identity = await stack.enter_async_context(identity_on_records(config.login, open_id, clock, address))
         sender = WebSender(config, identities=identity.identities if identity else None)
         services = WebServices(sender)
         receiver = WebReceiver(sender, services.services, lambda: FACTS, clock=clock, identity=identity)

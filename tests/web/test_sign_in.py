@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -184,6 +185,16 @@ async def test_a_program_signs_out_with_its_token(page: Product) -> None:
     assert await page.identity.sessions.with_hash(read.session_hash) is None
     assert (await send(page, "POST", "/logout", headers={"Authorization": "Bearer x.y.z"}))[0] == 401
     assert (await send(page, "POST", "/logout"))[0] == 403
+
+
+@pytest.mark.parametrize("token", [b"a.\xff.b", b"\xff", b"a.b.c d", b"x" * 8_200, b""])
+async def test_whatever_bytes_are_sent_as_a_token_nobody_is_signed_out(page: Product, token: bytes) -> None:
+    url = urlsplit(page.url)
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    head = b"POST /logout HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 0\r\n"
+    writer.write(head + b"Authorization: Bearer " + token + b"\r\n\r\n")
+    assert (await reader.readline()).split()[1] in {b"400", b"401"}
+    writer.close()
 
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}

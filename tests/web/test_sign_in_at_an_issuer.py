@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -140,10 +142,22 @@ async def test_an_address_that_begins_too_often_has_to_wait(stage: Stage) -> Non
             assert response.status == 403
 
 
+@pytest.mark.parametrize("host", [b"evil.example", b"\xff", b"localhost:1", b""])
+async def test_the_way_back_leads_to_our_own_address_whatever_host_a_request_names(stage: Stage, host: bytes) -> None:
+    url = urlsplit(stage.page.url)
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    writer.write(b"GET /login/oidc HTTP/1.1\r\nConnection: close\r\nHost: " + host + b"\r\n\r\n")
+    answer = await reader.read()
+    writer.close()
+    assert answer.split()[1] in {b"400", b"403"}, answer
+    assert host == b"" or host not in answer
+    assert b"Location" not in answer
+
+
 async def test_behind_tls_the_cookie_of_the_way_there_is_the_hosts_alone() -> None:
     async with (
         serve(login="oidc", open_id=GivenIssuer(), public_url="https://bot.example") as page,
-        aiohttp.ClientSession() as http,
+        aiohttp.ClientSession(headers={"Host": "evil.example"}) as http,
         http.get(f"{page.url}{TO_ISSUER}", allow_redirects=False) as response,
     ):
         cookie = response.headers["Set-Cookie"]
