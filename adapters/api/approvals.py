@@ -37,6 +37,13 @@ MOST_AT_ONCE = 100
 class DecisionForm(Body):
     """What is decided."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"properties": {"verb": {"const": "reject"}}},
+            "then": {"properties": {"arguments": {"type": "null"}}},
+            "else": {"properties": {"reason": {"maxLength": 0}}},
+        }
+    )
     verb: Literal["approve", "reject"]
     reason: Annotated[str, Field(max_length=LONGEST_REASON, description="Of a rejection.")] = ""
     arguments: dict[str, Any] | None = Field(

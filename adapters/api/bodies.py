@@ -47,9 +47,11 @@ def _checked(raw: bytes, kind: type[ModelT]) -> ModelT:
         refuse_unsound(value, DEEPEST)
     except MalformedBodyError as error:
         raise Problem(400, f"The body is no JSON that can be read: {error}.") from None
+    if issubclass(kind, LooseBody):
+        return checked(storable(value), kind)
     if value != storable(value):
         raise Problem(400, "The body holds a character that is no text (NUL or half of a surrogate pair).")
-    return checked(value, kind)
+    return checked(value, kind, strict=True)
 
 
 def read_query(request: web.Request, kind: type[ModelT]) -> ModelT:
@@ -60,10 +62,13 @@ def read_query(request: web.Request, kind: type[ModelT]) -> ModelT:
     return checked(dict(request.query), kind)
 
 
-def checked(value: object, kind: type[ModelT]) -> ModelT:
-    """A value as its model says it must be. Raises `Problem`: 422, with what is wrong where, and no values."""
+def checked(value: object, kind: type[ModelT], *, strict: bool | None = None) -> ModelT:
+    """A value as its model says it must be. Raises `Problem`: 422, with what is wrong where, and no values.
+
+    `strict`: nothing that is of another type is taken for what it could mean.
+    """
     try:
-        return kind.model_validate(value)
+        return kind.model_validate(value, strict=strict)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False, include_context=False)[:MOST_ERRORS]
         errors = {_where(each): each["msg"].removeprefix("Value error, ") for each in found}
@@ -74,6 +79,10 @@ def _where(error: Mapping[str, Any]) -> str:
     return ".".join(str(part) for part in error["loc"]) or "body"
 
 
+NOT_BLANK: dict[str, Any] = {"minLength": 1, "pattern": r"\S"}
+"""JSON Schema of a text that says something, where the answer to another has a status of its own."""
+
+
 class Body(BaseModel):
     """A body, or a part of one. What is not named in it is refused."""
 
@@ -81,6 +90,6 @@ class Body(BaseModel):
 
 
 class LooseBody(BaseModel):
-    """A body of a client that may send more than is asked for."""
+    """A body of a client that may send more than is asked for, and characters that are no text: those are left out."""
 
     model_config = {"frozen": True, "extra": "ignore"}

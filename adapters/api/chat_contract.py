@@ -13,7 +13,7 @@ from typing import Any, Literal
 from aiohttp import web
 from pydantic import Field
 
-from adapters.api.bodies import DEEPEST, LooseBody
+from adapters.api.bodies import DEEPEST, NOT_BLANK, LooseBody
 from adapters.api.endings import IDEMPOTENCY, answer_in, idempotency_key, runs_on
 from adapters.api.models import Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
@@ -35,7 +35,7 @@ LONGEST_RESULT = 4_000_000
 class ChatBody(LooseBody):
     """A message."""
 
-    message: str = Field(description=f"At most {LONGEST_TEXT:,} characters.")
+    message: str = Field(description=f"At most {LONGEST_TEXT:,} characters.", json_schema_extra=NOT_BLANK)
     conversation_id: int | None = Field(None, strict=True, description="null begins a conversation.")
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from adapters.api.bodies import Body
+from adapters.api.bodies import NOT_BLANK, Body
 from bot.conversations import TurnState
 from bot.domain import ApprovalView, ClarificationView, OutcomeView, SignInView, ThreadSummary
 from bot.safe_text import visible, visible_line
@@ -283,7 +283,7 @@ class OptionsBody(Body):
 class NewMessageBody(Body):
     """A message."""
 
-    text: Annotated[str, Field(min_length=1, max_length=20_000)]
+    text: Annotated[str, Field(min_length=1, max_length=20_000, json_schema_extra=NOT_BLANK)]
     options: OptionsBody = Field(default_factory=OptionsBody)
 
 

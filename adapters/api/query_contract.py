@@ -18,7 +18,7 @@ from typing import Any, Literal
 from aiohttp import web
 from pydantic import AliasChoices, Field
 
-from adapters.api.bodies import LooseBody
+from adapters.api.bodies import NOT_BLANK, LooseBody
 from adapters.api.following import (
     ApprovalEnded,
     ApprovalNeeded,
@@ -59,6 +59,7 @@ class QueryBody(LooseBody):
     query: str = Field(
         validation_alias=AliasChoices("query", "prompt", "message"),
         description="May be called `prompt` or `message`, too.",
+        json_schema_extra=NOT_BLANK,
     )
     thread_id: str | None = Field(None, description="Any text; the same one goes on.")
 

@@ -35,6 +35,14 @@ ViewT = TypeVar("ViewT", ClarificationView, SignInView, OutcomeView)
 class AnswerForm(Body):
     """An answer, in one of two ways."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": ["text"], "properties": {"text": {"type": "string"}, "values": {"type": "null"}}},
+                {"required": ["values"], "properties": {"values": {"type": "object"}, "text": {"type": "null"}}},
+            ]
+        }
+    )
     text: Annotated[str, Field(max_length=LONGEST_ANSWER)] | None = None
     values: dict[str, Any] | None = Field(None, description="By the names of the fields.")
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 from typing import Annotated, Any, Literal, get_args
 
 from aiohttp import web
 from pydantic import ConfigDict, Field, RootModel, model_validator
 
-from adapters.api.bodies import LooseBody
+from adapters.api.bodies import NOT_BLANK, LooseBody
 from adapters.api.endings import IDEMPOTENCY, answer_in, idempotency_key, key_of_request, runs_on, what_failed
 from adapters.api.models import Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
@@ -70,14 +71,19 @@ class RunBody(LooseBody):
     """A request."""
 
     thread_id: ThreadId
-    user_request: str = Field(description=f"At most {LONGEST_TEXT:,} characters.")
+    user_request: str = Field(description=f"At most {LONGEST_TEXT:,} characters.", json_schema_extra=NOT_BLANK)
 
 
 class ApprovalAnswer(LooseBody):
     """What is decided about one call."""
 
     model_config = ConfigDict(
-        json_schema_extra={"anyOf": [{"properties": {"approved": {"const": True}}}, {"required": ["feedback"]}]}
+        json_schema_extra={
+            "anyOf": [
+                {"properties": {"approved": {"const": True}}},
+                {"required": ["feedback"], "properties": {"feedback": {"type": "string", **NOT_BLANK}}},
+            ]
+        }
     )
     call_id: CallId
     approved: bool = Field(strict=True)
@@ -119,7 +125,15 @@ class ResumeBody(LooseBody):
     """Approvals, or answers to questions."""
 
     model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": ["approvals"]}, {"required": ["clarification_responses"]}]}
+        json_schema_extra={
+            "oneOf": [
+                {
+                    "required": [one],
+                    "properties": {one: {"type": "array"}, other: {"type": "null"}},
+                }
+                for one, other in permutations(("approvals", "clarification_responses"))
+            ]
+        }
     )
     thread_id: ThreadId
     approvals: Annotated[list[ApprovalAnswer], Field(max_length=MOST_ANSWERS)] | None = None
