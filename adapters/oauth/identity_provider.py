@@ -17,10 +17,12 @@ from bot.domain import Clock, system_clock
 
 KEEP = 24 * 3600.0
 """Seconds for which metadata and keys are believed."""
+USE_MEANWHILE = 2 * KEEP
+"""Seconds for which they are, while new ones are asked for or cannot be had."""
 AGAIN_AFTER = 60.0
 """Seconds between two fetches for the sake of a key that is not among those known."""
 AFTER_FAILURE = 5.0
-"""Seconds for which a provider that could not be asked is not asked again."""
+"""Seconds for which a provider that could not be asked is not asked again, from when that was clear."""
 SHORTEST_RSA_KEY = 2048
 """Bits (RFC 7518, 3.3)."""
 ENDPOINTS = ("authorization_endpoint", "token_endpoint")
@@ -31,44 +33,51 @@ _Keys = Mapping[tuple[str, str], jwt.PyJWK]
 
 
 class _Kept(Generic[ValueT]):
-    """A document, asked for when needed and kept for a day; by however many it is wanted, it is asked for once."""
+    """A document, asked for when needed and kept for a day; by however many it is wanted, it is asked for once, and all
+    who wait for that share what comes of it."""
 
     def __init__(self, fetch: Callable[[], Awaitable[ValueT]], nothing: ValueT, clock: Clock) -> None:
         self._fetch = fetch
         self._clock = clock
         self._value = nothing
-        self._at = self._tried_at = float("-inf")
+        self._at = self._tried_at = self._failed_at = float("-inf")
+        """When it came, was asked for, and did not come."""
         self._failure = ""
-        self._asking = asyncio.Lock()
+        self._asking: asyncio.Task[str] | None = None
 
     async def get(self, is_enough: Callable[[ValueT], bool] = lambda _: True) -> ValueT:
         """The document; a new one where the one that is known is not enough and was not asked for just now. Raises
         `Unreachable`."""
-        if self._is_due(is_enough):
-            async with self._asking:
-                if self._is_due(is_enough):
-                    await self._ask()
+        now = self._clock()
+        age, known = now - self._at, is_enough(self._value)
+        if age < KEEP and known:
+            return self._value
+        if self._asking is None and now - self._failed_at >= AFTER_FAILURE:
+            if age < KEEP and now - self._tried_at < AGAIN_AFTER:
+                return self._value
+            self._tried_at = now
+            self._asking = asyncio.create_task(self._ask(), name="what an issuer publishes")
+        if age < USE_MEANWHILE and known:
+            return self._value
+        # Whoever goes away meanwhile does not end it for the others.
+        failure = await asyncio.shield(self._asking) if self._asking is not None else self._failure
+        if failure:
+            raise Unreachable(failure)
         return self._value
 
-    def _is_due(self, is_enough: Callable[[ValueT], bool]) -> bool:
-        now = self._clock()
-        believed = now - self._at < KEEP
-        if believed and is_enough(self._value):
-            return False
-        if now - self._tried_at >= (AGAIN_AFTER if believed else AFTER_FAILURE):
-            return True
-        if self._failure:
-            raise Unreachable(self._failure)
-        return not believed
-
-    async def _ask(self) -> None:
-        self._tried_at, self._failure = self._clock(), ""
+    async def _ask(self) -> str:
+        """Ask for it; returns why it did not come."""
         try:
             self._value = await self._fetch()
         except Unreachable as failure:
-            self._failure = str(failure)
-            raise
-        self._at = self._clock()
+            # An issuer may take long to fail: the pause begins then.
+            self._failed_at, self._failure = self._clock(), str(failure) or "it cannot be reached"
+            return self._failure
+        else:
+            self._at = self._clock()
+            return ""
+        finally:
+            self._asking = None
 
 
 class IdentityProvider:

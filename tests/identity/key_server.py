@@ -8,6 +8,7 @@ async with key_server() as issuer:
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -67,16 +68,21 @@ class KeyServer:
     url: str = ""
     keys: dict[str, Mapping[str, str]] = field(default_factory=lambda: dict(PUBLISHED))
     is_away: bool = False
+    is_quick: asyncio.Event = field(default_factory=asyncio.Event)
+    """While it is not set, nobody gets an answer."""
+    was_asked: asyncio.Event = field(default_factory=asyncio.Event)
     asked: list[str] = field(default_factory=list)
     """What it was asked for."""
 
     async def metadata(self, _: web.Request) -> web.Response:
         self.asked.append("metadata")
-        return self._answer({"issuer": self.url, "jwks_uri": f"{self.url}/keys"})
+        return await self._answer({"issuer": self.url, "jwks_uri": f"{self.url}/keys"})
 
     async def published(self, _: web.Request) -> web.Response:
         self.asked.append("keys")
-        return self._answer({"keys": [{**public_key(key), "kid": key, **says} for key, says in self.keys.items()]})
+        return await self._answer(
+            {"keys": [{**public_key(key), "kid": key, **says} for key, says in self.keys.items()]}
+        )
 
     def token(
         self, *, key: str = "rsa", signed_with: str = "RS256", headers: Mapping[str, Any] | None = None, **claims: Any
@@ -91,7 +97,9 @@ class KeyServer:
         said = {"iss": self.url, "aud": AUDIENCE, "sub": "nightly", "iat": now, "exp": now + 300}
         return said | changed
 
-    def _answer(self, body: object) -> web.Response:
+    async def _answer(self, body: object) -> web.Response:
+        self.was_asked.set()
+        await self.is_quick.wait()
         return web.json_response(body) if not self.is_away else web.Response(status=503)
 
 
@@ -99,6 +107,7 @@ class KeyServer:
 async def key_server() -> AsyncIterator[KeyServer]:
     """The issuer on a free port."""
     made = KeyServer()
+    made.is_quick.set()
     application = web.Application()
     application.router.add_get("/.well-known/openid-configuration", made.metadata)
     application.router.add_get("/keys", made.published)

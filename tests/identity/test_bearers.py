@@ -406,6 +406,37 @@ async def test_many_unknown_keys_do_not_make_many_requests(door: Entrance) -> No
     assert door.issuer.asked == ["metadata", "keys"]
 
 
+async def test_who_waits_for_a_slow_issuer_shares_one_request_and_its_failure(door: Entrance) -> None:
+    door.issuer.is_quick.clear()
+    waiting = [asyncio.create_task(door.principal(door.issuer.token())) for _ in range(20)]
+    await door.issuer.was_asked.wait()
+    gone = waiting.pop(0)
+    gone.cancel()
+    door.clock.move(10)
+    door.issuer.is_away = True
+    door.issuer.is_quick.set()
+    assert {type(each) for each in await asyncio.gather(*waiting, return_exceptions=True)} == {Unreachable}
+    door.clock.move(4)
+    with pytest.raises(Unreachable):
+        await door.principal(door.issuer.token())
+    assert door.issuer.asked == ["metadata"]
+    door.clock.move(1)
+    door.issuer.is_away = False
+    await door.acts_for(door.issuer.token())
+
+
+async def test_keys_of_yesterday_count_while_the_issuer_cannot_be_asked(door: Entrance) -> None:
+    await door.acts_for(door.issuer.token())
+    door.issuer.is_quick.clear()
+    door.clock.move(25 * 3600)
+    await door.acts_for(door.issuer.token())
+    door.issuer.is_away = True
+    door.issuer.is_quick.set()
+    door.clock.move(24 * 3600)
+    with pytest.raises(Unreachable):
+        await door.principal(door.issuer.token())
+
+
 async def test_a_new_key_counts_within_a_minute(door: Entrance) -> None:
     await door.acts_for(door.issuer.token())
     door.issuer.keys["new"] = {}
