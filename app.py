@@ -59,7 +59,7 @@ from bot.data_folder import FolderInUseError, folder_lock
 from bot.domain import Clock, Person, system_clock
 from bot.health import records_health
 from bot.identity.bearers import Bearers, OwnLogins
-from bot.identity.operators import Operators
+from bot.identity.operators import Operators, named_by
 from bot.identity.page_identity import page_identity
 from bot.identity.page_people import PagePeople
 from bot.identity.service_tokens import ServiceTokens
@@ -190,6 +190,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             beginnings=shared.beginnings,
             address=address,
             open_id=open_id_sign_in(settings, clock),
+            is_named=named_by({*settings.operators, *_page_people(settings).local}, policy),
         )
         people = PeopleChanges(notifications) if notifications else None
         senders = make_senders(

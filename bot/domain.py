@@ -38,8 +38,8 @@ class AccountFacts:
     claimed: tuple[str, ...] = ()
     """Further addresses that stand with the account, and for which it does not vouch."""
     is_member: bool | None = None
-    """Whether it is a full member's of the workspace or tenant in its person id; false: a guest's, or another
-    company's. `None`: could not be found out."""
+    """Whether it is a full member's of the workspace or tenant in its person id, or of those on the page who have one
+    account each; false: a guest's, another company's, or one that anybody can make. `None`: could not be found out."""
 
 
 @dataclass(frozen=True, slots=True)

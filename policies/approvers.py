@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from policies.model import Allow, Ask, Call, Deny, Risk, Tool, Verdict, canonical_json, home_of, is_group
+from policies.model import Allow, Ask, Call, Deny, Risk, Tool, Verdict, canonical_json, home_of, is_group, realm_of
 from policies.trust import risks_of, warned_of
 
 ANYBODY = "any"
@@ -204,8 +204,8 @@ class Identity:
     """Addresses that it has without anybody vouching for them: enough to doubt that two accounts are two humans, and
     never enough to grant anything."""
     is_member: bool | None = None
-    """Whether it is a full member's of its own workspace or tenant, where a human has one account; false: a guest's, or
-    another company's. `None`: could not be found out."""
+    """Whether it is a full member's of its own realm (`realm_of`), where a human has one account; false: a guest's,
+    another company's, or one that anybody can make. `None`: could not be found out."""
 
     @property
     def addresses(self) -> frozenset[str]:
@@ -259,7 +259,7 @@ def vote_counts(ask: Ask, vote: CountedVote, requesters: Mapping[str, Identity])
 
     Under `fourEyes` only somebody counts who is another human than everybody who requested or edited
     (`are_two_humans`). Where several people are needed, an account of which it is not known whose it is counts only as
-    a full member's of the workspace or tenant where the requester is.
+    a full member's of the requester's realm.
     """
     if ask.self_approval == "fourEyes":
         apart = [are_two_humans(vote.person, vote.identity, *requester) for requester in requesters.items()]
@@ -267,7 +267,7 @@ def vote_counts(ask: Ask, vote: CountedVote, requesters: Mapping[str, Identity])
             return False
         return None if None in apart or not (apart or vote.identity.human) else True
     if vote.identity.human is None and (ask.quorum > 1 or ask.rejections > 1):
-        here = any(home_of(vote.person) == home_of(person) for person in list(requesters)[:1])
+        here = any(realm_of(vote.person) == realm_of(person) for person in list(requesters)[:1])
         return True if here and vote.identity.is_member else None
     return True
 
@@ -276,19 +276,19 @@ def are_two_humans(person: str, one: Identity, other_person: str, other: Identit
     """Whether two accounts belong to two humans; `None`: nobody knows.
 
     Any address in common, vouched for or not, makes them one human's. Different ones that are vouched for make them
-    two; so does being full members of one workspace or tenant, which gives each human one account. Of guests and other
+    two; so does being full members of one realm (`realm_of`), which gives each human one account. Of guests and other
     companies' people nothing is taken for granted: a member may well have such an account too.
     """
     if person == other_person or one.addresses & other.addresses:
         return False
     if one.human is not None and other.human is not None:
         return True
-    return True if home_of(person) == home_of(other_person) and one.is_member and other.is_member else None
+    return True if realm_of(person) == realm_of(other_person) and one.is_member and other.is_member else None
 
 
 def may_be_one_human(person: str, other: str) -> bool:
-    """Whether two references may be two accounts of one human: persons of two places."""
-    return not is_group(other) and home_of(person) != home_of(other)
+    """Whether two references may be two accounts of one human: persons of two realms."""
+    return not is_group(other) and realm_of(person) != realm_of(other)
 
 
 def _recognised(votes: Sequence[CountedVote]) -> list[CountedVote]:
@@ -318,13 +318,13 @@ def _people(votes: Sequence[CountedVote], all_votes: Sequence[CountedVote]) -> i
     """How many humans cast these votes at the least.
 
     Accounts of unknown owners are different people among themselves, and from those with an account in the same
-    place; any of them may be one of the known humans who have not been seen there.
+    realm; any of them may be one of the known humans who have not been seen there.
     """
     humans = _humans(votes)
     unknown = [human for human in humans if not human.is_vouched_for]
     known = [human for human in humans if human.is_vouched_for]
-    homes = {home_of(vote.person) for human in unknown for vote in human.votes}
-    there = [vote.identity.addresses for vote in all_votes if vote.identity.is_member and home_of(vote.person) in homes]
+    realms = {realm_of(vote.person) for human in unknown for vote in human.votes}
+    there = [v.identity.addresses for v in all_votes if v.identity.is_member and realm_of(v.person) in realms]
     seen_there = sum(any(human.addresses & addresses for addresses in there) for human in known)
     return seen_there + max(len(unknown), len(known) - seen_there)
 

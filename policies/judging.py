@@ -104,6 +104,16 @@ class Policy:
         """The group references to look up for a requester before judging (`Facts.groups`)."""
         return frozenset(reference for rule in self.rules for reference in rule.match.requester if is_group(reference))
 
+    @cached_property
+    def people_and_groups(self) -> frozenset[str]:
+        """What its rules name as requesters, as approvers, or to be told: person ids, groups, places and words."""
+        named: set[str] = set()
+        for rule in self.rules:
+            named.update(rule.match.requester)
+            if isinstance(rule.verdict, Ask):
+                named.update(rule.verdict.approvers, rule.verdict.escalate_to, rule.verdict.route_to)
+        return frozenset(named)
+
     def prepare(self) -> None:
         """Do all at once that is otherwise done for the first call: a thousand rules take a tenth of a second."""
         for rule, _ in self._by_tool:

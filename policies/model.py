@@ -299,5 +299,18 @@ def is_group(reference: str) -> bool:
 
 
 def home_of(person: str) -> str:
-    """Where a person has one account at most: the workspace of `slack:T1:U2`, the tenant of a Teams person, `web`."""
+    """Where a person is: the workspace of `slack:T1:U2`, the tenant of a Teams person, `web`."""
     return person.rpartition(":")[0]
+
+
+_OF_AN_ISSUER = re.compile(r"(web:oidc\.[0-9a-f]{8})\.[0-9a-f]{24}")
+
+
+def realm_of(person: str) -> str:
+    """Within what somebody vouches that a human has one account: the workspace, the tenant, the issuer at which people
+    of the page sign in (`web:oidc.0123abcd`); `web` for users and local people.
+
+    Of two accounts on the page that two of these have given out nobody knows whether they are one human's.
+    """
+    found = _OF_AN_ISSUER.fullmatch(person)
+    return found[1] if found else home_of(person)

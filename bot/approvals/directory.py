@@ -21,7 +21,7 @@ from bot.records.approvals import ApprovalRow
 from bot.records.database import Database
 from bot.records.locks import UNLOCKED
 from policies.approvers import Identity, are_two_humans
-from policies.model import home_of
+from policies.model import home_of, realm_of
 from policies.spellings import unmarked
 
 log = structlog.get_logger(__name__)
@@ -135,8 +135,8 @@ class PeopleDirectory:
             return False
         one, another = identities[person_id], identities[other]
         if one.human is not None and one.human == another.human:
-            accounts = {person_id, other, *theirs}  # two in one workspace with the same address are two people
-            return True if len(set(map(home_of, accounts))) == len(accounts) else None
+            accounts = {person_id, other, *theirs}  # two in one realm with the same address are two people
+            return True if len(set(map(realm_of, accounts))) == len(accounts) else None
         if _is_of_the_page(person_id) or _is_of_the_page(other):
             return False
         if are_two_humans(person_id, one, other, another) is False:
@@ -176,9 +176,9 @@ class PeopleDirectory:
         if human is None:
             return ()
         others = [other for other in await self._confirmed_with(human, until) if other != person_id]
-        homes = [home_of(account) for account in (person_id, *others)]
-        # Two in one workspace with the same address are two people, and nobody knows which of them has the others.
-        return tuple(others) if len(set(homes)) == len(homes) else ()
+        realms = [realm_of(account) for account in (person_id, *others)]
+        # Two in one realm with the same address are two people, and nobody knows which of them has the others.
+        return tuple(others) if len(set(realms)) == len(realms) else ()
 
     async def accounts_with(self, email: str) -> tuple[str, ...]:
         """Returns the person ids, of those that were ever seen, for which a platform vouches for this address."""

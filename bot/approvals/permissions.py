@@ -26,7 +26,7 @@ from policies.approvers import (
     judge_decider,
     vote_counts,
 )
-from policies.model import Ask, home_of, is_group
+from policies.model import Ask, home_of, is_group, realm_of
 
 _PAGE = "web:"
 SAME_HUMAN = (
@@ -34,8 +34,8 @@ SAME_HUMAN = (
     "person: somebody else has to decide."
 )
 OUTSIDER = (
-    "This takes a second person, and this account is a guest's or another company's: nobody vouches for whose it is. "
-    "Please ask a full member of the workspace to decide."
+    "This takes a second person, and this account is a guest's or another company's, or one that anybody can make: "
+    "nobody vouches for whose it is. Please ask a full member of the workspace to decide."
 )
 NOT_LOOKED_UP = (
     "This takes a second person, and whose account this is could not be found out. Try again in a moment, or ask a "
@@ -43,8 +43,8 @@ NOT_LOOKED_UP = (
 )
 BY_AN_OUTSIDER = (
     "This takes a second person, and nobody vouches for whose account it is that asked for this or changed it: a "
-    "guest's, another company's, or one that could not be looked up. Try again in a moment, or ask a full member of "
-    "the workspace to ask for it."
+    "guest's, another company's, one that anybody can make, or one that could not be looked up. Try again in a moment, "
+    "or ask a full member of the workspace to ask for it."
 )
 
 
@@ -186,9 +186,9 @@ def needs_of(row: ApprovalRow, person_id: str, known: Known, now: float) -> Need
 
 
 def _if_apart(people: frozenset[str]) -> frozenset[str]:
-    """Returns the people whose accounts have to be looked up: none where all are of one workspace, since a human has
-    one account there."""
-    return frozenset(people if len({home_of(person_id) for person_id in people}) > 1 else ())
+    """Returns the people whose accounts have to be looked up: none where all are of one realm, since a human has one
+    account there."""
+    return frozenset(people if len({realm_of(person_id) for person_id in people}) > 1 else ())
 
 
 def _is_permitted_anyhow(ask: Ask, row: ApprovalRow, person_id: str, known: Known) -> bool:
@@ -203,12 +203,12 @@ def _who_matters(ask: Ask) -> bool:
 
 
 def _decider(row: ApprovalRow, person_id: str, known: Known) -> Decider:
-    human, home = known.identity(person_id).human, home_of(person_id)
-    # Of two in one workspace with the same address neither is the other: it is the address of several people.
+    human, realm = known.identity(person_id).human, realm_of(person_id)
+    # Of two in one realm with the same address neither is the other: it is the address of several people.
     others = [
         other
         for other, identity in known.identities.items()
-        if human is not None and identity.human == human and home_of(other) != home
+        if human is not None and identity.human == human and realm_of(other) != realm
     ]
     accounts = tuple(dict.fromkeys((*known.other_accounts, *others)))
     return Decider(

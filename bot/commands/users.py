@@ -62,7 +62,8 @@ async def _list(address: str, clock: Clock, out: TextIO) -> None:
             others = await identity.all_identities(tx)
     for user in users:
         since = datetime.fromtimestamp(user.created_at, UTC).strftime("%Y-%m-%d")
-        out.write(f"{user.name}  {visible_line(user.display_name, 100)}  since {since}\n")
+        how = "  registered" if user.registered else ""
+        out.write(f"{user.name}  {visible_line(user.display_name, 100)}  since {since}{how}\n")
     for other in others:
         out.write(
             "  ".join(visible_line(said, 200) for said in (other.person_id, other.name, other.email, other.issuer))

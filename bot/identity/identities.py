@@ -43,19 +43,25 @@ class IdentityRecords:
         return person
 
     async def account_of(self, person_id: str) -> AccountFacts:
-        """Returns what is known of whose an account is. Nobody vouches for the addresses of users and of local people;
-        somebody who is not there (any more) is nobody."""
+        """Returns what is known of whose an account is. Nobody vouches for the addresses of users and of local people,
+        nor for those that a shared secret signs; somebody who is not there (any more) is nobody.
+
+        Members are one human each: an operator says so of the users that they make, and an issuer of its people. Of an
+        account that somebody made themselves, and of a name in a token that a program signs, nobody does.
+        """
         async with self._database.reading() as tx:
             if not await self._people.is_there(tx, person_id):
                 return AccountFacts()
             said = await identity.identity(tx, person_id)
-        counts = (
-            said is not None
-            and said.vouched_at is not None
-            and self._clock() - said.vouched_at <= VOUCHED_SECONDS
-            and self._people.has_an_issuer(person_id)
-        )
-        return AccountFacts(email=said.email if said is not None and counts else "", is_member=True)
+            user = await identity.user(tx, user_name(person_id)) if self._people.could_be_a_user(person_id) else None
+        if user is not None:
+            return AccountFacts(is_member=not user.registered)
+        if not self._people.has_an_issuer(person_id):
+            return AccountFacts(is_member=True)
+        if said is None or not said.issuer:
+            return AccountFacts(is_member=False)
+        counts = said.vouched_at is not None and self._clock() - said.vouched_at <= VOUCHED_SECONDS
+        return AccountFacts(email=said.email if counts else "", is_member=True)
 
     async def name_of(self, person_id: str) -> str | None:
         """Returns what somebody is called; `None`: there is nobody of that id."""

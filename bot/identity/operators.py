@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from bot.approvals.directory import PeopleDirectory
 from bot.domain import Person
 from bot.identity.principal import Principal
+from policies.judging import Policy
 from policies.model import is_group
+
+
+def named_by(references: Collection[str], policy: Callable[[], Policy]) -> Callable[[str], bool]:
+    """Returns what says whether a reference is among these, or a rule that holds now names it: whoever makes themselves
+    an account is none of those."""
+    others = frozenset(references)
+    return lambda reference: reference in others or reference in policy().people_and_groups
 
 
 class Operators:

@@ -13,7 +13,7 @@ from bot.identity.own_tokens import OwnTokens
 from bot.identity.page_people import PagePeople
 from bot.identity.ports import OpenIdSignIn
 from bot.identity.sessions import PageSessions
-from bot.identity.users import Users
+from bot.identity.users import Users, nobody
 from bot.limits import Beginnings
 from bot.records.database import Database
 
@@ -39,6 +39,7 @@ def page_identity(
     beginnings: Beginnings,
     address: Callable[[], str],
     open_id: OpenIdSignIn | None = None,
+    is_named: Callable[[str], bool] = nobody,
 ) -> PageIdentity:
     """Returns it.
 
@@ -46,6 +47,7 @@ def page_identity(
         key: what seals the records.
         address: where browsers reach this server.
         open_id: the issuer at which people sign in, if they do.
+        is_named: as for `Users`.
     """
     identities = IdentityRecords(database, people, clock)
     issuer = None
@@ -59,5 +61,5 @@ def page_identity(
             clock=clock,
             beginnings=beginnings,
         )
-    sessions, users = PageSessions(database, clock), Users(database, clock)
+    sessions, users = PageSessions(database, clock), Users(database, clock, is_named)
     return PageIdentity(sessions, users, OwnTokens(key, clock), identities, issuer)

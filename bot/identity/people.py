@@ -12,7 +12,9 @@ _PLAIN_SUBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 HASHED_SUBJECTS = ("oidc.", "sub.")
 """Beginnings of names that are made of a hash: nobody else has one like it."""
 DIGITS = 24
-"""Hexadecimal digits of the hash in an id: 96 bits."""
+"""Hexadecimal digits of the hash of a subject in an id: 96 bits."""
+DIGITS_OF_ISSUER = 8
+"""Those of its issuer's, by which it is seen that two people are of one issuer (`policies.model.realm_of`)."""
 
 
 def person_id_of(issuer: str, subject: str) -> str:
@@ -23,7 +25,7 @@ def person_id_of(issuer: str, subject: str) -> str:
         subject: `sub`, as it stands in the token.
     """
     if issuer:
-        return f"{WEB}:oidc.{_digest(issuer, subject)}"
+        return f"{WEB}:oidc.{_digest(issuer)[:DIGITS_OF_ISSUER]}.{_digest(issuer, subject)}"
     if _PLAIN_SUBJECT.fullmatch(subject) and not subject.startswith(HASHED_SUBJECTS):
         return f"{WEB}:{subject}"
     return f"{WEB}:sub.{_digest(subject)}"

@@ -41,7 +41,7 @@ class BadUserError(Exception):
 
 
 class NameTakenError(Exception):
-    """There is a user of that name, or somebody of that name was here before."""
+    """There is a user of that name, or somebody of that name was here before or is meant by the configuration."""
 
 
 class TooManyChecksError(Exception):
@@ -55,6 +55,8 @@ class User:
     name: str
     display_name: str
     created_at: float
+    registered: bool = False
+    """Whether somebody made it themselves; otherwise an operator did, for one human."""
 
     @property
     def person(self) -> Person:
@@ -62,12 +64,22 @@ class User:
         return Person(user_person_id(self.name), self.display_name)
 
 
-class Users:
-    """Makes and removes users, and says whether a password is theirs."""
+def nobody(_person_id: str) -> bool:
+    """Returns that nobody is named."""
+    return False
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+
+class Users:
+    """Makes and removes users, and says whether a password is theirs.
+
+    Args:
+        is_named: whether the configuration means somebody by this person id: whoever registers is not that person.
+    """
+
+    def __init__(self, database: Database, clock: Clock, is_named: Callable[[str], bool] = nobody) -> None:
         self._database = database
         self._clock = clock
+        self._is_named = is_named
         self._at_once = asyncio.Semaphore(AT_ONCE)
         self._waiting = 0
         self._made_hasher: PasswordHasher | None = None
@@ -79,21 +91,24 @@ class Users:
 
     async def register(self, name: str, password: str) -> User:
         """Make a user of whom nothing is known but this. Raises what `add` raises, and `NameTakenError` too where
-        somebody of that name was here before: their conversations and accounts are not for whoever comes first."""
+        somebody of that name was here before, or is named as an operator or in a rule: what they have, and what they
+        may, is not for whoever comes first."""
         return await self._add(name, password, "", strangers=True)
 
     async def _add(self, name: str, password: str, display_name: str, *, strangers: bool) -> User:
         check_user_name(name)
         check_new_password(password, name)
+        if strangers and self._is_named(user_person_id(name)):
+            raise NameTakenError
         shown = " ".join(display_name.split()) or name
         if len(shown) > LONGEST_DISPLAY_NAME or not shown.isprintable():
             raise BadUserError(f"A display name has at most {LONGEST_DISPLAY_NAME} characters, all of them printable.")
         password_hash = await self._hashing(lambda: self._hasher.hash(password))
-        user = User(name, shown, self._clock())
+        user = User(name, shown, self._clock(), registered=strangers)
         async with self._database.writing_urgently(person_lock(user.person.person_id)) as tx:
             if strangers and await identity.was_seen(tx, user.person.person_id):
                 raise NameTakenError
-            if not await identity.add_user(tx, UserRow(name, shown, password_hash, user.created_at)):
+            if not await identity.add_user(tx, UserRow(name, shown, password_hash, user.created_at, strangers)):
                 raise NameTakenError
             known = await threads.person(tx, user.person.person_id)
             kept = Person(user.person.person_id, shown, known.time_zone, known.locale) if known else user.person
@@ -103,13 +118,13 @@ class Users:
     async def all(self) -> Sequence[User]:
         """All users, by name."""
         async with self._database.reading() as tx:
-            return [User(row.name, row.display_name, row.created_at) for row in await identity.all_users(tx)]
+            return [_user_of(row) for row in await identity.all_users(tx)]
 
     async def get(self, name: str) -> User | None:
         """The user of that name, or none."""
         async with self._database.reading() as tx:
             row = await identity.user(tx, name)
-        return User(row.name, row.display_name, row.created_at) if row is not None else None
+        return _user_of(row) if row is not None else None
 
     async def remove(self, person_id: str) -> bool:
         """Remove a user, or whoever has signed in at an issuer: they are signed out everywhere, and nobody here any
@@ -159,6 +174,10 @@ class Users:
                 return await asyncio.to_thread(work)
         finally:
             self._waiting -= 1
+
+
+def _user_of(row: UserRow) -> User:
+    return User(row.name, row.display_name, row.created_at, row.registered)
 
 
 def check_user_name(name: str) -> None:

@@ -21,6 +21,8 @@ class UserRow:
     display_name: str
     password_hash: str
     created_at: float
+    registered: bool = False
+    """Whether they made themselves the account, as anybody may several: nobody says whose it is."""
 
 
 @dataclass(frozen=True, slots=True)

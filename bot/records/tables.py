@@ -400,6 +400,7 @@ users = sa.Table(
     sa.Column("display_name", sa.Text, nullable=False),
     sa.Column("password_hash", sa.Text, nullable=False),
     sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("registered", sa.Boolean, nullable=False),
 )
 sessions = sa.Table(
     "sessions",

@@ -58,6 +58,18 @@ async def test_a_name_is_given_once_and_strangers_get_none_that_somebody_had(
     assert (await users.add("ana", PASSWORD)).name == "ana", "whoever runs the server decides that it is the same one"
 
 
+async def test_whoever_registers_gets_no_name_that_the_configuration_means_somebody_by(
+    database: Database, clock: SetClock
+) -> None:
+    users = Users(database, clock, is_named={"web:boss"}.__contains__)
+    with pytest.raises(NameTakenError):
+        await users.register("boss", PASSWORD)
+    assert await users.check("boss", PASSWORD) is None
+    assert (await users.register("eve", PASSWORD)).registered
+    assert not (await users.add("boss", PASSWORD)).registered, "the operator knows whom they mean"
+    assert [(user.name, user.registered) for user in await users.all()] == [("boss", False), ("eve", True)]
+
+
 @pytest.mark.parametrize("name", ["", "Ana", "-ana", "a b", "oidc.0123", "sub.0123", "a" * 65, "ana\n", "änne"])
 async def test_a_name_that_is_none_is_refused(users: Users, name: str) -> None:
     with pytest.raises(BadUserError):

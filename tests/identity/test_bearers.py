@@ -25,6 +25,7 @@ from bot.identity.identities import IdentityRecords
 from bot.identity.own_tokens import OwnTokens
 from bot.identity.page_people import PagePeople
 from bot.identity.people import person_id_of
+from bot.identity.ports import Claims
 from bot.identity.principal import ALL_SCOPES, NotAuthenticated, Principal
 from bot.identity.service_tokens import ServiceTokens
 from bot.identity.sessions import PageSessions
@@ -40,6 +41,7 @@ SECRET = "a secret of 32 bytes at the least"
 KEY = base64.urlsafe_b64encode(b"k" * 32)
 OTHER_KEY = base64.urlsafe_b64encode(b"o" * 32)
 EMAIL = "ana@example.com"
+OTHER_ISSUER = "https://page.example"
 SLACK = "slack:T1:UANA"
 
 
@@ -64,7 +66,7 @@ class Entrance:
         self.service = ServiceTokens(database, people, self.clock)
         self.sessions = PageSessions(database, self.clock)
         self.own = OwnTokens(KEY, self.clock)
-        identities = IdentityRecords(database, people, self.clock)
+        identities = self.identities = IdentityRecords(database, people, self.clock)
         slack = RecordingPlatform("slack", emails={SLACK: EMAIL})
         platforms = {"web": PageOfIdentities("web", identities=identities), "slack": slack}
         self.bearers = Bearers(
@@ -368,6 +370,23 @@ async def test_nobody_vouches_for_the_address_of_a_user(door: Entrance) -> None:
     found = await door.acts_for(door.shared(email=EMAIL, email_verified=True))
     assert found.person.email == ""
     assert found.person_ids == {"web:ana"}
+
+
+async def test_nobody_vouches_for_whom_a_shared_secret_names(door: Entrance) -> None:
+    async with door.database.writing(UNLOCKED) as tx:
+        await threads.remember(tx, Person(SLACK, "Ana A", email=EMAIL), door.clock())
+    found = await door.acts_for(door.shared(sub="Nightly", email=EMAIL, email_verified=True))
+    assert (found.person.email, found.person_ids) == ("", {"web:Nightly"})
+    assert await door.identities.account_of("web:Nightly") == AccountFacts(is_member=False)
+
+
+async def test_one_human_at_two_issuers_is_who_they_are_in_slack_with_both(door: Entrance) -> None:
+    async with door.database.writing(UNLOCKED) as tx:
+        await threads.remember(tx, Person(SLACK, "Ana A", email=EMAIL), door.clock())
+    program = (await door.acts_for(door.issuer.token(sub="cli", email=EMAIL, email_verified=True))).person.person_id
+    at_page = await door.identities.remember(Claims(OTHER_ISSUER, "1", "Ana", EMAIL), says_all=True)
+    found = await door.acts_for(door.issuer.token(sub="cli", email=EMAIL, email_verified=True))
+    assert found.person_ids == {program, at_page.person_id, SLACK}
 
 
 async def test_a_service_token_acts_for_its_person_and_their_accounts(door: Entrance) -> None:

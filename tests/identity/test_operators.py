@@ -6,13 +6,14 @@ import pytest
 
 from bot.approvals.directory import PeopleDirectory
 from bot.domain import Person
-from bot.identity.operators import Operators
+from bot.identity.operators import Operators, named_by
 from bot.identity.principal import Principal
 from bot.records import threads
 from bot.records.database import Database
 from bot.records.locks import UNLOCKED
 from bot.settings import Settings, SettingsError, load_settings
 from tests.bot.conftest import RecordingPlatform, SetClock
+from tests.policies.builders import a_policy
 
 GROUP = "slack-group:T1:S1"
 ANA, ANA_IN_SLACK, BEN = "web:ana", "slack:T1:UANA", "web:ben"
@@ -52,3 +53,20 @@ def test_an_operator_that_could_be_nobody_stops_the_start(monkeypatch: pytest.Mo
     with pytest.raises(SettingsError, match="OPERATORS: has 2 entries, and number 2 is neither a person nor a group"):
         load_settings(None)
     assert Settings(_env_file=None, operators="web:ana,slack-group:T1:S3").operators == ("web:ana", "slack-group:T1:S3")
+
+
+def test_operators_and_whoever_a_rule_of_now_names_are_named() -> None:
+    policies = [
+        a_policy("match: {requester: 'web:asks'}, decide: allow"),
+        a_policy(
+            "match: {requester: [web:one, 'slack-group:T1:S1']}, decide: ask, approvers: [any, web:two], "
+            "quorum: 2, escalateAfter: 1h, escalateTo: ['web:three'], routeTo: ['slack:T1:C4']"
+        ),
+    ]
+    is_named = named_by([BEN], lambda: policies[-1])
+    named = [BEN, "web:one", "web:two", "web:three", "slack:T1:C4"]
+    assert all(map(is_named, named))
+    assert not any(map(is_named, ("web:asks", "web:eve", "web:on")))
+    policies.pop()
+    assert is_named("web:asks")
+    assert not is_named("web:one"), "the rules were read anew"

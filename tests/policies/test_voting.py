@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.approvers import UNKNOWN, CountedVote, Identity, Tally, are_two_humans, tally, vote_counts
-from policies.model import Ask
+from policies.model import Ask, realm_of
 
 ANA, BEN, EVE = "slack:T1:ANA", "slack:T1:BEN", "slack:T1:EVE"
 ANA_TEAMS, BEN_TEAMS, EVE_TEAMS = "teams:tenant:ana", "teams:tenant:ben", "teams:tenant:eve"
@@ -136,6 +136,9 @@ def test_under_four_eyes_an_unknown_account_does_not_count_where_nobody_is_known
 
 
 GUS = "slack:T1:GUS"
+USER = "web:ana"
+OF_AN_ISSUER, COLLEAGUE = (f"web:oidc.01234567.{digit * 24}" for digit in "ab")
+OF_ANOTHER = f"web:oidc.76543210.{'a' * 24}"
 TWO_HUMANS: list[tuple[str, str, Identity, str, Identity, bool | None]] = [
     ("two members", ANA, member("ana"), BEN, member("ben"), True),
     ("two members of whom no address is known", ANA, member(), BEN, member(), True),
@@ -152,7 +155,25 @@ TWO_HUMANS: list[tuple[str, str, Identity, str, Identity, bool | None]] = [
     ("known on both platforms", ANA, member("ana"), BEN_TEAMS, member("ben"), True),
     ("the address there is another name of the one here", ANA, member("ana"), ANA_TEAMS, member("a", "ana"), False),
     ("one account", ANA, member("ana"), ANA, member("else"), False),
+    ("two users whom an operator has made", USER, member(), "web:ben", member(), True),
+    ("two people of one issuer", OF_AN_ISSUER, member(), COLLEAGUE, member(), True),
+    ("a user, and somebody of an issuer without an address", USER, member(), OF_AN_ISSUER, member(), None),
+    ("people of two issuers without addresses", OF_AN_ISSUER, member(), OF_ANOTHER, member(), None),
+    ("people of two issuers with one address", OF_AN_ISSUER, member("ana"), OF_ANOTHER, member("ana"), False),
+    ("two accounts that anybody could make", USER, guest(), "web:eve", guest(), None),
 ]
+
+
+def test_a_human_has_one_account_in_a_workspace_at_an_issuer_and_among_the_users() -> None:
+    realms = list(map(realm_of, (ANA, ANA_TEAMS, USER, OF_AN_ISSUER, COLLEAGUE, "web:oidc.ana", "web:sub.0123")))
+    issuers = ["web:oidc.01234567"] * 2
+    assert realms == ["slack:T1", "teams:tenant", "web", *issuers, "web", "web"]
+
+
+def test_votes_of_people_of_two_issuers_are_not_two_peoples_unless_addresses_say_so() -> None:
+    votes = [CountedVote(person, member(), "approve") for person in (OF_AN_ISSUER, OF_ANOTHER)]
+    assert tally(asking(2), votes, {USER: member()}).approvals == 0
+    assert tally(asking(2), votes, {COLLEAGUE: member()}).approvals == 1
 
 
 @pytest.mark.parametrize(

@@ -247,6 +247,13 @@ async def test_whoever_makes_themselves_an_account_is_signed_in() -> None:
 # ------------------------------------------------------------------------------------------------ who they are
 
 
+async def test_an_account_that_somebody_made_themselves_is_nobodys_second_pair_of_eyes(page: Product) -> None:
+    assert page.identity is not None
+    await page.identity.users.register("eve", PASSWORD)
+    assert await page.sender.account_of("web:eve") == AccountFacts(is_member=False)
+    assert await page.sender.account_of("web:ana") == AccountFacts(is_member=True), "whom an operator has added"
+
+
 async def test_of_users_the_records_say_who_they_are_and_of_nobody_nothing(page: Product) -> None:
     assert await page.sender.account_of("web:ana") == AccountFacts(is_member=True)
     assert await page.sender.name_of("web:ana") == "Ana Lee"

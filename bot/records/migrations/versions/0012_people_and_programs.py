@@ -31,6 +31,7 @@ def upgrade() -> None:
         sa.Column("display_name", sa.Text(), nullable=False),
         sa.Column("password_hash", sa.Text(), nullable=False),
         sa.Column("created_at", sa.Float(), nullable=False),
+        sa.Column("registered", sa.Boolean(), nullable=False),
         sa.PrimaryKeyConstraint("name", name="pk_users"),
     )
     op.create_table(
