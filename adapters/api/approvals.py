@@ -72,7 +72,9 @@ class NamedDecisionForm(DecisionForm):
 class DecisionsForm(Body):
     """Decisions, each about another approval."""
 
-    decisions: Annotated[list[NamedDecisionForm], Field(min_length=1, max_length=MOST_AT_ONCE)]
+    decisions: Annotated[
+        list[NamedDecisionForm], Field(min_length=1, max_length=MOST_AT_ONCE, json_schema_extra={"uniqueItems": True})
+    ]
 
     @model_validator(mode="after")
     def _each_once(self) -> DecisionsForm:

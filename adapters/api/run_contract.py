@@ -99,6 +99,14 @@ class ApprovalAnswer(LooseBody):
 class ClarificationAnswer(LooseBody):
     """The answer to one question."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"required": ["action"], "properties": {"action": {"enum": ["decline", "cancel"]}}},
+                {"required": ["response"], "properties": {"response": {"not": {"type": "null"}, **NOT_BLANK}}},
+            ]
+        }
+    )
     call_id: CallId
     response: str | bool | int | float | dict[str, Any] | None = Field(
         None,
