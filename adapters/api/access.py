@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from adapters.api.operations import ApiCall
 from adapters.api.problems import Problem
 from adapters.shared.outages import AGAIN_SECONDS
 from adapters.shared.requests import why_not_from_here
@@ -36,6 +35,10 @@ class Authenticates(Protocol):
 
     async def principal(self, authorization: str) -> Principal | NotAuthenticated:
         """Raises `bot.accounts.ports.Unreachable` when the issuer of a token cannot be asked now."""
+        ...
+
+    async def keys_left(self, keys: Collection[str], now: float) -> frozenset[str]:
+        """Those keys of principals that count still."""
         ...
 
 
@@ -95,19 +98,6 @@ class ApiAccess:
         ):
             raise Problem(401, SIGN_IN)
         return Principal(person, via="local", subject=person.person_id.rpartition(":")[2])
-
-    async def is_still(self, call: ApiCall) -> bool:
-        """Whether the token of a request that is being answered for long is good still."""
-        header = call.request.headers.get("Authorization")
-        if header is None:
-            return True
-        try:
-            found = await self._bearers.principal(header)
-        except Unreachable:
-            return True
-        if isinstance(found, NotAuthenticated) or found.person.person_id != call.principal.person.person_id:
-            return False
-        return call.principal.scopes <= found.scopes
 
     def answer_headers(self, request: web.Request) -> Mapping[str, str]:
         """What every answer has."""

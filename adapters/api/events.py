@@ -21,6 +21,7 @@ from adapters.api.access import ApiAccess
 from adapters.api.operations import ApiCall
 from adapters.api.problems import Problem
 from adapters.api.server_sent import ClientGone, EventStream, OpenStreams, named_event
+from adapters.api.token_watch import TokenWatch
 from adapters.shared.live.board import LiveBoard
 from adapters.shared.live.entries import entry_json
 from adapters.shared.live.hub import ENTRIES, SHOW_ANEW, THREADS_CHANGED, EndedError, Hub, Reader
@@ -28,9 +29,10 @@ from adapters.shared.outages import AGAIN_SECONDS, AWAY
 from bot.conversations import NO_CONVERSATION, Conversations
 from bot.crypto import random_token
 from bot.domain import MessageView, Person, Post, ThreadView, Unknown
+from bot.identity.principal import Principal
 
 HEARTBEAT_SECONDS = 15.0
-"""Proxies close what is silent for longer. As often it is asked whether the token is still good."""
+"""Proxies close what is silent for longer."""
 READ_EVERY_SECONDS = 0.2
 """A conversation is read at most this often for one stream, whatever happens in it."""
 RETRY_MILLISECONDS = 1000
@@ -104,11 +106,14 @@ class SentEntries:
 class ThreadEvents:
     """Serves `GET /api/v1/threads/{id}/events`."""
 
-    def __init__(self, conversations: Conversations, hub: Hub, board: LiveBoard, access: ApiAccess) -> None:
+    def __init__(
+        self, conversations: Conversations, hub: Hub, board: LiveBoard, access: ApiAccess, watch: TokenWatch
+    ) -> None:
         self._conversations = conversations
         self._hub = hub
         self._board = board
-        self._open = OpenStreams(access, most=MOST_STREAMS, what="conversations")
+        self._watch = watch
+        self._open = OpenStreams(access, watch, most=MOST_STREAMS, what="conversations")
         self._reading = asyncio.Semaphore(READ_AT_A_TIME)
 
     async def serve(self, call: ApiCall, thread_id: str) -> web.StreamResponse:
@@ -124,17 +129,17 @@ class ThreadEvents:
             view = await self._view(thread_id, person)
             if view is None:
                 raise Problem(404, NO_CONVERSATION.text)
-            reader.connection = call.request.transport
+            reader.connection, stream.reader = call.request.transport, reader
             with suppress(ClientGone):
                 await stream.begin()
                 await stream.send(b"retry: %d\n\n" % RETRY_MILLISECONDS)
                 await self._send(stream, sent, view)
                 reader.sees_all = view.seen_as != "approver"
                 await self._show_live(stream, reader)
-                await self._follow(stream, reader, sent, person)
+                await self._follow(stream, reader, sent, call.principal)
         return stream.response
 
-    async def _follow(self, stream: EventStream, reader: Reader, sent: SentEntries, person: Person) -> None:
+    async def _follow(self, stream: EventStream, reader: Reader, sent: SentEntries, principal: Principal) -> None:
         read_at, again = monotonic(), monotonic() + HEARTBEAT_SECONDS
         is_due = show_live = False
         while True:
@@ -157,8 +162,8 @@ class ThreadEvents:
                 is_due = True  # a time may have come at which a card shows something else
             if is_due and now >= read_at + READ_EVERY_SECONDS:
                 is_due, read_at = False, now
-                view = await self._view(reader.thread_id, person)
-                if view is None:
+                view = await self._view(reader.thread_id, principal.person)
+                if view is None or await self._watch.is_over(principal):
                     return
                 reader.sees_all = view.seen_as != "approver"
                 await self._send(stream, sent, view)

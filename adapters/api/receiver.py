@@ -27,6 +27,7 @@ from adapters.api.resources import ThreadResources
 from adapters.api.run_contract import RunContract
 from adapters.api.server_sent import EVENT_STREAM, OpenStreams
 from adapters.api.stream_contract import StreamContract
+from adapters.api.token_watch import TokenWatch
 from adapters.api.turns import ApiTurns, ShowMessage
 from adapters.shared.live.board import LiveBoard
 from adapters.shared.live.hub import Hub
@@ -61,20 +62,22 @@ class ApiReceiver:
     ) -> None:
         beginnings = BeginningsHere(monotonic)
         self._access = ApiAccess(config, bearers, beginnings)
+        watch = TokenWatch(bearers, clock)
         turns = ApiTurns(
             services,
             hub,
             board,
             clock,
             beginnings,
+            watch=watch,
             show_message=show_message,
             messages_a_minute=messages_a_minute,
         )
-        streams = OpenStreams(self._access)
+        streams = OpenStreams(self._access, watch)
         document = DocumentResources(
             lambda: self.operations, reference_page, without_token=config.local_person is not None
         )
-        events = ThreadEvents(services.conversations, hub, board, self._access)
+        events = ThreadEvents(services.conversations, hub, board, self._access, watch)
         self.operations: Sequence[Operation] = [
             *ThreadResources(services, turns, events).operations(),
             *ApprovalResources(services).operations(),

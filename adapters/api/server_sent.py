@@ -14,6 +14,8 @@ from aiohttp import web
 from adapters.api.access import ApiAccess
 from adapters.api.operations import ApiCall
 from adapters.api.problems import Problem
+from adapters.api.token_watch import TokenWatch
+from adapters.shared.live.hub import Reader
 from bot.records.database import is_outage
 
 WRITE_SECONDS = 10.0
@@ -38,12 +40,16 @@ class OpenStreams:
     """The streams that are open here, by whose they are.
 
     Args:
+        watch: ends them with their tokens.
         most: of one person.
         what: is streamed, as a plural.
     """
 
-    def __init__(self, access: ApiAccess, *, most: int = MOST_STREAMS, what: str = "answers") -> None:
+    def __init__(
+        self, access: ApiAccess, watch: TokenWatch, *, most: int = MOST_STREAMS, what: str = "answers"
+    ) -> None:
         self._access = access
+        self._watch = watch
         self._most = most
         self._what = what
         self._open: Counter[str] = Counter()
@@ -57,7 +63,8 @@ class OpenStreams:
             raise Problem(429, most, retry_after=AGAIN_SECONDS)
         self._open[person_id] += 1
         try:
-            yield stream
+            with self._watch.watched(call.principal, stream.cut):
+                yield stream
         except Exception as error:
             if stream.response.prepared:
                 stream.abort()
@@ -73,16 +80,17 @@ class EventStream:
     """An answer that is a stream of events."""
 
     def __init__(self, call: ApiCall, access: ApiAccess) -> None:
-        self._call = call
+        self.reader: Reader | None = None
+        """Hears for it what happens, if anything does."""
         self._request = call.request
-        self._access = access
+        self._is_cut = False
         self.response = web.StreamResponse(headers={**access.answer_headers(call.request), **_HEADERS})
 
     @property
     def is_read(self) -> bool:
         """Whether the client is still connected, as far as is known."""
         transport = self._request.transport
-        return transport is not None and not transport.is_closing()
+        return not self._is_cut and transport is not None and not transport.is_closing()
 
     async def begin(self) -> None:
         """Send the headers. Raises `ClientGone`."""
@@ -93,10 +101,7 @@ class EventStream:
         await self._unless_gone(self.response.write(event))
 
     async def beat(self) -> None:
-        """Keep the connection open while nothing happens. Raises `ClientGone`, also for one whose token has ended."""
-        if not await self._access.is_still(self._call):
-            self.abort()
-            raise ClientGone
+        """Keep the connection open while nothing happens. Raises `ClientGone`."""
         await self.send(HEARTBEAT)
 
     async def end(self) -> web.StreamResponse:
@@ -111,6 +116,15 @@ class EventStream:
         except (ConnectionError, TimeoutError):
             self.abort()
             raise ClientGone from None
+        if self._is_cut:
+            raise ClientGone
+
+    def cut(self) -> None:
+        """End it, whatever is being done for it: its token does not count any more."""
+        self._is_cut = True
+        self.abort()
+        if self.reader is not None:
+            self.reader.end()
 
     def abort(self) -> None:
         """End it in the middle."""

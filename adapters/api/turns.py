@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from adapters.api.problems import Problem
+from adapters.api.token_watch import ENDED, TokenWatch
 from adapters.shared.live.board import LiveBoard
 from adapters.shared.live.hub import EndedError, Hub, Reader
 from bot.conversations import NO_CONVERSATION, Conversations, TurnState, turn_of_call
@@ -53,6 +54,7 @@ class ApiTurns:
     """Begins turns for programs, and waits for them.
 
     Args:
+        watch: ends waiting with the token of whoever waits.
         show_message: shows open pages what was written.
         messages_a_minute: that one person may begin turns with; 0: no limit.
     """
@@ -65,6 +67,7 @@ class ApiTurns:
         clock: Clock,
         beginnings: Beginnings,
         *,
+        watch: TokenWatch,
         show_message: ShowMessage,
         messages_a_minute: int,
     ) -> None:
@@ -74,6 +77,7 @@ class ApiTurns:
         self.board = board
         self._clock = clock
         self._beginnings = beginnings
+        self._watch = watch
         self._show_message = show_message
         self._messages_a_minute = messages_a_minute
 
@@ -165,15 +169,21 @@ class ApiTurns:
         await self._inbox.stop(f"left:{key}", thread_id, principal.person, newest=key)
 
     async def settled(self, principal: Principal, thread_id: str, key: str, wait: float) -> TurnState:
-        """Where it stands when it has ended or waits for people, or after `wait` seconds."""
-        until = time.monotonic() + min(wait, LONGEST_WAIT)
+        """Where it stands when it has ended or waits for people, or after `wait` seconds. Raises `Problem`, also (401)
+        when the token does not count any more."""
+        until, has_waited = time.monotonic() + min(wait, LONGEST_WAIT), False
         async with self.watching(principal, thread_id) as reader:
-            while True:
-                state = await self.state(principal, thread_id, key)
-                left = until - time.monotonic()
-                if state.status != "running" or left <= 0:
-                    return state
-                await changed(reader, min(LOOK_SECONDS, left))
+            with self._watch.watched(principal) as token:
+                while not token.is_over:
+                    state = await self.state(principal, thread_id, key)
+                    left = until - time.monotonic()
+                    if state.status != "running" or left <= 0:
+                        if has_waited and await self._watch.is_over(principal):
+                            break
+                        return state
+                    await changed(reader, min(LOOK_SECONDS, left))
+                    has_waited = True
+        raise Problem(401, ENDED)
 
     @asynccontextmanager
     async def watching(self, principal: Principal, thread_id: str) -> AsyncIterator[Reader]:

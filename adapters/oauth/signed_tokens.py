@@ -100,7 +100,8 @@ def _is_moment(value: object) -> bool:
 def claims_from(claims: Mapping[str, Any], issuer: str) -> Claims:
     """What verified claims say of their subject. `issuer`: empty for a secret that is shared with us."""
     name = next((said for key in ("name", "preferred_username") if (said := _name(claims.get(key)))), "")
-    return Claims(issuer, claims["sub"], name, _address(claims), _scope_of(claims))
+    until = claims["exp"] + LEEWAY if "exp" in claims else None
+    return Claims(issuer, claims["sub"], name, _address(claims), _scope_of(claims), until)
 
 
 def _name(value: object) -> str:

@@ -14,12 +14,12 @@ from bot.domain import Person
 from bot.identity.identities import IdentityRecords
 from bot.identity.own_tokens import OwnTokens
 from bot.identity.page_people import PagePeople
-from bot.identity.people import person_id_of, user_person_id
+from bot.identity.people import person_id_of, user_name, user_person_id
 from bot.identity.ports import Claims, JwtVerifier
 from bot.identity.principal import ALL_SCOPES, NotAuthenticated, Principal, Scope
 from bot.identity.service_tokens import PREFIX, ServiceTokens
 from bot.identity.sessions import PageSessions
-from bot.records import threads
+from bot.records import identity, threads
 from bot.records.database import Database
 
 log = structlog.get_logger(__name__)
@@ -105,7 +105,7 @@ class Bearers:
         last = row.person_id.rpartition(":")[2]
         # Of the address only its platform knows whether it is still theirs.
         person = replace(known, email="") if known is not None else Person(row.person_id, last)
-        return Principal(person, scopes_in(row.scopes), "token", last)
+        return Principal(person, scopes_in(row.scopes), "token", last, key=f"token:{row.token_id}")
 
     async def _of_login(self, token: str, logins: OwnLogins) -> Principal | NotAuthenticated | None:
         """`None`: it is none of these."""
@@ -115,7 +115,8 @@ class Bearers:
         session = await logins.sessions.with_hash(own.session_hash)
         if session is None or session.person_id != user_person_id(own.name):
             return _NOT_KNOWN
-        return Principal(Person(session.person_id, session.name), scopes_in(own.scope.split()), "jwt", own.name)
+        person, key = Person(session.person_id, session.name), f"session:{own.session_hash}"
+        return Principal(person, scopes_in(own.scope.split()), "jwt", own.name, key=key)
 
     async def _of_claims(self, claims: Claims) -> Principal | NotAuthenticated:
         person_id = person_id_of(claims.issuer, claims.subject)
@@ -126,7 +127,14 @@ class Bearers:
         vouched = claims.email if claims.issuer else ""  # a shared secret's users say what they like
         person = replace(await self._identities.remember(claims), email=vouched)
         scopes = ALL_SCOPES if claims.scope is None else scopes_in(claims.scope.split())
-        return Principal(person, scopes, "jwt", claims.subject)
+        is_user = self._people.could_be_a_user(person_id)
+        key = f"user:{user_name(person_id)}" if is_user else f"identity:{person_id}"
+        return Principal(person, scopes, "jwt", claims.subject, key=key, until=claims.until)
+
+    async def keys_left(self, keys: Collection[str], now: float) -> frozenset[str]:
+        """Returns those keys of principals (`Principal.key`) that count still: with one statement for all."""
+        async with self._database.reading() as tx:
+            return await identity.keys_left(tx, keys, now)
 
 
 def bearer_token(authorization: str) -> str | None:

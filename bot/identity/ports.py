@@ -6,7 +6,7 @@ Both speak HTTP, so adapters fill them (`adapters/oauth`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from bot.accounts.ports import BegunAuthorization
@@ -25,6 +25,8 @@ class Claims:
     """Address that the issuer vouches for (`email_verified`), in lower case; empty: it vouches for none."""
     scope: str | None = None
     """`scope` or `scp`, separated by spaces; `None`: the token has neither."""
+    until: float | None = field(default=None, compare=False)
+    """When the token is not accepted any more."""
 
 
 class OpenIdSignIn(Protocol):

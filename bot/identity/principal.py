@@ -24,6 +24,11 @@ class Principal:
     """`sub` of a JWT; else the last part of the person's id."""
     accounts: frozenset[str] = field(default=frozenset())
     """Person ids of the same human, as far as platforms vouch for one address; empty: the person's alone."""
+    key: str = ""
+    """What has to be in the records for as long as it counts: `session:{hash}`, `token:{id}`, `user:{name}` or
+    `identity:{person id}`; empty: nothing."""
+    until: float | None = None
+    """When it ends, whatever the records say."""
 
     @property
     def person_ids(self) -> frozenset[str]:

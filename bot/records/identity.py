@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import sqlalchemy as sa
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from bot.identity.ports import Claims
 from bot.records.database import Transaction, insert_new, reader, upsert
 from bot.records.statements import Prepared
-from bot.records.tables import identities, login_attempts, people, sessions, users
+from bot.records.tables import identities, login_attempts, people, service_tokens, sessions, users
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +136,36 @@ async def end_sessions_of(tx: Transaction, person_id: str) -> int:
 async def forget_ended_sessions(tx: Transaction, now: float) -> None:
     """Forget those that have lasted long enough."""
     await tx.run(sa.delete(sessions).where(sessions.c.until <= now))
+
+
+# ------------------------------------------------------------------------------------------------ what counts still
+
+
+async def keys_left(tx: Transaction, keys: Collection[str], now: float) -> frozenset[str]:
+    """Those keys of principals (`bot.identity.principal`) that count: of sessions and tokens that are not over, and of
+    people who are there."""
+    of: dict[str, list[str]] = {"session": [], "token": [], "user": [], "identity": []}
+    for key in sorted(keys):
+        kind, _, name = key.partition(":")
+        of[kind].append(name)
+    tokens = service_tokens.c
+    counts: dict[str, tuple[sa.ColumnElement[str], list[sa.ColumnElement[bool]]]] = {
+        "session": (sessions.c.session_hash, [sessions.c.until > now]),
+        "token": (
+            tokens.token_id,
+            [tokens.revoked_at.is_(None), tokens.expires_at.is_(None) | (tokens.expires_at > now)],
+        ),
+        "user": (users.c.name, []),
+        "identity": (identities.c.person_id, []),
+    }
+    found = [
+        sa.select(sa.literal(kind).label("kind"), column.label("name")).where(column.in_(of[kind]), *conditions)
+        for kind, (column, conditions) in counts.items()
+        if of[kind]
+    ]
+    if not found:
+        return frozenset()
+    return frozenset(f"{row.kind}:{row.name}" for row in await tx.all(sa.union_all(*found)))
 
 
 # ------------------------------------------------------------------------------------------------ on the way

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -70,7 +70,8 @@ class AnsweringEngine(NotedEngine):
         super().__init__()
         self._served = served
         self._handling: set[asyncio.Task[None]] = set()
-        self._lock = asyncio.Lock()
+        self.at_work = asyncio.Lock()
+        """Whoever holds it lets it handle nothing."""
 
     def wake(self, thread_id: str) -> None:
         """Handle what there is."""
@@ -85,7 +86,7 @@ class AnsweringEngine(NotedEngine):
             await asyncio.gather(*self._handling)
 
     async def _handle(self, thread_id: str) -> None:
-        async with self._lock:
+        async with self.at_work:
             while True:
                 async with self._served.database.writing(UNLOCKED) as tx:
                     head = await deliveries.head(tx, thread_id, self._served.clock())
@@ -105,13 +106,17 @@ class Tokens:
     def of(self, person: Person, *scopes: Scope) -> str:
         """A token of this person's; without scopes, with all."""
         token = f"{person.name}-{'-'.join(scopes)}"
-        self.people[token] = Principal(person, frozenset(scopes) or ALL_SCOPES, "token")
+        self.people[token] = Principal(person, frozenset(scopes) or ALL_SCOPES, "token", key=f"token:{token}")
         return token
 
     async def principal(self, authorization: str) -> Principal | NotAuthenticated:
         """Fills `adapters.api.access.Authenticates`."""
         found = self.people.get(authorization.removeprefix("Bearer "))
         return found or NotAuthenticated("The token is not accepted.")
+
+    async def keys_left(self, keys: Collection[str], now: float) -> frozenset[str]:
+        """Likewise."""
+        return frozenset(each.key for each in self.people.values()) & frozenset(keys)
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+
+import aiohttp
+import pytest
 
 from adapters.api.events import MOST_STREAMS, SentEntries
+from adapters.api.token_watch import ENDED
 from bot.domain import Decision
 from tests.api.serving import BEN, ApiUser, EventReader, ServedApi, StreamedEvent
 
@@ -104,3 +109,59 @@ def test_an_id_says_what_was_sent() -> None:
     unlike = ("", "1", "1.2.3", "1.2.3.x", "1.2.3.a-", "1.2.3.1-1_", "-1.2.3.", "٣.2.3.")
     for wrong in (*unlike, "1.2.3." + "1-11" * 100, "1.2.3." + "1-1_" * 4000):
         assert SentEntries.of_event_id(wrong) is None
+
+
+async def rest_of(events: EventReader) -> list[StreamedEvent]:
+    """What comes until the stream ends, in whichever way."""
+    seen = []
+    with suppress(aiohttp.ClientPayloadError):
+        async with asyncio.timeout(10):
+            while (event := await events.next()) is not None:
+                seen.append(event)
+    return seen
+
+
+async def test_a_stream_ends_with_its_token_and_shows_no_entry_that_comes_after(
+    served: ServedApi, ana: ApiUser
+) -> None:
+    message = await served.write(THREAD)
+    async with ana.events(THREAD) as events:
+        await shown(events)
+        served.tokens.people.clear()
+        await served.say(THREAD, message, "Not for whoever was signed out.")
+        assert await rest_of(events) == []
+
+
+async def test_a_stream_on_which_nothing_happens_ends_with_its_token_too(served: ServedApi, ana: ApiUser) -> None:
+    await served.write(THREAD)
+    async with ana.events(THREAD) as events:
+        await shown(events)
+        served.tokens.people.clear()
+        assert await rest_of(events) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/ai/agent/stream", {"prompt": "Hello"}), ("/query/stream", {"query": "Hello"})],
+)
+async def test_an_answer_that_is_streamed_ends_with_the_token(
+    served: ServedApi, ana: ApiUser, path: str, body: dict[str, str]
+) -> None:
+    async with (
+        served.engine.at_work,
+        ana.http.post(f"{served.url}{path}", json=body, headers=ana.headers) as response,
+    ):
+        served.tokens.people.clear()
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await response.read()
+
+
+async def test_waiting_for_an_answer_ends_with_the_token(served: ServedApi, ana: ApiUser) -> None:
+    waits = asyncio.Event()
+    served.sender.hub.opened = lambda _: waits.set()
+    async with served.engine.at_work:
+        asked = asyncio.create_task(ana.post(f"threads/{THREAD}/messages?wait=30", {"text": "Hello"}))
+        await waits.wait()
+        served.tokens.people.clear()
+        answer = await asked
+    assert (answer.status, answer.body["detail"]) == (401, ENDED)

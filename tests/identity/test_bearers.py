@@ -425,6 +425,30 @@ async def test_many_unknown_keys_do_not_make_many_requests(door: Entrance) -> No
     assert door.issuer.asked == ["metadata", "keys"]
 
 
+async def test_what_ends_a_token_ends_what_is_answered_to_it_for_long(door: Entrance) -> None:
+    service, row = await door.service.create("ci", SLACK, ALL_SCOPES, None)
+    brief, _ = await door.service.create("brief", SLACK, ALL_SCOPES, door.clock() + 60)
+    login, session_hash = await door.logged_in()
+    tokens = {"service": service, "brief": brief, "login": login, "user": door.shared(), "issuer": door.issuer.token()}
+    acting = {name: await door.acts_for(token) for name, token in tokens.items()}
+
+    async def left() -> set[str]:
+        keys = await door.bearers.keys_left({each.key for each in acting.values()}, door.clock())
+        return {name for name, each in acting.items() if each.key in keys}
+
+    assert await left() == acting.keys()
+    door.clock.move(60)
+    assert await left() == acting.keys() - {"brief"}
+    await door.service.revoke(row.token_id)
+    await door.sessions.end_with_hash(session_hash)
+    assert await left() == {"user", "issuer"}
+    await door.remove_ana()
+    await Users(door.database, door.clock).remove(acting["issuer"].person.person_id)
+    assert await left() == set()
+    expiry = jwt.decode(tokens["issuer"], options={"verify_signature": False})["exp"]
+    assert acting["issuer"].until == expiry + 60, "as long as it is accepted: clocks may differ by a minute"
+
+
 async def test_who_waits_for_a_slow_issuer_shares_one_request_and_its_failure(door: Entrance) -> None:
     door.issuer.is_quick.clear()
     waiting = [asyncio.create_task(door.principal(door.issuer.token())) for _ in range(20)]
