@@ -202,6 +202,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             settings, database, clock, platforms, masker=masker, notifications=notifications
         )
         directory = PeopleDirectory(platforms, database, clock)
+        identity.identities.when_said_otherwise(directory.forget)
         stack.push_async_callback(directory.close)
         common = database, engine, outbox, clock
         questions = Questions(*common, new_id)
@@ -651,7 +652,8 @@ def command(arguments: Sequence[str]) -> int:
 
 
 def _page_people(settings: Settings) -> PagePeople:
-    return PagePeople(settings.web_login, frozenset(person.person_id for person in DEFAULT_PEOPLE))
+    issuers = frozenset(filter(None, (settings.oidc_issuer, settings.api_jwt_issuer)))
+    return PagePeople(settings.web_login, frozenset(person.person_id for person in DEFAULT_PEOPLE), issuers)
 
 
 def _installation_tables() -> Sequence[Any]:

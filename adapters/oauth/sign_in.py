@@ -55,7 +55,7 @@ class OpenIdLogin:
         http: OAuthHttpClient | None = None,
     ) -> None:
         self.name = issuer_name(issuer)
-        self._issuer = issuer
+        self.issuer = issuer
         self._client_id = client_id
         self._client_secret = client_secret
         self._scopes = " ".join(dict.fromkeys([OPENID, *scopes.split()]))
@@ -76,19 +76,19 @@ class OpenIdLogin:
             code_challenge=create_s256_code_challenge(verifier),  # type: ignore[no-untyped-call]  # as in grants
             code_challenge_method="S256",
         )
-        kept = {"issuer": self._issuer, "client": self._client_id, "redirect_uri": redirect_uri, "verifier": verifier}
+        kept = {"issuer": self.issuer, "client": self._client_id, "redirect_uri": redirect_uri, "verifier": verifier}
         return BegunAuthorization(url, kept)
 
     async def finish(self, kept: Mapping[str, Any], code: str, *, nonce: str, issuer: str | None) -> Claims:
         """Who signed in. Raises `GrantRefused`, `Unreachable`."""
-        if (kept.get("issuer"), kept.get("client")) != (self._issuer, self._client_id):
+        if (kept.get("issuer"), kept.get("client")) != (self.issuer, self._client_id):
             raise GrantRefused("begun at an issuer that is not configured any more")
         metadata = await self._provider.metadata()
         # Before the code goes anywhere: it may be another issuer's, sent here to be handed on (mix-up, RFC 9207).
         if issuer is None and metadata.get("authorization_response_iss_parameter_supported") is True:
-            raise GrantRefused(f"{host_of(self._issuer)}: the callback does not say whose it is")
-        if issuer is not None and issuer != self._issuer:
-            raise GrantRefused(f"{host_of(self._issuer)}: the callback is another issuer's")
+            raise GrantRefused(f"{host_of(self.issuer)}: the callback does not say whose it is")
+        if issuer is not None and issuer != self.issuer:
+            raise GrantRefused(f"{host_of(self.issuer)}: the callback is another issuer's")
         grant = OAuthGrant(
             binding="",
             client_id=self._client_id,
@@ -99,13 +99,13 @@ class OpenIdLogin:
         )
         granted = await grants.exchange(self._http, grant, self._client_secret, code)
         if granted.id_token is None:
-            raise GrantRefused(f"{host_of(self._issuer)}: gave no ID token")
+            raise GrantRefused(f"{host_of(self.issuer)}: gave no ID token")
         claims = await self._provider.verify(granted.id_token, audience=self._client_id, nonce=nonce)
         if "email" not in claims:
             more = await self._more_of(claims["sub"], metadata, granted.access_token)
             # Who vouches for an address is who says it.
             claims = {**more, **claims, "email_verified": more.get("email_verified")}
-        return claims_from(claims, self._issuer)
+        return claims_from(claims, self.issuer)
 
     def _authentication(self, metadata: Mapping[str, Any]) -> str:
         """As the issuer takes it; without a list, as RFC 8414 has it."""
@@ -119,7 +119,7 @@ class OpenIdLogin:
         """What the userinfo address says of the subject; nothing where there is none, or it cannot be asked: whoever
         signed in is known without."""
         url = metadata.get("userinfo_endpoint")
-        if not isinstance(url, str) or not may_follow(url, self._issuer):
+        if not isinstance(url, str) or not may_follow(url, self.issuer):
             return {}
         try:
             said = await self._http.json(url, headers=grants.bearer(access_token))
@@ -127,7 +127,7 @@ class OpenIdLogin:
             log.warning("userinfo_not_told", reason=str(failure))
             return {}
         if said.get("sub") != subject:
-            raise GrantRefused(f"{host_of(self._issuer)}: its userinfo is somebody else's")
+            raise GrantRefused(f"{host_of(self.issuer)}: its userinfo is somebody else's")
         return said
 
 

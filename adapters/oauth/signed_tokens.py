@@ -101,7 +101,7 @@ def claims_from(claims: Mapping[str, Any], issuer: str) -> Claims:
     """What verified claims say of their subject. `issuer`: empty for a secret that is shared with us."""
     name = next((said for key in ("name", "preferred_username") if (said := _name(claims.get(key)))), "")
     until = claims["exp"] + LEEWAY if "exp" in claims else None
-    return Claims(issuer, claims["sub"], name, _address(claims), _scope_of(claims), until)
+    return Claims(issuer, claims["sub"], name, _address(claims), claims.get("iat"), _scope_of(claims), until)
 
 
 def _name(value: object) -> str:

@@ -85,10 +85,10 @@ class Sessions:
             issued_at=int(self._clock()),
         )
 
-    async def sign_in(self, person: Person) -> Session | None:
+    async def sign_in(self, person: Person, password_hash: str = "") -> Session | None:
         """The session of somebody who has signed in: under a new id, so that nobody knows it from before. `None`: they
-        are no user any more."""
-        session_id = await self._records.begin(person, self._config.login)
+        are no user any more. `password_hash`: as for `PageSessions.begin`."""
+        session_id = await self._records.begin(person, self._config.login, password_hash=password_hash)
         if session_id is None:
             return None
         return Session(session_id, person.person_id, signed_in=True, issued_at=int(self._clock()))

@@ -23,7 +23,7 @@ from bot.identity.bearers import bearer_token
 from bot.identity.issuer_sign_in import RETURN_SECONDS, IssuerSignIn, SignInRefusedError
 from bot.identity.page_identity import PageIdentity
 from bot.identity.sessions import PROGRAM_SECONDS
-from bot.identity.users import LONGEST_PASSWORD, BadUserError, NameTakenError, TooManyChecksError
+from bot.identity.users import LONGEST_PASSWORD, BadUserError, NameTakenError, TooManyChecksError, User
 from bot.limits import Beginnings, Window
 from bot.safe_text import visible_line
 
@@ -81,13 +81,13 @@ class NamesAndPasswords:
         given = await _name_and_password(request)
         tried = await self._tries.begin(request.remote or "", given.username.strip().lower() or "-")
         try:
-            person = await identity.users.check(given.username, given.password)
+            user = await identity.users.check(given.username, given.password)
         except TooManyChecksError:
             raise _busy() from None
-        if person is None:
+        if user is None:
             raise RefusalError(401, "Name or password is wrong.")
         await self._tries.was_right(tried)
-        return await self._signed_in(person, visitor, status=200)
+        return await self._signed_in(user, visitor, status=200)
 
     async def register(self, request: web.Request) -> web.Response:
         """`POST /register`, likewise."""
@@ -108,7 +108,7 @@ class NamesAndPasswords:
             raise RefusalError(409, "That name is taken. Please choose another.") from None
         except TooManyChecksError:
             raise _busy() from None
-        return await self._signed_in(user.person, visitor, status=201)
+        return await self._signed_in(user, visitor, status=201)
 
     async def logout(self, request: web.Request) -> web.Response:
         """`POST /logout`: end the session of a page, or of a program's token."""
@@ -143,29 +143,30 @@ class NamesAndPasswords:
         self._checks.check_token(request, visitor)
         return visitor
 
-    async def _signed_in(self, person: Person, visitor: PageVisitor | None, *, status: int) -> web.Response:
+    async def _signed_in(self, user: User, visitor: PageVisitor | None, *, status: int) -> web.Response:
         if visitor is None:
-            return await self._token_for(person, status)
-        session = await self._sessions.sign_in(person)
+            return await self._token_for(user, status)
+        session = await self._sessions.sign_in(user.person, user.password_hash)
         if session is None:
             raise RefusalError(401, "Name or password is wrong.")
         await self._sessions.end(visitor.session)
         await self._end_streams(visitor.session.session_id)
-        response = self._answer(session, person)
+        response = self._answer(session, user.person)
         response.set_status(status)
         return response
 
-    async def _token_for(self, person: Person, status: int) -> web.Response:
+    async def _token_for(self, user: User, status: int) -> web.Response:
         identity = self._with_passwords()
-        session_id = await identity.sessions.begin(person, "password", seconds=PROGRAM_SECONDS)
+        session_id = await identity.sessions.begin(
+            user.person, "password", password_hash=user.password_hash, seconds=PROGRAM_SECONDS
+        )
         if session_id is None:
             raise RefusalError(401, "Name or password is wrong.")
-        name = person.person_id.partition(":")[2]
         body = {
-            "access_token": identity.tokens.make(name, hashed(session_id), PROGRAM_SECONDS),
+            "access_token": identity.tokens.make(user.name, hashed(session_id), PROGRAM_SECONDS),
             "token_type": "bearer",
             "expires_in": int(PROGRAM_SECONDS),
-            "username": name,
+            "username": user.name,
         }
         return json_answer(body, status=status)
 

@@ -111,6 +111,11 @@ class PeopleDirectory:
         if person.email:
             self._remember(person.person_id, person.email)
 
+    def forget(self, person_id: str) -> None:
+        """Believes nothing of somebody any more that was said before."""
+        self._addresses.pop(person_id, None)
+        self._accounts.pop(person_id, None)
+
     async def groups_of(self, person_id: str, groups: Iterable[str]) -> Mapping[str, bool | None]:
         """Returns group reference → whether this person is in it, with any account of theirs."""
         return await self._memberships("group", person_id, groups)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from bot.domain import AccountFacts, Clock, Person
@@ -10,6 +11,7 @@ from bot.identity.people import person_id_of, user_name
 from bot.identity.ports import Claims
 from bot.records import identity, threads
 from bot.records.database import Database
+from bot.records.identity import IdentityRow
 from bot.records.locks import person_lock
 
 VOUCHED_SECONDS = 7 * 24 * 3600.0
@@ -25,22 +27,37 @@ class IdentityRecords:
         self._database = database
         self._people = people
         self._clock = clock
+        self._forget: Callable[[str], None] = lambda _: None
+
+    def when_said_otherwise(self, forget: Callable[[str], None]) -> None:
+        """Have somebody told, by their id, of whom another address is vouched for than was, or none any more."""
+        self._forget = forget
 
     async def remember(self, claims: Claims, *, says_all: bool = False) -> Person:
-        """Returns who these claims are about, and keeps what they say. `says_all`: an address that they do not vouch
-        for is not vouched for any more."""
+        """Returns who these claims are about, with the address that counts now, and keeps what they say.
+
+        They say it as of when they were issued, and never instead of what was said later. `says_all`: they are of now,
+        and an address that they do not vouch for is not vouched for any more.
+        """
         person_id, now = person_id_of(claims.issuer, claims.subject), self._clock()
+        said_at = now if says_all else claims.issued_at
+        if not claims.issuer:
+            said_at = None  # a shared secret: its users say what they like
+        if said_at is not None:
+            said_at = min(said_at, now)
         async with self._database.reading() as tx:
             seen = await threads.person(tx, person_id)
-            said = await identity.identity(tx, person_id)
-        name = _name_in(claims) or (seen.name if seen else claims.subject[:LONGEST_NAME])
-        person = replace(seen or Person(person_id, name), name=name, email=claims.email or (seen.email if seen else ""))
-        if person == seen and identity.what_is_new(said, person_id, claims, now, says_all=says_all) is None:
-            return person
-        async with self._database.writing_urgently(person_lock(person_id)) as tx:
-            await identity.remember_claims(tx, person_id, claims, now, says_all=says_all)
-            await threads.remember(tx, person, now)
-        return person
+            known = await identity.identity(tx, person_id)
+        said = identity.what_is_known(known, person_id, claims, said_at, says_all=says_all)
+        person = _person(said, seen)
+        if person != seen or said != known:
+            async with self._database.writing_urgently(person_lock(person_id)) as tx:
+                known, said = await identity.remember_claims(tx, person_id, claims, said_at, says_all=says_all)
+                person = _person(said, await threads.person(tx, person_id))
+                await threads.remember(tx, person, now)
+            if known is not None and known.email != said.email:
+                self._forget(person_id)
+        return replace(person, email=self._vouched(said))
 
     async def account_of(self, person_id: str) -> AccountFacts:
         """Returns what is known of whose an account is. Nobody vouches for the addresses of users and of local people,
@@ -60,8 +77,9 @@ class IdentityRecords:
             return AccountFacts(is_member=True)
         if said is None or not said.issuer:
             return AccountFacts(is_member=False)
-        counts = said.vouched_at is not None and self._clock() - said.vouched_at <= VOUCHED_SECONDS
-        return AccountFacts(email=said.email if counts else "", is_member=True)
+        if said.issuer not in self._people.issuers:
+            return AccountFacts()  # it was once, and says nothing of anybody now
+        return AccountFacts(email=self._vouched(said), is_member=True)
 
     async def name_of(self, person_id: str) -> str | None:
         """Returns what somebody is called; `None`: there is nobody of that id."""
@@ -74,6 +92,15 @@ class IdentityRecords:
             return user.display_name
         return seen.name if seen is not None else None
 
+    def _vouched(self, said: IdentityRow) -> str:
+        """The address of somebody of an issuer, while it counts."""
+        counts = said.said_at is not None and self._clock() - said.said_at <= VOUCHED_SECONDS
+        return said.email if counts and said.issuer in self._people.issuers else ""
 
-def _name_in(claims: Claims) -> str:
-    return " ".join(claims.name.split())[:LONGEST_NAME].strip() or claims.email
+
+def _person(said: IdentityRow, seen: Person | None) -> Person:
+    """Whoever that was said of. An address names them only until somebody says what they are called."""
+    name = " ".join(said.name.split())[:LONGEST_NAME].strip()
+    if seen is None:
+        return Person(said.person_id, name or said.email or said.subject[:LONGEST_NAME], email=said.email)
+    return replace(seen, name=name or seen.name, email=said.email or seen.email)

@@ -61,5 +61,5 @@ def page_identity(
             clock=clock,
             beginnings=beginnings,
         )
-    sessions, users = PageSessions(database, clock), Users(database, clock, is_named)
+    sessions, users = PageSessions(database, clock, open_id.issuer if open_id else ""), Users(database, clock, is_named)
     return PageIdentity(sessions, users, OwnTokens(key, clock), identities, issuer)

@@ -18,6 +18,8 @@ class PagePeople:
     """`WEB_LOGIN`."""
     local: frozenset[str] = frozenset()
     """Person ids of the people of `local`."""
+    issuers: frozenset[str] = frozenset()
+    """Those that the settings name, for the page and for programs: nobody else vouches for an address."""
 
     def could_be_a_user(self, person_id: str) -> bool:
         """Whether only a user with a password can have this id: anybody may register under a name, so nobody else may

@@ -23,6 +23,8 @@ class Claims:
     """Name for people; empty: the token has none."""
     email: str = ""
     """Address that the issuer vouches for (`email_verified`), in lower case; empty: it vouches for none."""
+    issued_at: float | None = None
+    """`iat`, seconds since the epoch; `None`: the token does not say."""
     scope: str | None = None
     """`scope` or `scp`, separated by spaces; `None`: the token has neither."""
     until: float | None = field(default=None, compare=False)
@@ -33,6 +35,8 @@ class OpenIdSignIn(Protocol):
     """Sign-in of browsers at the configured issuer: authorization code with PKCE. Raises `bot.accounts.ports`'
     `Unreachable`, with a text for the log."""
 
+    issuer: str
+    """Its address, as its tokens have it."""
     name: str
     """What people read on the button: the host of the issuer, or a better known name."""
 

@@ -25,21 +25,35 @@ PRUNED_EVERY = 600.0
 
 
 class PageSessions:
-    """Begins, finds and ends sessions."""
+    """Begins, finds and ends sessions.
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    Args:
+        issuer: at which people sign in; empty: at none. Sessions of another one do not count any more.
+    """
+
+    def __init__(self, database: Database, clock: Clock, issuer: str = "") -> None:
         self._database = database
         self._clock = clock
+        self._issuer = issuer
         self._pruned_at = float("-inf")
 
-    async def begin(self, person: Person, login: Login, *, seconds: float = BROWSER_SECONDS) -> str | None:
-        """Returns the id of a new session, which is kept nowhere else; `None`: there is no such user any more."""
+    async def begin(
+        self, person: Person, login: Login, *, password_hash: str = "", seconds: float = BROWSER_SECONDS
+    ) -> str | None:
+        """Returns the id of a new session, which is kept nowhere else; `None`: there is no such user any more.
+
+        Args:
+            password_hash: of `password`: what the password was found to be right by (`User.password_hash`).
+        """
         session_id, now = random_token(), self._clock()
-        row = LoginRow(hashed(session_id), person.person_id, person.name, login, now, now + seconds)
-        # Under the person's lock, as removing them is: nobody is signed in after that.
+        row = LoginRow(hashed(session_id), person.person_id, person.name, login, self._issuer, now, now + seconds)
+        # Under the person's lock, as removing and adding them is: nobody is signed in after that, nor with the password
+        # of whoever had the name before.
         async with self._database.writing_urgently(person_lock(person.person_id)) as tx:
-            if login == "password" and await identity.user(tx, user_name(person.person_id)) is None:
-                return None
+            if login == "password":
+                user = await identity.user(tx, user_name(person.person_id))
+                if user is None or user.password_hash != password_hash:
+                    return None
             await identity.add_session(tx, row)
         await self._prune(now)
         return session_id
@@ -51,7 +65,7 @@ class PageSessions:
     async def with_hash(self, session_hash: str) -> LoginRow | None:
         """Returns who is signed in with the id of this hash; `None`: nobody (any more)."""
         async with self._database.reading() as tx:
-            return await identity.session(tx, session_hash, self._clock())
+            return await identity.session(tx, session_hash, self._issuer, self._clock())
 
     async def those_left(self, session_ids: Collection[str]) -> frozenset[str]:
         """Returns those ids of whose sessions none is over."""
@@ -59,7 +73,7 @@ class PageSessions:
         if not hashes:
             return frozenset()
         async with self._database.reading() as tx:
-            left = await identity.sessions_left(tx, sorted(hashes), self._clock())
+            left = await identity.sessions_left(tx, sorted(hashes), self._issuer, self._clock())
         return frozenset(hashes[each] for each in left)
 
     async def end(self, session_id: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from bot.domain import Clock, Person
@@ -57,6 +57,8 @@ class User:
     created_at: float
     registered: bool = False
     """Whether somebody made it themselves; otherwise an operator did, for one human."""
+    password_hash: str = field(default="", repr=False)
+    """Of the password that was checked: whose it is any more is to be asked of this."""
 
     @property
     def person(self) -> Person:
@@ -104,7 +106,7 @@ class Users:
         if len(shown) > LONGEST_DISPLAY_NAME or not shown.isprintable():
             raise BadUserError(f"A display name has at most {LONGEST_DISPLAY_NAME} characters, all of them printable.")
         password_hash = await self._hashing(lambda: self._hasher.hash(password))
-        user = User(name, shown, self._clock(), registered=strangers)
+        user = User(name, shown, self._clock(), registered=strangers, password_hash=password_hash)
         async with self._database.writing_urgently(person_lock(user.person.person_id)) as tx:
             if strangers and await identity.was_seen(tx, user.person.person_id):
                 raise NameTakenError
@@ -136,9 +138,9 @@ class Users:
             await service_tokens.revoke_of(tx, person_id, self._clock())
         return was_user or was_known or ended > 0
 
-    async def check(self, name: str, password: str) -> Person | None:
-        """Returns whose name and password these are; `None`: nobody's, which takes as long to find out. Raises
-        `TooManyChecksError`."""
+    async def check(self, name: str, password: str) -> User | None:
+        """Returns whose name and password these were when it was read; `None`: nobody's, which takes as long to find
+        out. Raises `TooManyChecksError`."""
         if len(password) > LONGEST_PASSWORD:
             return None
         async with self._database.reading() as tx:
@@ -147,7 +149,7 @@ class Users:
         is_right = await self._hashing(lambda: self._is_of(known, password))
         if row is None or not is_right:
             return None
-        return Person(user_person_id(row.name), row.display_name)
+        return _user_of(row)
 
     @property
     def _hasher(self) -> PasswordHasher:
@@ -177,7 +179,7 @@ class Users:
 
 
 def _user_of(row: UserRow) -> User:
-    return User(row.name, row.display_name, row.created_at, row.registered)
+    return User(row.name, row.display_name, row.created_at, row.registered, row.password_hash)
 
 
 def check_user_name(name: str) -> None:

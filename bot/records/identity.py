@@ -36,6 +36,8 @@ class LoginRow:
     """As of signing in."""
     login: str
     """How they did: `local` (the shared password), `password` or `oidc`."""
+    issuer: str
+    """At which; empty: at none."""
     begun_at: float
     until: float
 
@@ -61,8 +63,9 @@ class IdentityRow:
     name: str
     email: str
     """Empty: none was ever vouched for, or it is not any more."""
-    vouched_at: float | None
-    """When the address was, for the last time."""
+    said_at: float | None
+    """When the issuer said so of the address, for the last time: that it vouches for it, or (`email` is empty) for none
+    any more. `None`: it never did."""
 
 
 # ------------------------------------------------------------------------------------------------ users
@@ -100,7 +103,11 @@ async def was_seen(tx: Transaction, person_id: str) -> bool:
 
 _login = reader(LoginRow)
 _SESSION = Prepared(
-    sa.select(sessions).where(sessions.c.session_hash == sa.bindparam("of"), sessions.c.until > sa.bindparam("now"))
+    sa.select(sessions).where(
+        sessions.c.session_hash == sa.bindparam("of"),
+        sessions.c.issuer == sa.bindparam("at"),
+        sessions.c.until > sa.bindparam("now"),
+    )
 )
 
 
@@ -109,15 +116,15 @@ async def add_session(tx: Transaction, row: LoginRow) -> None:
     await tx.run(sa.insert(sessions).values(asdict(row)))
 
 
-async def session(tx: Transaction, session_hash: str, now: float) -> LoginRow | None:
-    """Who is signed in there, or none (any more)."""
-    return await tx.first(_login, _SESSION, {"of": session_hash, "now": now})
+async def session(tx: Transaction, session_hash: str, issuer: str, now: float) -> LoginRow | None:
+    """Who is signed in there, or none (any more). `issuer`: at which people sign in now."""
+    return await tx.first(_login, _SESSION, {"of": session_hash, "at": issuer, "now": now})
 
 
-async def sessions_left(tx: Transaction, session_hashes: Sequence[str], now: float) -> frozenset[str]:
-    """Those of them that are not over."""
+async def sessions_left(tx: Transaction, session_hashes: Sequence[str], issuer: str, now: float) -> frozenset[str]:
+    """Those of them that are not over. `issuer`: at which people sign in now."""
     query = sa.select(sessions.c.session_hash).where(
-        sessions.c.session_hash.in_(session_hashes), sessions.c.until > now
+        sessions.c.session_hash.in_(session_hashes), sessions.c.issuer == issuer, sessions.c.until > now
     )
     return frozenset(row.session_hash for row in await tx.all(query))
 
@@ -199,8 +206,6 @@ async def forget_login_attempts(tx: Transaction, now: float) -> None:
 
 # ------------------------------------------------------------------------------------------------ what was said of them
 
-VOUCHED_AGAIN_SECONDS = 3_600.0
-"""How exactly the moment is kept at which an address was vouched for: programs send their tokens often."""
 _identity = reader(IdentityRow)
 _IDENTITY = Prepared(sa.select(identities).where(identities.c.person_id == sa.bindparam("of")))
 
@@ -216,33 +221,40 @@ async def all_identities(tx: Transaction) -> Sequence[IdentityRow]:
 
 
 async def remember_claims(
-    tx: Transaction, person_id: str, claims: Claims, now: float, *, says_all: bool = False
-) -> bool:
-    """Keep what an issuer said of a person; whether there was something to keep that was not.
+    tx: Transaction, person_id: str, claims: Claims, said_at: float | None, *, says_all: bool = False
+) -> tuple[IdentityRow | None, IdentityRow]:
+    """Keep what an issuer said of a person. Returns what was kept before, and what is now.
 
-    `says_all`: an address that is not vouched for now is not any more, as in an ID token. A program's token may leave
-    the name and the address out: then those that were said before stay, for as long as they count.
+    Args:
+        said_at: when the issuer said so; `None`: nobody knows, so it vouches for nothing.
+        says_all: an address that is not vouched for now is not any more, as in an ID token. A program's token may leave
+            the name and the address out: then those that were said before stay, for as long as they count.
     """
-    row = what_is_new(await identity(tx, person_id), person_id, claims, now, says_all=says_all)
-    if row is not None:
+    known = await identity(tx, person_id)
+    row = what_is_known(known, person_id, claims, said_at, says_all=says_all)
+    if row != known:
         await upsert(tx, identities, asdict(row))
-    return row is not None
+    return known, row
 
 
-def what_is_new(
-    known: IdentityRow | None, person_id: str, claims: Claims, now: float, *, says_all: bool
-) -> IdentityRow | None:
-    """Returns what is to be kept instead of what is known; `None`: that is as good."""
-    vouched_at = now if claims.email else None
-    row = IdentityRow(person_id, claims.issuer, claims.subject, claims.name, claims.email, vouched_at)
+def what_is_known(
+    known: IdentityRow | None, person_id: str, claims: Claims, said_at: float | None, *, says_all: bool
+) -> IdentityRow:
+    """Returns what is to be kept, of what is known and what was said: of both the newest."""
+    email = claims.email if said_at is not None else ""
     if known is None:
-        return row
-    if not says_all and not claims.name:
-        row = replace(row, name=known.name)
-    if not says_all and not claims.email:
-        row = replace(row, email=known.email, vouched_at=known.vouched_at)
-    is_recent = (row.vouched_at or 0) - (known.vouched_at or 0) < VOUCHED_AGAIN_SECONDS
-    return None if is_recent and (known.name, known.email) == (row.name, row.email) else row
+        is_said = bool(email) or says_all
+        return IdentityRow(person_id, claims.issuer, claims.subject, claims.name, email, said_at if is_said else None)
+    if says_all:
+        return replace(known, name=claims.name, email=email, said_at=said_at)
+    # A token lasts, and may be from before the newest that was said.
+    is_older = said_at is None or said_at < (known.said_at or 0.0)
+    row = known
+    if claims.name and not (is_older and known.name):
+        row = replace(row, name=claims.name)
+    if email and not is_older:
+        row = replace(row, email=email, said_at=said_at)
+    return row
 
 
 async def forget_identity(tx: Transaction, person_id: str) -> bool:

@@ -409,6 +409,7 @@ sessions = sa.Table(
     sa.Column("person_id", sa.Text, nullable=False),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("login", sa.Text, nullable=False),
+    sa.Column("issuer", sa.Text, nullable=False),
     sa.Column("begun_at", sa.Float, nullable=False),
     sa.Column("until", sa.Float, nullable=False),
     sa.Index(None, "person_id"),
@@ -447,7 +448,7 @@ identities = sa.Table(
     sa.Column("subject", sa.Text, nullable=False),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("email", sa.Text, nullable=False),
-    sa.Column("vouched_at", sa.Float),
+    sa.Column("said_at", sa.Float),
 )
 """What an issuer said of a person when they signed in last, or a program's token did. `email`: vouched for then."""
 conversation_numbers = sa.Table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import replace
 
 import jwt
 import pytest
@@ -12,7 +13,7 @@ from bot.domain import Person
 from bot.identity.own_tokens import OwnTokens
 from bot.identity.ports import Claims
 from bot.identity.sessions import PROGRAM_SECONDS, PageSessions
-from bot.identity.users import BadUserError, NameTakenError, Users
+from bot.identity.users import BadUserError, NameTakenError, User, Users
 from bot.records import identity
 from bot.records.database import Database
 from bot.records.locks import UNLOCKED
@@ -35,7 +36,10 @@ def sessions(database: Database, clock: SetClock) -> PageSessions:
 
 async def test_a_user_is_known_by_name_and_password_and_by_nothing_less(users: Users, database: Database) -> None:
     await users.add("ana", PASSWORD, "Ana Lee")
-    assert await users.check("Ana ", PASSWORD) == Person("web:ana", "Ana Lee")
+    found = await users.check("Ana ", PASSWORD)
+    assert found is not None
+    assert found.person == Person("web:ana", "Ana Lee")
+    assert found.password_hash not in repr(found)
     assert await users.check("ana", PASSWORD + " ") is None
     assert await users.check("ben", PASSWORD) is None
     assert await users.check("a\0", PASSWORD) is None
@@ -85,8 +89,8 @@ async def test_a_password_of_the_wrong_length_is_refused(users: Users, password:
 async def test_a_session_lasts_until_it_ends_is_over_or_its_user_is_removed(
     users: Users, sessions: PageSessions, clock: SetClock
 ) -> None:
-    ana = (await users.add("ana", PASSWORD)).person
-    ids = [await sessions.begin(ana, "password") for _ in range(3)]
+    ana = await users.add("ana", PASSWORD)
+    ids = [await signed_in(sessions, ana) for _ in range(3)]
     first, second, third = [each for each in ids if each is not None]
     row = await sessions.find(first)
     assert row is not None
@@ -96,35 +100,60 @@ async def test_a_session_lasts_until_it_ends_is_over_or_its_user_is_removed(
     assert await sessions.those_left([first, second, third]) == {second, third}
     clock.move(7 * 24 * 3600)
     assert await sessions.find(second) is None
-    fresh = await sessions.begin(ana, "password")
+    fresh = await signed_in(sessions, ana)
     assert fresh is not None
     assert await users.remove("web:ana")
     assert await sessions.find(fresh) is None
-    assert await sessions.begin(ana, "password") is None, "whose password was checked just before"
+    assert await signed_in(sessions, ana) is None, "whose password was checked just before"
     assert not await users.remove("web:ana")
+
+
+async def test_a_password_opens_nothing_of_whoever_has_the_name_since(users: Users, sessions: PageSessions) -> None:
+    await users.add("ben", PASSWORD)
+    before = await users.check("ben", PASSWORD)
+    assert before is not None
+    await users.remove("web:ben")
+    now = await users.add("ben", PASSWORD)
+    assert await signed_in(sessions, before) is None
+    assert await signed_in(sessions, now) is not None
+
+
+async def test_a_session_ends_with_the_issuer_at_which_it_was_begun(database: Database, clock: SetClock) -> None:
+    before, after = (PageSessions(database, clock, f"https://{name}.example") for name in ("old", "new"))
+    session = await before.begin(Person("web:oidc.1", "Boss"), "oidc")
+    assert session is not None
+    assert await before.find(session) is not None
+    assert await after.find(session) is None
+    assert (await before.those_left([session]), await after.those_left([session])) == ({session}, frozenset())
+
+
+async def signed_in(sessions: PageSessions, user: User) -> str | None:
+    return await sessions.begin(user.person, "password", password_hash=user.password_hash)
 
 
 CLAIMS = Claims("https://issuer.example", "42", "Ana", "ana@example.com")
 
 
-async def test_an_address_is_vouched_for_until_an_id_token_leaves_it_out(database: Database, clock: SetClock) -> None:
-    async def said(claims: Claims, *, says_all: bool = False) -> tuple[bool, str, float | None]:
+async def test_of_what_was_said_of_somebody_the_newest_is_kept(database: Database, clock: SetClock) -> None:
+    async def said(claims: Claims, at: float | None, *, says_all: bool = False) -> tuple[str, str, float | None]:
         async with database.writing(UNLOCKED) as tx:
-            changed = await identity.remember_claims(tx, "web:oidc.1", claims, clock(), says_all=says_all)
+            _, kept = await identity.remember_claims(tx, "web:oidc.1", claims, at, says_all=says_all)
         async with database.reading() as tx:
-            row = await identity.identity(tx, "web:oidc.1")
-        assert row is not None
-        return changed, row.email, row.vouched_at
+            assert await identity.identity(tx, "web:oidc.1") == kept
+        return kept.name, kept.email, kept.said_at
 
-    began = clock()
-    assert await said(CLAIMS) == (True, "ana@example.com", began)
-    clock.move(60)
-    assert await said(CLAIMS) == (False, "ana@example.com", began)
+    now = clock()
+    assert await said(CLAIMS, None) == ("Ana", "", None), "nobody knows when"
+    assert await said(CLAIMS, now) == ("Ana", "ana@example.com", now)
+    newer = replace(CLAIMS, name="Ana Lee", email="ana.lee@example.com")
+    for older in (None, now - 1):
+        assert await said(newer, older) == ("Ana", "ana@example.com", now)
     without = Claims(CLAIMS.issuer, CLAIMS.subject)
-    assert await said(without) == (False, "ana@example.com", began)
-    clock.move(3_600)
-    assert await said(CLAIMS) == (True, "ana@example.com", clock())
-    assert await said(without, says_all=True) == (True, "", None)
+    assert await said(without, now + 1) == ("Ana", "ana@example.com", now), "it says nothing of it"
+    assert await said(newer, now + 2) == ("Ana Lee", "ana.lee@example.com", now + 2)
+    assert await said(without, now + 3, says_all=True) == ("", "", now + 3)
+    assert await said(newer, now + 2) == ("Ana Lee", "", now + 3), "the name is better than none"
+    assert await said(CLAIMS, now + 4) == ("Ana", "ana@example.com", now + 4)
 
 
 def test_a_token_of_a_program_says_whose_session_it_is(clock: SetClock) -> None:

@@ -62,16 +62,18 @@ class Entrance:
     def __init__(self, database: Database, issuer: KeyServer) -> None:
         self.database, self.issuer = database, issuer
         self.clock = SetClock(time.time())
-        people = PagePeople("password")
+        people = PagePeople("password", issuers=frozenset({issuer.url, OTHER_ISSUER}))
         self.service = ServiceTokens(database, people, self.clock)
         self.sessions = PageSessions(database, self.clock)
         self.own = OwnTokens(KEY, self.clock)
         identities = self.identities = IdentityRecords(database, people, self.clock)
         slack = RecordingPlatform("slack", emails={SLACK: EMAIL})
         platforms = {"web": PageOfIdentities("web", identities=identities), "slack": slack}
+        directory = PeopleDirectory(platforms, database, self.clock, patience=1.0)
+        identities.when_said_otherwise(directory.forget)
         self.bearers = Bearers(
             database,
-            PeopleDirectory(platforms, database, self.clock, patience=1.0),
+            directory,
             people,
             service_tokens=self.service,
             identities=identities,
@@ -89,7 +91,7 @@ class Entrance:
 
     async def logged_in(self) -> tuple[str, str]:
         """A token for ana's password, and the hash of its session."""
-        session = await self.sessions.begin(Person("web:ana", "Ana"), "password")
+        session = await self.sessions.begin(Person("web:ana", "Ana"), "password", password_hash="hash")
         assert session is not None
         session_hash = hashlib.sha256(session.encode()).hexdigest()
         return self.own.make("ana", session_hash, 600), session_hash
@@ -100,6 +102,15 @@ class Entrance:
 
     async def remove_ana(self) -> None:
         assert await Users(self.database, self.clock).remove("web:ana")
+
+    async def seen_in_slack(self) -> None:
+        async with self.database.writing(UNLOCKED) as tx:
+            await threads.remember(tx, Person(SLACK, "Ana A", email=EMAIL), self.clock())
+
+    async def signs_in(self, subject: str, email: str) -> str:
+        """Somebody signs in at the issuer, which vouches for this address; their id."""
+        claims = Claims(self.issuer.url, subject, "Ana", email)
+        return (await self.identities.remember(claims, says_all=True)).person_id
 
     def shared(self, *, secret: str = SECRET, algorithm: str = "HS256", **claims: Any) -> str:
         """A token that is signed with the shared secret."""
@@ -350,8 +361,7 @@ async def test_a_token_allows_what_its_scope_says(door: Entrance, claims: dict[s
 
 
 async def test_a_person_is_remembered_with_the_address_that_is_vouched_for(door: Entrance) -> None:
-    async with door.database.writing(UNLOCKED) as tx:
-        await threads.remember(tx, Person(SLACK, "Ana A", email=EMAIL), door.clock())
+    await door.seen_in_slack()
     said = {"sub": "s1", "name": "Ana Archer", "email": "Ana@Example.com"}
     unproven = await door.acts_for(door.issuer.token(**said))
     assert (unproven.person.name, unproven.person.email) == ("Ana Archer", "")
@@ -365,24 +375,56 @@ async def test_a_person_is_remembered_with_the_address_that_is_vouched_for(door:
 
 
 async def test_nobody_vouches_for_the_address_of_a_user(door: Entrance) -> None:
-    async with door.database.writing(UNLOCKED) as tx:
-        await threads.remember(tx, Person(SLACK, "Ana A", email=EMAIL), door.clock())
+    await door.seen_in_slack()
     found = await door.acts_for(door.shared(email=EMAIL, email_verified=True))
     assert found.person.email == ""
     assert found.person_ids == {"web:ana"}
 
 
 async def test_nobody_vouches_for_whom_a_shared_secret_names(door: Entrance) -> None:
-    async with door.database.writing(UNLOCKED) as tx:
-        await threads.remember(tx, Person(SLACK, "Ana A", email=EMAIL), door.clock())
+    await door.seen_in_slack()
     found = await door.acts_for(door.shared(sub="Nightly", email=EMAIL, email_verified=True))
     assert (found.person.email, found.person_ids) == ("", {"web:Nightly"})
     assert await door.identities.account_of("web:Nightly") == AccountFacts(is_member=False)
 
 
+async def test_an_older_token_brings_no_address_back_that_the_issuer_has_withdrawn(door: Entrance) -> None:
+    await door.seen_in_slack()
+    token = door.issuer.token(sub="s1", email=EMAIL, email_verified=True)
+    person_id = (await door.acts_for(token)).person.person_id
+    assert (await door.acts_for(token)).person_ids == {person_id, SLACK}
+    door.clock.move(60)
+    await door.signs_in("s1", "")
+    found = await door.acts_for(token)
+    assert (found.person.email, found.person_ids) == ("", {person_id}), "at once"
+    await door.signs_in("s1", "ana.new@example.com")
+    assert (await door.acts_for(token)).person.email == ""
+    assert await door.identities.account_of(person_id) == AccountFacts("ana.new@example.com", is_member=True)
+
+
+@pytest.mark.parametrize("ago", [None, 8 * 24 * 3600])
+async def test_a_token_vouches_for_a_week_from_when_it_was_issued(door: Entrance, ago: int | None) -> None:
+    await door.seen_in_slack()
+    issued_at = None if ago is None else int(time.time()) - ago
+    found = await door.acts_for(door.issuer.token(sub="s1", email=EMAIL, email_verified=True, iat=issued_at))
+    assert (found.person.email, found.person_ids) == ("", {found.person.person_id})
+
+
+async def test_nobody_vouches_for_an_address_whose_issuer_is_not_configured_any_more(door: Entrance) -> None:
+    claims = Claims("https://former.example", "1", "Ana", EMAIL)
+    person = await door.identities.remember(claims, says_all=True)
+    assert person.email == ""
+    assert await door.identities.account_of(person.person_id) == AccountFacts()
+
+
+async def test_who_has_a_name_is_not_called_by_an_address(door: Entrance) -> None:
+    await door.acts_for(door.issuer.token(sub="s1", name="Ana Archer"))
+    later = await door.acts_for(door.issuer.token(sub="s1", email=EMAIL, email_verified=True))
+    assert later.person.name == "Ana Archer"
+
+
 async def test_one_human_at_two_issuers_is_who_they_are_in_slack_with_both(door: Entrance) -> None:
-    async with door.database.writing(UNLOCKED) as tx:
-        await threads.remember(tx, Person(SLACK, "Ana A", email=EMAIL), door.clock())
+    await door.seen_in_slack()
     program = (await door.acts_for(door.issuer.token(sub="cli", email=EMAIL, email_verified=True))).person.person_id
     at_page = await door.identities.remember(Claims(OTHER_ISSUER, "1", "Ana", EMAIL), says_all=True)
     found = await door.acts_for(door.issuer.token(sub="cli", email=EMAIL, email_verified=True))

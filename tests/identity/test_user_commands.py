@@ -82,7 +82,7 @@ async def test_a_server_that_runs_on_the_same_file_sees_it_at_once(shell: Shell)
             await asyncio.to_thread(shell, "add", "ana", typed=PASSWORD)
             ana = await users.check("ana", PASSWORD)
             assert ana is not None
-            session = await sessions.begin(ana, "password")
+            session = await sessions.begin(ana.person, "password", password_hash=ana.password_hash)
             async with database.writing(UNLOCKED) as tx:
                 claims = Claims("https://issuer.example", "7", "Ben", "ben@example.com")
                 await identity.remember_claims(tx, "web:oidc.7", claims, clock())

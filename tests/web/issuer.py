@@ -18,6 +18,7 @@ class GivenIssuer:
     """Fills `bot.identity.ports.OpenIdSignIn`."""
 
     name: str = "Example"
+    issuer: str = ISSUER
     people: dict[str, Claims] = field(
         default_factory=lambda: {"ana": Claims(ISSUER, "1", "Ana Lee", "ana@example.com")}
     )

@@ -195,7 +195,7 @@ async def identity_on_records(
         try:
             yield page_identity(
                 database,
-                PagePeople(login),
+                PagePeople(login, issuers=frozenset({open_id.issuer} if open_id else ())),
                 clock,
                 KEY,
                 beginnings=BeginningsHere(monotonic),

@@ -40,6 +40,7 @@ def upgrade() -> None:
         sa.Column("person_id", sa.Text(), nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("login", sa.Text(), nullable=False),
+        sa.Column("issuer", sa.Text(), nullable=False),
         sa.Column("begun_at", sa.Float(), nullable=False),
         sa.Column("until", sa.Float(), nullable=False),
         sa.PrimaryKeyConstraint("session_hash", name="pk_sessions"),
@@ -77,7 +78,7 @@ def upgrade() -> None:
         sa.Column("subject", sa.Text(), nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("email", sa.Text(), nullable=False),
-        sa.Column("vouched_at", sa.Float()),
+        sa.Column("said_at", sa.Float()),
         sa.PrimaryKeyConstraint("person_id", name="pk_identities"),
     )
     op.create_table(
