@@ -11,7 +11,7 @@ from aiohttp import web
 
 from adapters.api.problems import Problem
 from adapters.shared.outages import AGAIN_SECONDS
-from adapters.shared.requests import why_not_from_here
+from adapters.shared.requests import address_of_sender, why_not_from_here
 from bot.accounts.ports import Unreachable
 from bot.crypto import random_token
 from bot.domain import Person
@@ -21,7 +21,7 @@ from bot.limits import Beginnings, Window
 REQUESTS_A_MINUTE = 600
 """Of one person, with all their tokens."""
 REFUSED_A_MINUTE = 120
-"""Requests without a token that is good, of one address."""
+"""Requests without a token that is good, of one address, where that is known."""
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -82,8 +82,9 @@ class ApiAccess:
                 503, "The issuer of the token cannot be asked at the moment.", retry_after=AGAIN_SECONDS
             ) from None
         if isinstance(found, NotAuthenticated):
-            pace = Window(f"api-refused:{request.remote or ''}", REFUSED_A_MINUTE)
-            if full := await self._beginnings.count(random_token(), [pace]):
+            address = address_of_sender(request, self._config.public_url)
+            pace = Window(f"api-refused:{address}", REFUSED_A_MINUTE)
+            if address and (full := await self._beginnings.count(random_token(), [pace])):
                 raise Problem(429, "Too many requests without a good token.", retry_after=full.wait)
             raise Problem(401, found.reason)
         return found

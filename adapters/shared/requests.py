@@ -49,6 +49,14 @@ def why_not_from_here(headers: Mapping[str, str], remote: str | None) -> str:
     return f"it came through a proxy ({forwarded})" if forwarded else ""
 
 
+def address_of_sender(request: web.Request, public_url: str | None) -> str:
+    """Returns the address by which whoever sent a request is told from others; empty: a proxy passed it on (which is
+    expected where there is a `PUBLIC_URL`), so that the socket's address is everybody's, and what it says of others
+    may be made up."""
+    is_passed_on = public_url is not None and any(name in request.headers for name in FORWARDING_HEADERS)
+    return "" if is_passed_on else request.remote or ""
+
+
 # --------------------------- bodies, read with a limit on their size and on the time that they take
 
 BODY_SECONDS = 15.0

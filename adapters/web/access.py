@@ -252,11 +252,17 @@ class WrongTries:
         self._counted = counted
 
     async def begin(self, address: str, name: str = "") -> PasswordTry:
-        """Count one try as wrong until it is found to be right. `name`: whose password it is; empty: one that all
-        share. Raises `RefusalError` (429) after too many."""
+        """Count one try as wrong until it is found to be right. Raises `RefusalError` (429) after too many.
+
+        Args:
+            address: of whoever tries; empty: nobody knows. Tries at a name are counted by that alone then, so that
+                nobody can keep everybody out, and those at the password that all share in one.
+            name: whose password it is; empty: one that all share.
+        """
+        of_address = [Window(f"password:{address}", TRIES, WINDOW_SECONDS)] if address or not name else []
         of_name = [Window(f"password-of:{hashed(name)}", TRIES, WINDOW_SECONDS)] if name else []
-        tried = PasswordTry(random_token(), Window(f"password:{address}", TRIES, WINDOW_SECONDS), of_name)
-        full = await self._counted.count(tried.key, [tried.of_address, *tried.of_name])
+        tried = PasswordTry(random_token(), of_address, of_name, is_alone=bool(address) and not name)
+        full = await self._counted.count(tried.key, [*tried.of_address, *tried.of_name])
         if full is not None:
             message = "Too many wrong passwords. Please wait a minute and try again."
             raise RefusalError(429, message, retry_after=full.wait)
@@ -265,7 +271,8 @@ class WrongTries:
     async def was_right(self, tried: PasswordTry) -> None:
         """It was the right one, so others were slips. Of an address, only where all share one password: who has an
         account of their own may be guessing at other people's."""
-        await self._counted.forget(tried.of_address, tried.key if tried.of_name else "")
+        for window in tried.of_address:
+            await self._counted.forget(window, "" if tried.is_alone else tried.key)
         for window in tried.of_name:
             await self._counted.forget(window)
 
@@ -275,8 +282,10 @@ class PasswordTry:
     """A password that somebody has sent."""
 
     key: str
-    of_address: Window
+    of_address: Sequence[Window]
     of_name: Sequence[Window]
+    is_alone: bool
+    """Whether whoever knows the password has tried all that was tried from there."""
 
 
 class PasswordGate:

@@ -11,6 +11,7 @@ from time import monotonic
 from aiohttp import web
 
 from adapters.shared.live.entries import person_json
+from adapters.shared.requests import address_of_sender
 from adapters.web.access import (
     MOST_ADDRESSES,
     NOBODY,
@@ -175,7 +176,7 @@ class SessionHandler:
         if body.password is not None:
             if not self._config.needs_password:
                 raise RefusalError(400, "No password is needed here.")
-            await self._gate.check(body.password, request.remote or "")
+            await self._gate.check(body.password, address_of_sender(request, self._config.public_url))
             before = self._config.person(visitor.session.person_id) or self._config.people[0]
             session = await self._sessions.sign_in(before)
             assert session is not None  # noqa: S101  # nobody has to be a user

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 import structlog
 from aiohttp import web
 
-from adapters.shared.requests import BodyNotReadError, read_whole_body
+from adapters.shared.requests import BodyNotReadError, address_of_sender, read_whole_body
 from adapters.web.access import PageVisitor, RequestChecks, Session, Sessions, WrongTries, json_answer
 from adapters.web.bodies import NameAndPasswordBody, RefusalError, read_body
 from adapters.web.config import WebConfig
@@ -39,6 +39,8 @@ TO_ISSUER, BACK = "/login/oidc", "/login/oidc/callback"
 BROWSER_COOKIE = "countersign-sign-in"
 REGISTRATIONS = 10
 """Accounts that one address may make, or try to, within a minute."""
+ALL_REGISTRATIONS = 100
+"""The same of everybody, behind a proxy."""
 LONGEST_FORM = 8_192
 """Bytes."""
 LONGEST_PARAMETER = 4_096
@@ -79,7 +81,8 @@ class NamesAndPasswords:
         identity = self._with_passwords()
         visitor = await self._page_that_asks(request)
         given = await _name_and_password(request)
-        tried = await self._tries.begin(request.remote or "", given.username.strip().lower() or "-")
+        address = address_of_sender(request, self._config.public_url)
+        tried = await self._tries.begin(address, given.username.strip().lower() or "-")
         try:
             user = await identity.users.check(given.username, given.password)
         except TooManyChecksError:
@@ -96,10 +99,11 @@ class NamesAndPasswords:
             raise RefusalError(404, "Nobody can make themselves an account here.")
         visitor = await self._page_that_asks(request)
         given = await _name_and_password(request)
-        window = Window(f"register:{request.remote or ''}", REGISTRATIONS)
+        address = address_of_sender(request, self._config.public_url)
+        window = Window(f"register:{address}", REGISTRATIONS if address else ALL_REGISTRATIONS)
         full = await self._counted.count(random_token(), [window])
         if full is not None:
-            raise RefusalError(429, "Too many accounts were made from your address.", retry_after=full.wait)
+            raise RefusalError(429, "Too many accounts were made. Please try again later.", retry_after=full.wait)
         try:
             user = await identity.users.register(given.username, given.password)
         except BadUserError as error:
@@ -227,7 +231,7 @@ class IssuerPages:
         try:
             begun = await self._issuer.begin(
                 back=BACK,
-                address=request.remote or "",
+                address=address_of_sender(request, self._config.public_url),
                 browser=self._browser(request),
             )
         except SignInRefusedError as refused:

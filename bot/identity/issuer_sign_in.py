@@ -17,7 +17,7 @@ from bot.crypto import Sealer, hashed, random_token
 from bot.domain import Clock, Person
 from bot.identity.identities import IdentityRecords
 from bot.identity.ports import OpenIdSignIn
-from bot.limits import Beginnings, Full, Window
+from bot.limits import Beginnings, Window
 from bot.records import identity
 from bot.records.database import Database
 from bot.records.identity import LoginAttemptRow
@@ -27,7 +27,11 @@ log = structlog.get_logger(__name__)
 RETURN_SECONDS = 600.0
 """How long a browser may take to come back."""
 BEGINNINGS = 20
-"""Sign-ins that one address may begin within a minute."""
+"""Sign-ins that one address may begin within a minute, or one browser where its address is not known."""
+MOST_AT_WORK = 20
+"""Sign-ins that are being begun at a time: each asks the issuer where it is, and is kept."""
+TOO_MANY = "You have begun to sign in too often. Please wait a minute and try again."
+BUSY = "Too many people are signing in at the moment. Please try again."
 LONGEST_PARAMETER = 4_096
 """Characters of what a browser brings back."""
 
@@ -71,6 +75,7 @@ class IssuerSignIn:
     ) -> None:
         self.name = open_id.name
         self.address = address
+        self._at_work = 0
         self._open_id = open_id
         self._database = database
         self._identities = identities
@@ -83,12 +88,22 @@ class IssuerSignIn:
 
         Args:
             back: the path to which the issuer sends the browser back.
-            address: where the browser is, to count what it begins.
+            address: where the browser is, to count what it begins; empty: nobody knows.
             browser: its cookie, where it has begun one already, perhaps in another tab.
         """
-        full = await self._beginnings.count(random_token(), [Window(f"sign-in-at-issuer:{address}", BEGINNINGS)])
-        if full is not None:
-            raise _too_many(full)
+        if by := address or (browser and f"browser {hashed(browser)}"):
+            full = await self._beginnings.count(random_token(), [Window(f"sign-in-at-issuer:{by}", BEGINNINGS)])
+            if full is not None:
+                raise SignInRefusedError("busy", TOO_MANY, retry_after=full.wait)
+        if self._at_work >= MOST_AT_WORK:
+            raise SignInRefusedError("busy", BUSY, retry_after=2.0)
+        self._at_work += 1
+        try:
+            return await self._begin(back, browser)
+        finally:
+            self._at_work -= 1
+
+    async def _begin(self, back: str, browser: str) -> BegunSignIn:
         state, nonce, now = random_token(), random_token(), self._clock()
         try:
             begun = await self._open_id.begin(state=state, nonce=nonce, redirect_uri=f"{self.address()}{back}")
@@ -139,8 +154,3 @@ class IssuerSignIn:
     def _out_of_reach(self, error: Unreachable) -> SignInRefusedError:
         log.warning("sign_in_out_of_reach", by=self.name, cause=str(error))
         return SignInRefusedError("service", f"{self.name} cannot be reached at the moment. Please try again.")
-
-
-def _too_many(full: Full) -> SignInRefusedError:
-    sentence = "Too many sign-ins were begun from your address. Please wait a minute and try again."
-    return SignInRefusedError("busy", sentence, retry_after=full.wait)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from adapters.api.access import REFUSED_A_MINUTE
 from tests.api.serving import BEN, ORIGIN, ApiAnswer, ApiUser, ServedApi
 from tests.api.things import THREAD, everything_of_anas
 
@@ -315,6 +316,14 @@ async def test_pages_of_listed_sites_may_read_answers_and_no_others(ana: ApiUser
     assert "Access-Control-Allow-Origin" not in other.headers
     missing = await nobody.ask("GET", "/api/v1/nothing", Origin=ORIGIN)
     assert missing.headers["Access-Control-Allow-Origin"] == ORIGIN
+
+
+async def test_an_address_with_many_bad_tokens_has_to_wait_but_not_a_proxys(nobody: ApiUser) -> None:
+    bad = {"Authorization": "Bearer x"}
+    passed_on = bad | {"X_Forwarded_For": "203.0.113.1"}
+    statuses = [(await nobody.get("threads", **bad)).status for _ in range(REFUSED_A_MINUTE + 1)]
+    assert statuses == [401] * REFUSED_A_MINUTE + [429]
+    assert {(await nobody.get("threads", **passed_on)).status for _ in range(3)} == {401}
 
 
 async def test_without_a_good_token_the_answer_says_how_to_sign_in(nobody: ApiUser) -> None:

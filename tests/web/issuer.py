@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,8 +25,11 @@ class GivenIssuer:
     )
     """By the code that stands for them."""
     is_away: bool = False
+    is_quick: asyncio.Event = field(default_factory=asyncio.Event)
+    """While it is not set, nobody is told where to go."""
 
     async def begin(self, *, state: str, nonce: str, redirect_uri: str) -> BegunAuthorization:
+        await self.is_quick.wait()
         if self.is_away:
             raise Unreachable("it does not answer")
         query = urlencode({"state": state, "nonce": nonce, "redirect_uri": redirect_uri})
@@ -37,6 +41,9 @@ class GivenIssuer:
         if code not in self.people or issuer not in {None, ISSUER}:
             raise GrantRefused("no such code")
         return self.people[code]
+
+    def __post_init__(self) -> None:
+        self.is_quick.set()
 
 
 def way_back(location: str, **parameters: str) -> str:

@@ -72,6 +72,19 @@ async def test_one_address_that_guesses_does_not_slow_the_others() -> None:
     await gate.check("right", "1.1.1.1")
 
 
+async def test_where_no_address_is_known_a_right_password_makes_no_others_guesses_undone() -> None:
+    gate = PasswordGate("right", BeginningsHere(lambda: 0.0))
+    for _ in range(TRIES - 1):
+        with pytest.raises(RefusalError, match="not the password"):
+            await gate.check("wrong", "")
+    await gate.check("right", "")
+    with pytest.raises(RefusalError, match="not the password"):
+        await gate.check("wrong", "")
+    with pytest.raises(RefusalError, match="Too many"):
+        await gate.check("right", "")
+    await gate.check("right", "1.1.1.1")
+
+
 async def test_the_memory_of_guesses_is_bounded() -> None:
     guesses = BeginningsHere(lambda: 0.0, most_names=20)
     gate = PasswordGate("right", guesses)

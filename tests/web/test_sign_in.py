@@ -163,6 +163,21 @@ async def test_whoever_keeps_guessing_at_names_has_to_wait(page: Product) -> Non
             assert int(response.headers["Retry-After"]) > 0
 
 
+async def test_behind_a_proxy_wrong_passwords_for_made_up_names_keep_nobody_out() -> None:
+    async with serve(login="password", public_url="https://bot.example") as page:
+        await page.identity.users.add("ana", PASSWORD)
+        passed_on = {"X-Forwarded-For": "203.0.113.1"}
+
+        async def login(name: str, password: str = "wrong") -> int:
+            given = {"username": name, "password": password}
+            return (await send(page, "POST", "/login", json=given, headers=passed_on))[0]
+
+        assert {await login(f"made-up-{number}") for number in range(TRIES + 1)} == {401}
+        assert await login("ana", PASSWORD) == 200
+        assert [await login("ana") for _ in range(TRIES + 1)] == [401] * TRIES + [429]
+        assert await login("ana", PASSWORD) == 429, "whoever guesses at one name is counted"
+
+
 # ------------------------------------------------------------------------------------------------ programs
 
 

@@ -11,8 +11,9 @@ import aiohttp
 import pytest
 
 from adapters.web.sign_in import BACK, TO_ISSUER
+from bot.crypto import random_token
 from bot.domain import AccountFacts
-from bot.identity.issuer_sign_in import BEGINNINGS
+from bot.identity.issuer_sign_in import BEGINNINGS, MOST_AT_WORK
 from bot.identity.people import person_id_of
 from tests.bot.conftest import SetClock
 from tests.web.issuer import ISSUER, GivenIssuer, way_back
@@ -152,6 +153,30 @@ async def test_the_way_back_leads_to_our_own_address_whatever_host_a_request_nam
     assert answer.split()[1] in {b"400", b"403"}, answer
     assert host == b"" or host not in answer
     assert b"Location" not in answer
+
+
+async def test_behind_a_proxy_browsers_are_counted_by_their_cookies_and_all_by_how_many_are_at_work() -> None:
+    issuer = GivenIssuer()
+    async with (
+        serve(login="oidc", open_id=issuer, public_url="https://bot.example") as page,
+        aiohttp.ClientSession(headers={"X-Forwarded-For": "203.0.113.1"}, cookie_jar=aiohttp.DummyCookieJar()) as http,
+    ):
+
+        async def begin(cookie: str = "") -> int:
+            headers = {"Cookie": f"__Host-countersign-sign-in-443={cookie}"} if cookie else {}
+            async with http.get(f"{page.url}{TO_ISSUER}", allow_redirects=False, headers=headers) as response:
+                return response.status
+
+        one, other = random_token(), random_token()
+        assert [await begin(one) for _ in range(BEGINNINGS + 1)] == [303] * BEGINNINGS + [429]
+        assert {await begin(other), *[await begin() for _ in range(BEGINNINGS + 1)]} == {303}
+        issuer.is_quick.clear()
+        begun = [asyncio.create_task(begin()) for _ in range(MOST_AT_WORK + 1)]
+        (refused,), at_work = await asyncio.wait(begun, return_when=asyncio.FIRST_COMPLETED)
+        assert refused.result() == 429
+        issuer.is_quick.set()
+        assert set(await asyncio.gather(*at_work)) == {303}
+        assert await begin() == 303
 
 
 async def test_behind_tls_the_cookie_of_the_way_there_is_the_hosts_alone() -> None:
