@@ -653,7 +653,8 @@ def command(arguments: Sequence[str]) -> int:
 
 def _page_people(settings: Settings) -> PagePeople:
     issuers = frozenset(filter(None, (settings.oidc_issuer, settings.api_jwt_issuer)))
-    return PagePeople(settings.web_login, frozenset(person.person_id for person in DEFAULT_PEOPLE), issuers)
+    domains = frozenset(settings.oidc_allowed_domains)
+    return PagePeople(settings.web_login, frozenset(person.person_id for person in DEFAULT_PEOPLE), issuers, domains)
 
 
 def _installation_tables() -> Sequence[Any]:

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from bot.crypto import is_fernet_key
+from bot.identity.open_issuers import EVERYBODY, is_open
 from bot.records.addresses import sqlite_file
 from policies.model import GROUP_ID_FORMS, PERSON_ID_FORMS, Mode, normal
 from policies.secret_shapes import SecretPattern
@@ -131,6 +132,17 @@ def issuer_address(value: str) -> str:
     return value
 
 
+_DOMAIN = re.compile(r"[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})+")
+
+
+def mail_domains(value: tuple[str, ...]) -> tuple[str, ...]:
+    """Domains as they stand behind the @ of addresses, or `*`."""
+    written = tuple(each.lower() for each in value)
+    if not all(each == EVERYBODY or _DOMAIN.fullmatch(each) for each in written):
+        raise ValueError("has an entry that is no domain. Write them like example.com,example.org, or * for everybody.")
+    return written
+
+
 def origins(value: tuple[str, ...]) -> tuple[str, ...]:
     """Origins as browsers write them: scheme, host and port, nothing more."""
     for origin in value:
@@ -237,6 +249,12 @@ class Settings(BaseSettings):
     oidc_client_id: str | None = Field(None, description="Our client there.")
     oidc_client_secret: SecretStr | None = Field(None, description="Its secret; none: a public client.")
     oidc_scopes: str = Field("openid profile email", description="What is asked for there, separated by spaces.")
+    oidc_allowed_domains: Annotated[Names, AfterValidator(mail_domains)] = Field(
+        (),
+        description="Domains of the addresses, vouched for by OIDC_ISSUER or API_JWT_ISSUER, of those who may sign in, "
+        "separated by commas; * or not set: everybody whom the issuer signs in. Where anybody in the world can sign in "
+        "(Google, Slack, …) it has to be set.",
+    )
     operators: Annotated[Names, AfterValidator(people_and_groups)] = Field(
         (),
         description="People and groups who may see other people's conversations, the audit log and the details of "
@@ -550,6 +568,16 @@ def _sign_in(s: Settings) -> list[str]:
         )
     if s.web_register and s.web_login != "password":
         lines.append("WEB_REGISTER: is only for WEB_LOGIN=password. Set that, or remove it.")
+    issuers = {"OIDC_ISSUER": s.oidc_issuer, "API_JWT_ISSUER": s.api_jwt_issuer}
+    if s.oidc_allowed_domains and not any(issuers.values()):
+        lines.append("OIDC_ALLOWED_DOMAINS: is set, but neither OIDC_ISSUER nor API_JWT_ISSUER. Set one, or remove it.")
+    opened = [name for name, issuer in issuers.items() if issuer and is_open(issuer)]
+    if opened and not s.oidc_allowed_domains:
+        lines.append(
+            f"OIDC_ALLOWED_DOMAINS: is not set, and anybody in the world can sign in at {' and '.join(opened)}. "
+            "Set it to the domains of your people's addresses (example.com), or to * for everybody; at Microsoft, "
+            "name your tenant in the issuer instead."
+        )
     if bool(s.api_jwt_issuer) and not s.api_jwt_audience:
         lines.append("API_JWT_AUDIENCE: is not set, and API_JWT_ISSUER is. Tokens for other services would be taken.")
     if s.api_jwt_audience and not (s.api_jwt_issuer or s.api_jwt_secret):

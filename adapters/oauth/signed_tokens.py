@@ -14,6 +14,7 @@ from bot.safe_text import visible_line
 
 LEEWAY = 60
 """Seconds by which two clocks may differ."""
+GOOGLE = "https://accounts.google.com"
 LONGEST_NAME = 200
 """Characters of a person's name."""
 LONGEST_ADDRESS = 320
@@ -101,7 +102,16 @@ def claims_from(claims: Mapping[str, Any], issuer: str) -> Claims:
     """What verified claims say of their subject. `issuer`: empty for a secret that is shared with us."""
     name = next((said for key in ("name", "preferred_username") if (said := _name(claims.get(key)))), "")
     until = claims["exp"] + LEEWAY if "exp" in claims else None
-    return Claims(issuer, claims["sub"], name, _address(claims), claims.get("iat"), _scope_of(claims), until)
+    return Claims(
+        issuer,
+        claims["sub"],
+        name,
+        _address(claims),
+        _organisation(claims, issuer),
+        claims.get("iat"),
+        _scope_of(claims),
+        until,
+    )
 
 
 def _name(value: object) -> str:
@@ -115,6 +125,12 @@ def _address(claims: Mapping[str, Any]) -> str:
         return ""
     usable = "@" in email and email.isascii() and email.isprintable() and len(email) <= LONGEST_ADDRESS
     return email.strip().lower() if usable else ""
+
+
+def _organisation(claims: Mapping[str, Any], issuer: str) -> str:
+    """Google's alone: elsewhere people might choose what stands there."""
+    said = claims.get("hd") if issuer == GOOGLE else None
+    return said.lower() if isinstance(said, str) and said.isascii() else ""
 
 
 def _scope_of(claims: Mapping[str, Any]) -> str | None:

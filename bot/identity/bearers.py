@@ -119,6 +119,8 @@ class Bearers:
         return Principal(person, scopes_in(own.scope.split()), "jwt", own.name, key=key)
 
     async def _of_claims(self, claims: Claims) -> Principal | NotAuthenticated:
+        if not self._people.may_sign_in(claims):
+            return NotAuthenticated("The token is not accepted: it names nobody of a domain that may sign in here.")
         person_id = person_id_of(claims.issuer, claims.subject)
         if self._people.could_be_a_user(person_id):
             async with self._database.reading() as tx:

@@ -16,6 +16,7 @@ from bot.accounts.ports import GrantRefused, Unreachable
 from bot.crypto import Sealer, hashed, random_token
 from bot.domain import Clock, Person
 from bot.identity.identities import IdentityRecords
+from bot.identity.page_people import PagePeople
 from bot.identity.ports import OpenIdSignIn
 from bot.limits import Beginnings, Window
 from bot.records import identity
@@ -68,6 +69,7 @@ class IssuerSignIn:
         database: Database,
         *,
         address: Callable[[], str],
+        people: PagePeople,
         identities: IdentityRecords,
         sealer: Sealer,
         clock: Clock,
@@ -78,6 +80,7 @@ class IssuerSignIn:
         self._at_work = 0
         self._open_id = open_id
         self._database = database
+        self._people = people
         self._identities = identities
         self._sealer = sealer
         self._clock = clock
@@ -137,6 +140,11 @@ class IssuerSignIn:
         except GrantRefused as error:
             log.warning("sign_in_not_accepted", by=self.name, cause=str(error))
             raise SignInRefusedError("denied", f"What {self.name} said of you could not be accepted.") from error
+        if not self._people.may_sign_in(claims):
+            log.warning("sign_in_of_another_domain", by=self.name)
+            raise SignInRefusedError(
+                "denied", f"Your account at {self.name} has no address of a domain that may sign in here."
+            )
         return await self._identities.remember(claims, says_all=True)
 
     async def _taken_out(self, state: str, browser: str) -> tuple[str, Mapping[str, object]]:

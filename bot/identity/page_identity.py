@@ -56,6 +56,7 @@ def page_identity(
             open_id,
             database,
             address=address,
+            people=people,
             identities=identities,
             sealer=Sealer(key),
             clock=clock,

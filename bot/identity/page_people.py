@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from bot.identity.open_issuers import EVERYBODY
 from bot.identity.people import HASHED_SUBJECTS, WEB, user_name
+from bot.identity.ports import Claims
 from bot.records import identity
 from bot.records.database import Transaction
 
@@ -20,6 +22,14 @@ class PagePeople:
     """Person ids of the people of `local`."""
     issuers: frozenset[str] = frozenset()
     """Those that the settings name, for the page and for programs: nobody else vouches for an address."""
+    domains: frozenset[str] = frozenset()
+    """`OIDC_ALLOWED_DOMAINS`; empty: everybody whom an issuer signs in may be here."""
+
+    def may_sign_in(self, claims: Claims) -> bool:
+        """Whether somebody of whom an issuer says this is of a domain that may."""
+        if not claims.issuer or not self.domains or EVERYBODY in self.domains:
+            return True
+        return bool(self.domains & {claims.email.rpartition("@")[2], claims.organisation})
 
     def could_be_a_user(self, person_id: str) -> bool:
         """Whether only a user with a password can have this id: anybody may register under a name, so nobody else may

@@ -23,6 +23,8 @@ class Claims:
     """Name for people; empty: the token has none."""
     email: str = ""
     """Address that the issuer vouches for (`email_verified`), in lower case; empty: it vouches for none."""
+    organisation: str = ""
+    """Domain of the organisation that has given out the account, where Google says so (`hd`); empty: none has."""
     issued_at: float | None = None
     """`iat`, seconds since the epoch; `None`: the token does not say."""
     scope: str | None = None

@@ -180,6 +180,22 @@ def test_lists_are_separated_by_commas(load: Load) -> None:
         ({"API_JWT_ISSUER": "http://id.example.com", "API_JWT_AUDIENCE": "a"}, "API_JWT_ISSUER", "https"),
         ({"API_JWT_ISSUER": "https://id.example.com"}, "API_JWT_AUDIENCE", "other services"),
         ({"API_JWT_AUDIENCE": "a"}, "API_JWT_ISSUER", "remove both"),
+        ({"OIDC_ALLOWED_DOMAINS": "example.com"}, "OIDC_ALLOWED_DOMAINS", "neither"),
+        ({"OIDC_ALLOWED_DOMAINS": "@example.com"}, "OIDC_ALLOWED_DOMAINS", "no domain"),
+        *(
+            ({"WEB_LOGIN": "oidc", "OIDC_CLIENT_ID": "c", "OIDC_ISSUER": issuer}, "OIDC_ALLOWED_DOMAINS", "OIDC_ISSUER")
+            for issuer in (
+                "https://accounts.google.com",
+                "https://slack.com",
+                "https://login.microsoftonline.com/common/v2.0",
+                "https://login.microsoftonline.com/Organizations/v2.0",
+            )
+        ),
+        (
+            {"API_JWT_ISSUER": "https://appleid.apple.com", "API_JWT_AUDIENCE": "a"},
+            "OIDC_ALLOWED_DOMAINS",
+            "anybody in the world can sign in at API_JWT_ISSUER",
+        ),
         ({"API_CORS_ORIGINS": "https://app.example.com/"}, "API_CORS_ORIGINS", "origin"),
         ({"HITL_TIMEOUT_SECONDS": "0"}, "HITL_TIMEOUT_SECONDS", "more than 0"),
     ],
@@ -224,6 +240,22 @@ SECRETS = {
     "SLACK_SIGNING_SECRET": "hunter2-signing",
     "WEB_PASSWORD": "hunter2-web",
 }
+
+
+@pytest.mark.parametrize(
+    ("issuer", "domains", "taken"),
+    [
+        ("https://accounts.google.com", "Example.com, example.org", ("example.com", "example.org")),
+        ("https://slack.com", "*", ("*",)),
+        ("https://login.microsoftonline.com/6babcaad-604b-40ac-a9d7-9fd97c0b779f/v2.0", "", ()),
+        ("https://id.example.com/common", "", ()),
+    ],
+)
+def test_where_not_everybody_has_an_account_nothing_has_to_be_said_of_who_may_sign_in(
+    load: Load, issuer: str, domains: str, taken: tuple[str, ...]
+) -> None:
+    loaded = load(WEB_LOGIN="oidc", OIDC_CLIENT_ID="c", OIDC_ISSUER=issuer, OIDC_ALLOWED_DOMAINS=domains)
+    assert loaded.oidc_allowed_domains == taken
 
 
 def test_no_secret_shows_when_settings_are_shown(load: Load) -> None:

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from adapters.oauth.jwts import ProgramTokens
+from adapters.oauth.signed_tokens import claims_from
 from bot.accounts.ports import Unreachable
 from bot.approvals.directory import PeopleDirectory
 from bot.domain import AccountFacts, Person
@@ -59,10 +60,10 @@ class PageOfIdentities(RecordingPlatform):
 class Entrance:
     """`Bearers` with everything that it can take, at an issuer, with one user: ana."""
 
-    def __init__(self, database: Database, issuer: KeyServer) -> None:
+    def __init__(self, database: Database, issuer: KeyServer, domains: Collection[str] = ()) -> None:
         self.database, self.issuer = database, issuer
         self.clock = SetClock(time.time())
-        people = PagePeople("password", issuers=frozenset({issuer.url, OTHER_ISSUER}))
+        people = PagePeople("password", issuers=frozenset({issuer.url, OTHER_ISSUER}), domains=frozenset(domains))
         self.service = ServiceTokens(database, people, self.clock)
         self.sessions = PageSessions(database, self.clock)
         self.own = OwnTokens(KEY, self.clock)
@@ -415,6 +416,33 @@ async def test_nobody_vouches_for_an_address_whose_issuer_is_not_configured_any_
     person = await door.identities.remember(claims, says_all=True)
     assert person.email == ""
     assert await door.identities.account_of(person.person_id) == AccountFacts()
+
+
+async def test_only_tokens_about_people_of_the_domains_that_may_sign_in_count(
+    door: Entrance, database: Database
+) -> None:
+    at_company = Entrance(database, door.issuer, domains={"example.com"})
+    colleague = door.issuer.token(sub="s1", email="Ana@Example.com", email_verified=True)
+    assert isinstance(await at_company.principal(colleague), Principal)
+    for strangers in (
+        {"email": "eve@example.com"},
+        {"email": "eve@sub.example.com", "email_verified": True},
+        {"email": "eve@example.com.evil.example", "email_verified": True},
+        {"hd": "example.com"},
+        {},
+    ):
+        found = await at_company.principal(door.issuer.token(sub="s2", **strangers))
+        assert isinstance(found, NotAuthenticated)
+        assert "domain" in found.reason
+    assert isinstance(await at_company.principal(door.shared()), Principal), "who has our secret says who may"
+    for everybody in ((), ("*",)):
+        assert isinstance(await Entrance(database, door.issuer, everybody).principal(door.issuer.token()), Principal)
+
+
+def test_a_domain_of_a_company_is_said_by_google_alone() -> None:
+    people = PagePeople("oidc", domains=frozenset({"example.com"}))
+    for issuer, may in (("https://accounts.google.com", True), ("https://id.example", False)):
+        assert people.may_sign_in(claims_from({"sub": "1", "hd": "Example.com"}, issuer)) is may
 
 
 async def test_who_has_a_name_is_not_called_by_an_address(door: Entrance) -> None:

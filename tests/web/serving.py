@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -184,7 +184,11 @@ KEY = b"a2V5IG9mIHRoZSBwYWdlIGluIHRlc3RzLCBub2JvZHk="
 
 @asynccontextmanager
 async def identity_on_records(
-    login: Login = "local", open_id: OpenIdSignIn | None = None, clock: Clock = system_clock, address: str = ""
+    login: Login = "local",
+    open_id: OpenIdSignIn | None = None,
+    clock: Clock = system_clock,
+    address: str = "",
+    domains: Collection[str] = (),
 ) -> AsyncIterator[PageIdentity]:
     """Who people are, in records of their own."""
     with TemporaryDirectory() as folder:
@@ -195,7 +199,7 @@ async def identity_on_records(
         try:
             yield page_identity(
                 database,
-                PagePeople(login, issuers=frozenset({open_id.issuer} if open_id else ())),
+                PagePeople(login, issuers=frozenset({open_id.issuer} if open_id else ()), domains=frozenset(domains)),
                 clock,
                 KEY,
                 beginnings=BeginningsHere(monotonic),
@@ -208,7 +212,11 @@ async def identity_on_records(
 
 @asynccontextmanager
 async def serve(
-    *, open_id: OpenIdSignIn | None = None, clock: Clock = system_clock, **changes: Any
+    *,
+    open_id: OpenIdSignIn | None = None,
+    clock: Clock = system_clock,
+    domains: Collection[str] = (),
+    **changes: Any,
 ) -> AsyncIterator[Product]:
     """Serve the page until the block ends; `changes` are those of the configuration."""
     async with AsyncExitStack() as stack:
@@ -220,7 +228,9 @@ async def serve(
         identity = None
         if config.needs_sign_in:
             address = config.public_url or f"http://127.0.0.1:{port}"
-            identity = await stack.enter_async_context(identity_on_records(config.login, open_id, clock, address))
+            identity = await stack.enter_async_context(
+                identity_on_records(config.login, open_id, clock, address, domains)
+            )
         sender = WebSender(config, identities=identity.identities if identity else None)
         services = WebServices(sender)
         receiver = WebReceiver(sender, services.services, lambda: FACTS, clock=clock, identity=identity)

@@ -179,6 +179,21 @@ async def test_behind_a_proxy_browsers_are_counted_by_their_cookies_and_all_by_h
         assert await begin() == 303
 
 
+async def test_only_people_of_the_domains_that_may_are_signed_in() -> None:
+    issuer = GivenIssuer()
+    issuer.people["eve"] = replace(issuer.people["ana"], subject="2", email="eve@elsewhere.example")
+    issuer.people["ben"] = replace(issuer.people["ana"], subject="3", email="")
+    async with serve(login="oidc", open_id=issuer, domains={"example.com"}) as page:
+        stage = Stage(page, issuer, SetClock())
+        for code, status in (("eve", 403), ("ben", 403), ("ana", 303)):
+            async with browser_of(page) as browser:
+                answer = await stage.back(browser, await stage.to_issuer(browser), code=code)
+                assert answer[0] == status
+                assert (await browser.hello())["needs_password"] is (status == 403)
+        assert page.identity is not None
+        assert await page.identity.identities.name_of(person_id_of(ISSUER, "2")) is None, "nothing is kept of them"
+
+
 async def test_behind_tls_the_cookie_of_the_way_there_is_the_hosts_alone() -> None:
     async with (
         serve(login="oidc", open_id=GivenIssuer(), public_url="https://bot.example") as page,
