@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from graph.state import Turn, TurnOptions
 from policies.model import Ask, Mode, stricter_of
 
@@ -29,6 +31,18 @@ def ask_within(turn: Turn, ask: Ask) -> Ask:
         return ask
     longest = max(0.0, options["approval_seconds"])
     return ask.model_copy(update={"expires_in": longest if ask.expires_in is None else min(longest, ask.expires_in)})
+
+
+def is_stricter(options: TurnOptions, turn: Turn) -> bool:
+    """Whether these options take away anything that a turn may do."""
+    asked, own = Turn(**{**turn, "options": options}), _options_of(turn)
+    mode = mode_of(turn, Mode.DEFAULT)
+    return (
+        mode_of(asked, mode) != mode
+        or has_tools(turn) > has_tools(asked)
+        or may_ask(turn) > may_ask(asked)
+        or options.get("approval_seconds", inf) < own.get("approval_seconds", inf)
+    )
 
 
 def _options_of(turn: Turn) -> TurnOptions:

@@ -70,6 +70,7 @@ from bot.turns.failures import (
 from bot.turns.messages import HUMAN, Introductions, NewTurn, Supersedes, announcement, meaning
 from bot.turns.open_requests import OpenRequests
 from graph.models import ModelProblem
+from graph.options import is_stricter
 from graph.ports import Live, Spoken, Unfinished
 from graph.running import Agent, ThreadStatus
 from graph.state import Silent, Turn
@@ -322,7 +323,14 @@ class TurnHandler:
             ending=ending,
             gave_way=given and not answered,
             objection=handling.objection,
-            meaning=meaning(author, addressed=addressed, at=delivery.accepted_at, requester=requester, waiting=open_),
+            meaning=meaning(
+                author,
+                addressed=addressed,
+                at=delivery.accepted_at,
+                requester=requester,
+                waiting=open_,
+                is_stricter=status.turn is not None and is_stricter(delivery.body.get("options", {}), status.turn),
+            ),
         )
 
     async def _refusal(self, handling: Handling) -> TooMany | TurnedOff | None:

@@ -73,15 +73,20 @@ def is_stop(text: str) -> bool:
     return text.strip().rstrip(".!").lower() in STOP
 
 
-def meaning(author: str, *, addressed: bool, at: float, requester: str | None, waiting: Waiting) -> Meaning:
+def meaning(
+    author: str, *, addressed: bool, at: float, requester: str | None, waiting: Waiting, is_stricter: bool = False
+) -> Meaning:
     """What a message by `author` means. Text is never an approval.
 
-    `at`: when it was accepted, in seconds since the epoch.
+    Args:
+        at: when it was accepted, in seconds since the epoch.
+        is_stricter: its options take away something that the turn which waits may do. Were it taken for an answer, that
+            turn would go on with what its author has just ruled out.
     """
     if not waiting:
         return NewTurn() if addressed or author == requester else Ignored()
     if own := [question for question in waiting.clarifications if question.requester == author]:
-        return _reply_to(own, at)
+        return Supersedes() if is_stricter else _reply_to(own, at)
     if author != requester:
         return ToldToWait(told_to_wait(waiting)) if addressed else Ignored()
     return Supersedes() if addressed or _waits_only_for(author, waiting) else Ignored()

@@ -109,6 +109,28 @@ async def test_a_question_is_streamed_as_text_and_the_next_prompt_answers_it(ana
     assert "Which lamp?" not in answered.text
 
 
+async def test_a_prompt_that_allows_less_than_the_turn_that_asks_begins_a_turn_of_its_own(
+    workshop_home: ProductFolder, shop: Workshop
+) -> None:
+    def brain(request: Request) -> Reply:
+        said = [m for m in request["messages"] if m["role"] != "system"]
+        if said[-1]["role"] == "tool":  # an answer, or what came of the call
+            return Reply(text="Done.") if len(said) > 4 else Reply(calls=[ToolUse("workshop__make", {"what": "lamp"})])
+        if said[-1]["content"] == "go":
+            return Reply(calls=[ToolUse("request_clarification", {"question": "Which?"})])
+        return Reply(calls=[ToolUse("workshop__make", {"what": "lamp"})])
+
+    workshop_home.policy(ALLOWED)
+    async with fake_openai(brain) as model:
+        workshop_home.variables["OPENAI_BASE_URL"] = model.base_url
+        async with product_here(workshop_home) as url, program(url) as ana:
+            asked = await ask_agent(ana, "go", threadId="mine")
+            answered = await ask_agent(ana, "the lamp", threadId="mine", mode="readOnly")
+    assert (asked.text, answered.is_over) == ("Which?", True)
+    assert answered.events == [("policy_blocked", "make")]
+    assert shop.done == []
+
+
 async def test_switched_off_it_says_so_politely(workshop_home: ProductFolder) -> None:
     workshop_home.variables["AGENT_ENABLE"] = "0"
     async with product_here(workshop_home) as url, program(url) as ana:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from bot.records.clarifications import ClarificationRow
 from bot.records.waiting import Waiting
 from bot.turns.messages import (
     SEVERAL,
@@ -110,6 +111,15 @@ def test_a_reply_answers_the_one_question_of_a_tool_that_its_author_could_see(
 def test_a_question_of_the_model_is_answered_by_what_was_written_before_it_too() -> None:
     waiting = Waiting(clarifications=[replace(clarification(), asked_at=LATER)])
     assert meaning(ANA, addressed=TO_BOT, at=NOW, requester=ANA, waiting=waiting) == AnswersClarification("c1")
+
+
+@pytest.mark.parametrize("question", [replace(clarification(), asked_at=BEFORE), question_of_tool("c1", BEFORE)])
+def test_a_message_that_allows_less_than_the_turn_that_asks_is_no_answer_but_something_new(
+    question: ClarificationRow,
+) -> None:
+    waiting = Waiting(clarifications=[question])
+    meant = meaning(ANA, addressed=TO_BOT, at=NOW, requester=ANA, waiting=waiting, is_stricter=True)
+    assert meant == Supersedes()
 
 
 @pytest.mark.parametrize("text", ["stop", "Stop!", " cancel. ", "CANCEL", "stop!!"])

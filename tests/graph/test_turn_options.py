@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from graph.calls import CLARIFICATION
 from graph.interrupts import Approved
 from graph.judging import QUOTE
+from graph.options import is_stricter
 from graph.ports import AccountNeeded, Given, QuestionPut, SignInNeeded, Succeeded
 from graph.running import ThreadStatus
 from graph.state import Silent, TurnOptions
@@ -191,6 +192,29 @@ async def test_approvals_of_a_turn_expire_when_it_says_at_the_latest(
 
 
 # ---------------------------------------------------------------------------------------------------- nothing
+
+
+@pytest.mark.parametrize(
+    ("options", "of_the_turn", "stricter"),
+    [
+        (TurnOptions(), None, False),
+        (TurnOptions(), TurnOptions(tools=False), False),
+        (TurnOptions(mode="default", tools=True, asks=True), None, False),
+        (TurnOptions(mode="readOnly"), None, True),
+        (TurnOptions(mode="readOnly"), TurnOptions(mode="safeWrite"), True),
+        (TurnOptions(mode="safeWrite"), TurnOptions(mode="safeWrite"), False),
+        (TurnOptions(mode="safeWrite"), TurnOptions(mode="readOnly"), False),
+        (TurnOptions(tools=False), TurnOptions(mode="readOnly"), True),
+        (TurnOptions(tools=False), TurnOptions(tools=False), False),
+        (TurnOptions(asks=False), TurnOptions(approval_seconds=5.0), True),
+        (TurnOptions(approval_seconds=5.0), None, True),
+        (TurnOptions(approval_seconds=5.0), TurnOptions(approval_seconds=5.0), False),
+    ],
+)
+def test_options_are_stricter_than_a_turn_where_they_take_away_what_it_may_do(
+    options: TurnOptions, of_the_turn: TurnOptions | None, *, stricter: bool
+) -> None:
+    assert is_stricter(options, turn("m1", options=of_the_turn)) is stricter
 
 
 @pytest.mark.parametrize("options", [None, TurnOptions(), TurnOptions(tools=True, asks=True, mode="default")])
