@@ -62,6 +62,7 @@ from bot.identity.bearers import Bearers, OwnLogins
 from bot.identity.operators import Operators, named_by
 from bot.identity.page_identity import page_identity
 from bot.identity.page_people import PagePeople
+from bot.identity.people import SHARED_SECRET
 from bot.identity.service_tokens import ServiceTokens
 from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
@@ -653,6 +654,7 @@ def command(arguments: Sequence[str]) -> int:
 
 def _page_people(settings: Settings) -> PagePeople:
     issuers = frozenset(filter(None, (settings.oidc_issuer, settings.api_jwt_issuer)))
+    issuers |= {SHARED_SECRET} if settings.api_jwt_secret else set()
     domains = frozenset(settings.oidc_allowed_domains)
     return PagePeople(settings.web_login, frozenset(person.person_id for person in DEFAULT_PEOPLE), issuers, domains)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bot.domain import AccountFacts, Clock, Person
 from bot.identity.page_people import PagePeople
-from bot.identity.people import person_id_of, user_name
+from bot.identity.people import SHARED_SECRET, person_id_of, user_name
 from bot.identity.ports import Claims
 from bot.records import identity, threads
 from bot.records.database import Database
@@ -16,6 +16,8 @@ from bot.records.locks import person_lock
 
 VOUCHED_SECONDS = 7 * 24 * 3600.0
 """How long an address counts after an issuer has vouched for it: as long as a browser stays signed in."""
+RENEWED_SECONDS = 24 * 3600.0
+"""Seconds after which it is kept anew that an address is still vouched for."""
 LONGEST_NAME = 100
 """Characters of a name that comes from elsewhere."""
 
@@ -36,18 +38,21 @@ class IdentityRecords:
     async def remember(self, claims: Claims, *, says_all: bool = False) -> Person:
         """Returns who these claims are about, with the address that counts now, and keeps what they say.
 
-        They say it as of when they were issued, and never instead of what was said later. `says_all`: they are of now,
+        They say it as of when they were issued, and never instead of what was said later; a token without `iat` never
+        instead of anything else that was said. `says_all`: they are of now,
         and an address that they do not vouch for is not vouched for any more.
         """
         person_id, now = person_id_of(claims.issuer, claims.subject), self._clock()
         said_at = now if says_all else claims.issued_at
-        if not claims.issuer:
-            said_at = None  # a shared secret: its users say what they like
-        if said_at is not None:
-            said_at = min(said_at, now)
         async with self._database.reading() as tx:
             seen = await threads.person(tx, person_id)
             known = await identity.identity(tx, person_id)
+        if said_at is None and identity.says_nothing_else(known, claims):
+            said_at = _renewed(known, now)  # such a token does not say since when; until its end it counts
+        if not self._people.has_an_issuer(person_id):
+            said_at = None  # of users and local people nobody else says anything
+        if said_at is not None:
+            said_at = min(said_at, now)
         said = identity.what_is_known(known, person_id, claims, said_at, says_all=says_all)
         person = _person(said, seen)
         if person != seen or said != known:
@@ -60,11 +65,12 @@ class IdentityRecords:
         return replace(person, email=self._vouched(said))
 
     async def account_of(self, person_id: str) -> AccountFacts:
-        """Returns what is known of whose an account is. Nobody vouches for the addresses of users and of local people,
-        nor for those that a shared secret signs; somebody who is not there (any more) is nobody.
+        """Returns what is known of whose an account is. Nobody vouches for the addresses of users and of local people;
+        somebody who is not there (any more) is nobody.
 
         Members are one human each: an operator says so of the users that they make, and an issuer of its people. Of an
-        account that somebody made themselves, and of a name in a token that a program signs, nobody does.
+        account that somebody made themselves, and of a name in a token that a shared secret signs, nobody does: such a
+        token says whose it is by an address that it vouches for, or not at all.
         """
         async with self._database.reading() as tx:
             if not await self._people.is_there(tx, person_id):
@@ -75,11 +81,9 @@ class IdentityRecords:
             return AccountFacts(is_member=not user.registered)
         if not self._people.has_an_issuer(person_id):
             return AccountFacts(is_member=True)
-        if said is None or not said.issuer:
-            return AccountFacts(is_member=False)
-        if said.issuer not in self._people.issuers:
+        if said is None or said.issuer not in self._people.issuers:
             return AccountFacts()  # it was once, and says nothing of anybody now
-        return AccountFacts(email=self._vouched(said), is_member=True)
+        return AccountFacts(email=self._vouched(said), is_member=said.issuer != SHARED_SECRET)
 
     async def name_of(self, person_id: str) -> str | None:
         """Returns what somebody is called; `None`: there is nobody of that id."""
@@ -96,6 +100,12 @@ class IdentityRecords:
         """The address of somebody of an issuer, while it counts."""
         counts = said.said_at is not None and self._clock() - said.said_at <= VOUCHED_SECONDS
         return said.email if counts and said.issuer in self._people.issuers else ""
+
+
+def _renewed(known: IdentityRow | None, now: float) -> float:
+    """When it was said, of what is said again and again: kept once a day, not at each request."""
+    before = known.said_at if known is not None else None
+    return now if before is None or now - before > RENEWED_SECONDS else before
 
 
 def _person(said: IdentityRow, seen: Person | None) -> Person:

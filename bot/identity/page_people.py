@@ -21,7 +21,8 @@ class PagePeople:
     local: frozenset[str] = frozenset()
     """Person ids of the people of `local`."""
     issuers: frozenset[str] = frozenset()
-    """Those that the settings name, for the page and for programs: nobody else vouches for an address."""
+    """Those that the settings name, for the page and for programs, and `SHARED_SECRET` where there is one: nobody else
+    vouches for an address."""
     domains: frozenset[str] = frozenset()
     """`OIDC_ALLOWED_DOMAINS`; empty: everybody whom an issuer signs in may be here."""
 

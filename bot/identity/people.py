@@ -6,6 +6,8 @@ import re
 from hashlib import sha256
 
 WEB = "web"
+SHARED_SECRET = ""
+"""In the place of an issuer, where whoever has signed a token shares a secret with us."""
 USER_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 """Names of users with a password."""
 _PLAIN_SUBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")

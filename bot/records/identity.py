@@ -226,7 +226,7 @@ async def remember_claims(
     """Keep what an issuer said of a person. Returns what was kept before, and what is now.
 
     Args:
-        said_at: when the issuer said so; `None`: nobody knows, so it vouches for nothing.
+        said_at: when the issuer said so; `None`: it vouches for nothing.
         says_all: an address that is not vouched for now is not any more, as in an ID token. A program's token may leave
             the name and the address out: then those that were said before stay, for as long as they count.
     """
@@ -235,6 +235,11 @@ async def remember_claims(
     if row != known:
         await upsert(tx, identities, asdict(row))
     return known, row
+
+
+def says_nothing_else(known: IdentityRow | None, claims: Claims) -> bool:
+    """Whether nothing was said of a person that contradicts the address of these claims."""
+    return bool(claims.email) and (known is None or known.said_at is None or known.email == claims.email)
 
 
 def what_is_known(
