@@ -106,10 +106,7 @@ class ApiTurns:
             raise Problem(404, NO_CONVERSATION.text)
         made = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32] if key else random_token()[:32]
         message_key = f"{thread_id}:{made}"
-        before = await self._conversations.message(thread_id, message_key) if key else None
-        if before is not None:
-            if before.text != text:
-                raise Problem(422, "This Idempotency-Key was used for another message.")
+        if key and await self._is_known(message_key, thread_id, text):
             return message_key
         pace = Window(f"api-messages:{principal.person.person_id}", self._messages_a_minute)
         if full := await self._beginnings.count(message_key, [pace]):
@@ -132,7 +129,16 @@ class ApiTurns:
             self._show_message(thread_id, view)
         elif await self._conversations.owners_for(thread_id, principal.person) is None:
             raise Problem(404, NO_CONVERSATION.text)
+        else:  # another request with this key may have come between
+            await self._is_known(message_key, thread_id, text)
         return message_key
+
+    async def _is_known(self, message_key: str, thread_id: str, text: str) -> bool:
+        """Whether a message was kept before. Raises `Problem` (422) when it was another one."""
+        before = await self._conversations.message(thread_id, message_key)
+        if before is not None and before.text != text:
+            raise Problem(422, "This Idempotency-Key was used for another message.")
+        return before is not None
 
     async def state(self, principal: Principal, thread_id: str, key: str) -> TurnState:
         """Where the turn of a message stands. Raises `Problem` (404)."""
@@ -155,7 +161,7 @@ class ApiTurns:
 
     async def leave(self, principal: Principal, thread_id: str, key: str) -> None:
         """Whoever began a turn with a message does not want to know what comes of it any more: no further call begins
-        in it from now on, and it is stopped once none is being made."""
+        in it from now on, and it is stopped once none is being made. What others have begun in the thread goes on."""
         turn = (await self.state(principal, thread_id, key)).delivery
         await self._inbox.begin_no_calls(thread_id, turn)
         while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -43,6 +44,19 @@ async def test_a_conversation_is_opened_written_in_and_shown(ana: ApiUser) -> No
     ]
     turn = await ana.get(f"{where}/messages/{sent.body['message_id']}")
     assert (turn.status, turn.body) == (200, sent.body)
+
+
+async def test_of_different_messages_with_one_key_at_once_one_is_taken(ana: ApiUser) -> None:
+    where = (await ana.post("threads")).headers["Location"].removeprefix("/api/v1/")
+    texts = ["One", "Two", "Three"]
+    await asyncio.gather(*(ana.get(where) for _ in texts))  # from now on each has a connection
+    sent = await asyncio.gather(
+        *(ana.post(f"{where}/messages?wait=10", {"text": text}, Idempotency_Key="k") for text in texts)
+    )
+    assert sorted(each.status for each in sent) == [200, 422, 422]
+    assert [each.body["answer"] for each in sent if each.status == 200] == [
+        text for text, each in zip(texts, sent, strict=True) if each.status == 200
+    ]
 
 
 async def test_a_conversation_is_stopped_where_anything_waits_in_it(served: ServedApi, ana: ApiUser) -> None:
