@@ -20,7 +20,7 @@ from bot.domain import (
     Unknown,
 )
 from bot.outbox import Outbox, notice
-from bot.records import deliveries, posts, thread_owners, threads, waiting
+from bot.records import clarifications, deliveries, posts, thread_owners, threads, waiting
 from bot.records.database import Database, Pauses, Transaction, locking_as_found
 from bot.records.deliveries import Delivery
 from bot.records.locks import UNLOCKED
@@ -116,13 +116,16 @@ class Inbox:
         for anybody else it only does the latter. `key` names the click or message, `text` is what was written.
 
         Args:
-            newest: key of a message; where something was written after it, nothing is stopped.
+            newest: key of a message; where something was written after it, or what runs or waits is another turn than
+                its own, nothing is stopped.
         """
         async with self._database.writing_urgently(thread_id or UNLOCKED) as tx:
             if await deliveries.exists(tx, key):
                 return Settled("Stopped.")
             if newest is not None and await deliveries.newest_message(tx, thread_id) != newest:
                 return Refused("Something was written since.")
+            if newest is not None and not await _is_of_turn(tx, thread_id, newest):
+                return Refused("Another turn runs here.")
             asked_by = await requesters(tx, thread_id)
             queued = await deliveries.waiting_messages(tx, thread_id)
             mine = [k for k, author in queued if author == person.person_id]
@@ -204,6 +207,18 @@ class Inbox:
 
         async with self._engine.held_back(known.thread_id):
             return await locking_as_found(self._database.writing_urgently, changed, known.thread_id)
+
+
+async def _is_of_turn(tx: Transaction, thread_id: str, key: str) -> bool:
+    """Whether the turn that runs or waits in a thread is that of a message: it begins it, or has answered in it."""
+    messages = await deliveries.waiting_messages(tx, thread_id)
+    if messages:
+        return messages[0][0] == key
+    thread = await threads.get(tx, thread_id)
+    if thread is None or thread.turn is None:
+        return False
+    answered = await clarifications.call_answered_by(tx, key)
+    return thread.turn == key or (answered is not None and answered.startswith(f"{thread.turn}."))
 
 
 async def _unfinished(tx: Transaction, within: str) -> set[str]:

@@ -172,7 +172,8 @@ class ApiTurns:
             if not is_making:
                 break
             await asyncio.sleep(LOOK_SECONDS)
-        await self._inbox.stop(f"left:{key}", thread_id, principal.person, newest=key)
+        if not await self._inbox.withdraw(key):  # it was being handled by then, or is
+            await self._inbox.stop(f"left:{key}", thread_id, principal.person, newest=key)
 
     async def settled(self, principal: Principal, thread_id: str, key: str, wait: float) -> TurnState:
         """Where it stands when it has ended or waits for people, or after `wait` seconds. Raises `Problem`, also (401)

@@ -176,6 +176,22 @@ async def test_a_client_that_goes_away_stops_the_turn_before_the_next_tool_start
     assert [(call["tool"], call["status"]) for call in turn["calls"]][:1] == [("make_slowly", "done")]
 
 
+async def test_a_client_that_goes_away_leaves_what_another_has_begun_in_its_conversation(
+    workshop_home: ProductFolder, shop: Workshop
+) -> None:
+    workshop_home.policy(ALLOWED)
+    async with product_here(workshop_home) as url, program(url) as ana:
+        first = asyncio.create_task(ask_agent(ana, "use make_slowly what=lamp", threadId="mine"))
+        await shop.started.wait()
+        async with ana.posting("/ai/agent/stream", {"prompt": "hello", "threadId": "mine"}):
+            pass
+        while not rows_in_records(workshop_home, "SELECT key FROM deliveries WHERE cause = 'stopped'"):
+            await asyncio.sleep(0.02)
+        shop.may_end.set()
+        streamed = await first
+    assert streamed.text.endswith("Results: made lamp slowly")
+
+
 async def test_a_client_that_goes_away_stops_what_the_model_writes(workshop_home: ProductFolder) -> None:
     never = asyncio.Event()
     async with fake_openai(lambda _: Reply(text="a long story", wait_for=never)) as model:

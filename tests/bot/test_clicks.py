@@ -194,6 +194,26 @@ async def test_only_whoever_asked_can_stop_what_waits_for_people_whoevers_turn_w
     assert await stage.services.inbox.stop("two", THREAD, BEN) == Settled("Stopped.")
 
 
+async def test_who_stops_the_turn_of_a_message_stops_no_other_that_runs_before_it(stage: Stage) -> None:
+    await stage.write(ANA, "m1")
+    await stage.write(ANA, "m2")
+    assert isinstance(await stage.services.inbox.stop("one", THREAD, ANA, newest="m2"), Refused)
+    assert stage.engine.interrupted == []
+    assert await stage.waiting() == ["m1", "m2"]
+
+
+async def test_who_stops_the_turn_of_a_message_stops_no_other_that_waits(stage: Stage) -> None:
+    await stage.write(ANA, "m2")
+    await stage.ask("a1")
+    async with stage.database.writing(UNLOCKED) as tx:
+        await deliveries.done(tx, "m2")
+        await threads.set_turn(tx, THREAD, ANA.person_id, "m1")
+    assert isinstance(await stage.services.inbox.stop("one", THREAD, ANA, newest="m2"), Refused)
+    async with stage.database.writing(UNLOCKED) as tx:
+        await threads.set_turn(tx, THREAD, ANA.person_id, "m2")
+    assert await stage.services.inbox.stop("two", THREAD, ANA, newest="m2") == Settled("Stopped.")
+
+
 async def test_what_was_decided_a_moment_ago_is_not_resumed_after_a_stop(stage: Stage) -> None:
     await stage.ask("a1")
     await stage.ask("a2")
