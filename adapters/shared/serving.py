@@ -130,7 +130,7 @@ class HttpConnections:
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """The headers of a request have arrived. Outermost, so that all that is done for it counts as work."""
-        if request.headers.get("Content-Encoding", "identity").strip().lower() not in {"", "identity"}:
+        if any(each.strip().lower() not in {"", "identity"} for each in request.headers.getall("Content-Encoding", ())):
             handler = _not_compressed
         watched = self._watched.get(request.protocol)
         if watched is None:

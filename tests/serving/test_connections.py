@@ -216,6 +216,17 @@ async def test_a_compressed_body_is_refused_and_never_inflated(path: str, monkey
         assert (await connection.response()).startswith(b"HTTP/1.1 415 ")
 
 
+@pytest.mark.parametrize("coding", ["br", "zstd", "gzip, br", "nonsense", "identity\r\nContent-Encoding: br"])
+async def test_no_body_is_read_in_a_coding_that_is_not_undone(coding: str) -> None:
+    head = f"POST /echo HTTP/1.1\r\nHost: here\r\nContent-Encoding: {coding}\r\nContent-Length: 2\r\n\r\n"
+    async with serving(Limits()) as connect:
+        connection = await connect()
+        connection.send(head.encode() + b"{}")
+        answer = await connection.response()
+        assert answer.startswith(b"HTTP/1.1 415 ")
+        assert b"\r\nContent-Type: application/json" in answer
+
+
 async def test_the_one_that_has_rested_for_longest_makes_room() -> None:
     async with serving(Limits(LONG, LONG, connections=3)) as connect:
         first, second, third = [await connect() for _ in range(3)]
