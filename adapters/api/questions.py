@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
 from aiohttp import web
@@ -21,6 +22,7 @@ from bot.domain import (
     FormAnswer,
     OutcomeChoice,
     OutcomeView,
+    Person,
     SignInReply,
     SignInView,
 )
@@ -187,14 +189,14 @@ class QuestionResources:
     async def answer(self, call: ApiCall) -> web.Response:
         """`POST /api/v1/clarifications/{id}/answer`."""
         body, view = call.body(AnswerForm), await self._own(call, ClarificationView)
-        person = call.principal.person
+        person = _asked_person(call, view)
         answer = FormAnswer(click_key(call), person, view.clarification_id, body.values or {}, body.text)
         return json_answer(settled(await self._services.questions.answer(answer)))
 
     async def dismiss(self, call: ApiCall) -> web.Response:
         """`POST /api/v1/clarifications/{id}/dismissal`."""
         body, view = call.body(DismissalForm), await self._own(call, ClarificationView)
-        dismissal = Dismissal(click_key(call), call.principal.person, view.clarification_id, body.action)
+        dismissal = Dismissal(click_key(call), _asked_person(call, view), view.clarification_id, body.action)
         return json_answer(settled(await self._services.questions.dismiss(dismissal)))
 
     async def sign_in(self, call: ApiCall) -> web.Response:
@@ -228,7 +230,7 @@ class QuestionResources:
     async def choose(self, call: ApiCall) -> web.Response:
         """`POST /api/v1/outcomes/{id}`."""
         body, view = call.body(ChoiceForm), await self._own(call, OutcomeView)
-        choice = OutcomeChoice(click_key(call), call.principal.person, view.outcome_id, body.choice)
+        choice = OutcomeChoice(click_key(call), _asked_person(call, view), view.outcome_id, body.choice)
         return json_answer(settled(await self._services.approvals.settle_outcome(choice)))
 
     async def _own(self, call: ApiCall, kind: type[ViewT]) -> ViewT:
@@ -236,12 +238,23 @@ class QuestionResources:
         what = _NAMES[kind]
         for shown in await self._services.queries.shown(id_in(call, what)):
             view = shown.post.content
-            if isinstance(view, kind) and _whose(view) == call.principal.person.person_id:
+            if isinstance(view, kind) and _whose(view) in _accounts(call, kind):
                 return view
         raise Problem(404, f"There is no such {what} here.")
 
 
 _NAMES = {ClarificationView: "question", SignInView: "sign-in", OutcomeView: "call"}
+
+
+def _accounts(call: ApiCall, kind: type[ViewT]) -> Collection[str]:
+    """The person ids to whose cards of a kind somebody may reply: of all accounts of this human's. A link to sign in
+    with is for one account alone."""
+    return {call.principal.person.person_id} if kind is SignInView else call.principal.person_ids
+
+
+def _asked_person(call: ApiCall, view: ClarificationView | OutcomeView) -> Person:
+    """Whoever asks, as the account of theirs that was asked."""
+    return replace(call.principal.person, person_id=view.requester_id)
 
 
 def _whose(view: ClarificationView | SignInView | OutcomeView) -> str:

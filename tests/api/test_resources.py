@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
+import aiohttp
 import pytest
 
 from adapters.api.access import REFUSED_A_MINUTE
-from tests.api.serving import BEN, ORIGIN, ApiAnswer, ApiUser, ServedApi
+from tests.api.serving import ANA, BEN, CHLOE, ORIGIN, ApiAnswer, ApiUser, ServedApi
 from tests.api.things import THREAD, everything_of_anas
 
 
@@ -205,6 +207,22 @@ async def test_a_question_is_shown_and_answered(served: ServedApi, ana: ApiUser)
     again = await ana.post(f"clarifications/{question}/answer", {"text": "The red one"}, Idempotency_Key="a")
     assert again.body == answered.body
     assert problem(await ana.post(f"clarifications/{question}/answer", {"text": "The blue one"}))[0] == 409
+
+
+async def test_whoever_was_asked_answers_under_another_account_of_theirs(
+    served: ServedApi, http: aiohttp.ClientSession
+) -> None:
+    message = await served.write(THREAD)
+    token = served.tokens.of(CHLOE, "read", "approve")
+    served.tokens.people[token] = replace(served.tokens.people[token], accounts=frozenset({ANA.person_id}))
+    anas_other = ApiUser(served, http, token)
+    question, outcome = await served.question(THREAD, message), await served.outcome(THREAD, message)
+    assert (await anas_other.get(f"clarifications/{question}")).body["question"] == "Which lamp?"
+    answered = await anas_other.post(f"clarifications/{question}/answer", {"text": "The red one"})
+    assert (answered.status, answered.body["status"]) == (200, "settled")
+    assert (await anas_other.post(f"outcomes/{outcome}", {"choice": "skip"})).body["status"] == "settled"
+    sign_in = await served.sign_in(THREAD, message)
+    assert problem(await anas_other.get(f"sign-ins/{sign_in}/link"))[0] == 404  # it connects the account that asked
 
 
 async def test_a_sign_in_gives_its_link_and_takes_a_reply(served: ServedApi, ana: ApiUser) -> None:
