@@ -42,6 +42,7 @@ from bot.records import (
     posts,
     thread_owners,
     threads,
+    turn_marks,
     waiting,
 )
 from bot.records.approvals import ApprovalRow
@@ -361,6 +362,21 @@ class Conversations:
             asked=statuses,
         )
 
+    async def is_at_rest(self, thread_id: str, key: str) -> bool:
+        """Whether `turn` would not say that it runs: looked up in one statement. Of a message that is there."""
+        async with self._database.reading() as tx:
+            return await turn_marks.rests(tx, thread_id, key, self._clock())
+
+    async def marks(self, thread_id: str, key: str, turn: str) -> tuple[Any, ...]:
+        """What is another value when `turn` would say something else than before: looked up in one statement.
+
+        Args:
+            key: of the message.
+            turn: key of the message that began its turn.
+        """
+        async with self._database.reading() as tx:
+            return await turn_marks.marks(tx, thread_id, key, turn, self._clock())
+
     async def _is_at_work(self, tx: Transaction, thread_id: str) -> bool:
         """Whether anything goes on in a thread, or is about to. An approval that has expired lets its turn go on under
         its timer."""
@@ -421,8 +437,10 @@ class Conversations:
                     why=entry["status"],
                 )
         for row in made:
+            await asyncio.sleep(0)  # a turn may have hundreds, each with many arguments
             arguments = (await masked_arguments(row.arguments, self._masker)).value
-            text = self._masker.mask(row.text) if row.owner in {None, *reader} else FOR_ONE_PERSON
+            # What came of it was masked before it was kept, as `bot.card_masks` says.
+            text = row.text if row.owner in {None, *reader} else FOR_ONE_PERSON
             status = _STATUS.get(row.status)
             if status is not None:
                 found[row.call_id] = CallState(row.call_id, row.server, row.tool, arguments, status, text)

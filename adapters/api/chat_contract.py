@@ -91,6 +91,7 @@ class ChatContract:
                 {200: Answer("The answer, or what it waits for.", ChatAnswer)},
                 scope="run",
                 body=ChatBody,
+                waits=True,
                 headers=IDEMPOTENCY,
                 problems=(409, 504),
                 tag="agent",
@@ -124,7 +125,7 @@ class ChatContract:
         message = await self._turns.send(principal, thread_id, body.message, key=key)
         conversations = self._services.conversations
         number = body.conversation_id or await conversations.number_of(thread_id, principal.person)
-        state = await self._turns.settled(principal, thread_id, message, self._longest_wait)
+        state = await self._turns.settled(call, thread_id, message, self._longest_wait)
         if state.status == "running":
             raise runs_on(thread_id, message)
         answer = await self._said(principal, state)

@@ -15,7 +15,7 @@ from operator import itemgetter
 from time import monotonic
 from typing import Protocol, TypeVar
 
-from adapters.api.turns import ApiTurns
+from adapters.api.turns import WHILE_WRITTEN, ApiTurns
 from adapters.shared.live.board import WrittenSoFar
 from adapters.shared.live.hub import EndedError, Reader
 from bot.characters import is_suspicious
@@ -31,6 +31,8 @@ RUNNING_SECONDS = 0.3
 """Seconds between two looks at a turn that runs, and between two looks whether the client is still there."""
 WAITING_SECONDS = 1.0
 """The same, of a turn that waits for people, where nothing was heard of its thread."""
+WHOLE_SECONDS = 5.0
+"""Seconds after which all of a turn is read again, though nothing seems to have changed."""
 BETWEEN = "\n\n"
 """Stands between two things that the bot said in one turn."""
 
@@ -216,6 +218,10 @@ class TurnFollower:
     _asked: dict[str, str] = field(default_factory=dict)
     _sentences: list[str] = field(default_factory=list)
     _speaking: SentText | None = None
+    _marks: object = None
+    """As they were before the turn was read last (`ApiTurns.marks`)."""
+    _whole_at: float = 0.0
+    """When all of it is read again, whatever they are."""
 
     async def happenings(self) -> AsyncGenerator[Happening, None]:
         """Yields what happens until the turn is over, or waits. Raises `Interrupted`; ends when nobody wants to know
@@ -223,19 +229,22 @@ class TurnFollower:
         self._sentences = list(self.before.sentences)
         async with AsyncExitStack() as stack:
             reader = await stack.enter_async_context(self.turns.watching(self.principal, self.thread_id))
-            look_at, quiet_since = 0.0, monotonic()
+            look_at, every, quiet_since = 0.0, RUNNING_SECONDS, monotonic()
             while self.is_read():
                 told = False
                 written = self._being_written()
                 is_begun_anew = any(each not in self._sent for each in written)
-                state = await self._look() if monotonic() >= look_at or is_begun_anew else None
+                looks = monotonic() >= look_at or is_begun_anew
+                state = await self._look() if looks else None
                 for happening in self._news(state, written | self._being_written()):
                     told = True
                     yield happening
                 if state is not None:
                     if self._is_over(state):
                         return
-                    look_at = monotonic() + (RUNNING_SECONDS if state.status == "running" else WAITING_SECONDS)
+                    every = RUNNING_SECONDS if state.status == "running" else WAITING_SECONDS
+                if looks:
+                    look_at = monotonic() + every
                 if told:
                     quiet_since = monotonic()
                 elif monotonic() - quiet_since >= HEARTBEAT_SECONDS:
@@ -256,8 +265,14 @@ class TurnFollower:
             raise Interrupted from None
 
     async def _look(self) -> TurnState | None:
-        """Where the turn stands; `None`: that cannot be read at the moment."""
+        """Where the turn stands; `None`: as before, or it cannot be read at the moment."""
         try:
+            if self._turn:
+                marks = await self.turns.marks(self.thread_id, self.message, self._turn)
+                if marks == self._marks and monotonic() < self._whole_at:
+                    return None
+                self._marks = marks
+            self._whole_at = monotonic() + WHOLE_SECONDS
             return _of_this_turn(await self.turns.state(self.principal, self.thread_id, self.message))
         except Exception as error:
             if not is_outage(error):
@@ -368,7 +383,7 @@ def _only_of(turn: str, of_calls: Sequence[OfCallT]) -> tuple[OfCallT, ...]:
 async def _heard(reader: Reader, within: float) -> bool:
     """Whether something was heard within so many seconds that stands in the records, rather than on the board."""
     frame = await reader.next(within)
-    return frame is not None and not frame.startswith((b"event: text", b"event: status"))
+    return frame is not None and not frame.startswith(WHILE_WRITTEN)
 
 
 def _step_of(message_id: str) -> int:

@@ -84,6 +84,8 @@ class Operation:
     """Statuses of its problems, besides those that come of its scope, its body, its query and its path."""
     tag: str = ""
     description: str = ""
+    waits: bool = False
+    """Whether it may wait for what comes of a turn: one person has only so many of these open at a time."""
 
     def may_answer(self) -> set[int]:
         """All statuses that it may answer with."""
@@ -97,6 +99,11 @@ class Operation:
         if "{" in self.path:
             statuses |= {404}
         return statuses
+
+
+def is_there(request: web.Request) -> bool:
+    """Returns whether the client is still connected, as far as is known."""
+    return request.transport is not None and not request.transport.is_closing()
 
 
 def json_answer(body: BaseModel | Mapping[str, Any], *, status: int = 200) -> web.Response:

@@ -127,6 +127,7 @@ class QueryContract:
                 {200: Answer("The answer.", QueryShape)},
                 scope="run",
                 body=QueryBody,
+                waits=True,
                 problems=(404, 409, 429),
                 tag="queries",
                 description=__doc__ or "",
@@ -165,7 +166,7 @@ class QueryContract:
         given, thread_id = _thread(principal, body)
         before = Before.of(await self._turns.newest_state(principal, thread_id))
         message = await self._turns.send(principal, thread_id, body.query, options={"asks": False})
-        state = await self._turns.settled(principal, thread_id, message, LONGEST_WAIT)
+        state = await self._turns.settled(call, thread_id, message, LONGEST_WAIT)
         if state.status == "running":
             raise Problem(503, "The answer is not there yet: look at the conversation later.", retry_after=60)
         said = [visible(each.text) for each in state.said[-1:] if each.message_id not in before.said]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import nullcontext
 from time import monotonic
 
 import structlog
@@ -17,6 +18,7 @@ from adapters.api.chat_contract import ChatContract
 from adapters.api.connectors import ConnectorResources
 from adapters.api.document import DocumentResources
 from adapters.api.events import ThreadEvents
+from adapters.api.open_requests import OpenRequests
 from adapters.api.operations import ApiCall, Operation
 from adapters.api.own import OwnResources
 from adapters.api.problems import Problem, new_reference, problem_answer
@@ -73,7 +75,8 @@ class ApiReceiver:
             show_message=show_message,
             messages_a_minute=messages_a_minute,
         )
-        streams = OpenStreams(self._access, watch)
+        self._open = OpenRequests()
+        streams = OpenStreams(self._access, watch, self._open)
         document = DocumentResources(
             lambda: self.operations, reference_page, without_token=config.local_person is not None
         )
@@ -131,7 +134,9 @@ class ApiReceiver:
         async def answer(request: web.Request) -> web.StreamResponse:
             reference = new_reference()
             try:
-                response = await operation.handle(await self._call(operation, request))
+                call = await self._call(operation, request)
+                with self._open.one_more(call.principal) if operation.waits else nullcontext():
+                    response = await operation.handle(call)
             except Problem as problem:
                 response = problem_answer(problem, reference)
             except (web.HTTPException, asyncio.CancelledError):

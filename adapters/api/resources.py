@@ -86,6 +86,7 @@ class ThreadResources:
                 body=NewMessageBody,
                 query=WaitQuery,
                 headers=idempotency,
+                waits=True,
                 tag="threads",
             ),
             Operation(
@@ -96,6 +97,7 @@ class ThreadResources:
                 self.turn,
                 {200: Answer("The turn.", TurnShape)},
                 query=WaitQuery,
+                waits=True,
                 tag="threads",
             ),
             Operation(
@@ -163,14 +165,14 @@ class ThreadResources:
         message = await self._turns.send(
             call.principal, thread_id, body.text, key=key, options=body.options.as_options()
         )
-        state = await self._turns.settled(call.principal, thread_id, message, call.query(WaitQuery).wait)
+        state = await self._turns.settled(call, thread_id, message, call.query(WaitQuery).wait)
         shape = TurnShape.of(state, message)
         return json_answer(shape, status=200 if state.status == "ended" else 202)
 
     async def turn(self, call: ApiCall) -> web.Response:
         """`GET /api/v1/threads/{id}/messages/{message_id}`."""
         thread_id, message = thread_id_in(call), call.path("message_id")
-        state = await self._turns.settled(call.principal, thread_id, message, call.query(WaitQuery).wait)
+        state = await self._turns.settled(call, thread_id, message, call.query(WaitQuery).wait)
         return json_answer(TurnShape.of(state, message))
 
     async def stop(self, call: ApiCall) -> web.Response:

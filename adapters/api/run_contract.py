@@ -296,6 +296,7 @@ class RunContract:
                 {200: Answer("The answer.", RunDone), 202: pending},
                 scope="run",
                 body=RunBody,
+                waits=True,
                 headers=IDEMPOTENCY,
                 problems=(409, 504),
                 tag="run",
@@ -311,6 +312,7 @@ class RunContract:
                 {200: Answer("The answer; or nothing waited.", Resumed), 202: pending},
                 scope="run",
                 body=ResumeBody,
+                waits=True,
                 problems=(404, 409, 504),
                 tag="run",
                 description="All of it is done, or nothing. Approvals, and outcomes, need the scope `approve`. The "
@@ -326,7 +328,7 @@ class RunContract:
         key = idempotency_key(call)
         thread_id = thread_of(principal, KIND, body.thread_id)
         message = await self._turns.send(principal, thread_id, body.user_request, key=key)
-        return await self._answer(principal, body.thread_id, thread_id, message)
+        return await self._answer(call, body.thread_id, thread_id, message)
 
     async def resume(self, call: ApiCall) -> web.Response:
         """`POST /resume`."""
@@ -341,7 +343,7 @@ class RunContract:
         if message is None:
             return json_answer(NothingPending(thread_id=body.thread_id))
         if not any(name_of(row) in named for row in rows):
-            nothing = await self._nothing_waits(principal, body.thread_id, thread_id, message)
+            nothing = await self._nothing_waits(call, body.thread_id, thread_id, message)
             if nothing is not None:
                 return json_answer(nothing)
         key = key_of_request(principal.person.person_id, thread_id, body.model_dump_json(exclude_none=True))
@@ -349,13 +351,11 @@ class RunContract:
             await self._decide(principal, body.approvals, rows, key)
         elif body.clarification_responses is not None:
             await self._reply(principal, body.clarification_responses, rows, key)
-        return await self._answer(principal, body.thread_id, thread_id, message)
+        return await self._answer(call, body.thread_id, thread_id, message)
 
-    async def _nothing_waits(
-        self, principal: Principal, given: str, thread_id: str, message: str
-    ) -> NothingPending | None:
+    async def _nothing_waits(self, call: ApiCall, given: str, thread_id: str, message: str) -> NothingPending | None:
         """What is said where nothing waits, once what runs has ended; `None`: something does wait."""
-        state = await self._turns.settled(principal, thread_id, message, self._longest_wait)
+        state = await self._turns.settled(call, thread_id, message, self._longest_wait)
         match state.status:
             case "running":
                 raise runs_on(thread_id, message)
@@ -364,13 +364,13 @@ class RunContract:
             case _:
                 return NothingPending(thread_id=given, response=answer_in(state) or "")
 
-    async def _answer(self, principal: Principal, given: str, thread_id: str, message: str) -> web.Response:
-        state = await self._turns.settled(principal, thread_id, message, self._longest_wait)
+    async def _answer(self, call: ApiCall, given: str, thread_id: str, message: str) -> web.Response:
+        state = await self._turns.settled(call, thread_id, message, self._longest_wait)
         match state.status:
             case "running":
                 raise runs_on(thread_id, message)
             case "waiting":
-                pending = await self._pending(principal, given, state)
+                pending = await self._pending(call.principal, given, state)
                 return json_answer(pending, status=202)
             case _:
                 answer = answer_in(state)

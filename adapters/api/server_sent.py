@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -12,17 +11,14 @@ from typing import Any
 from aiohttp import web
 
 from adapters.api.access import ApiAccess
-from adapters.api.operations import ApiCall
-from adapters.api.problems import Problem
+from adapters.api.open_requests import OpenRequests
+from adapters.api.operations import ApiCall, is_there
 from adapters.api.token_watch import TokenWatch
 from adapters.shared.live.hub import Reader
 from bot.records.database import is_outage
 
 WRITE_SECONDS = 10.0
 """A client that takes nothing for so long has gone away."""
-MOST_STREAMS = 32
-"""Of one person, in one process."""
-AGAIN_SECONDS = 5.0
 HEARTBEAT = b": still here\n\n"
 EVENT_STREAM = "text/event-stream"
 _HEADERS = {
@@ -41,39 +37,26 @@ class OpenStreams:
 
     Args:
         watch: ends them with their tokens.
-        most: of one person.
-        what: is streamed, as a plural.
+        open_: counts them.
     """
 
-    def __init__(
-        self, access: ApiAccess, watch: TokenWatch, *, most: int = MOST_STREAMS, what: str = "answers"
-    ) -> None:
+    def __init__(self, access: ApiAccess, watch: TokenWatch, open_: OpenRequests) -> None:
         self._access = access
         self._watch = watch
-        self._most = most
-        self._what = what
-        self._open: Counter[str] = Counter()
+        self._open = open_
 
     @contextmanager
     def opened(self, call: ApiCall) -> Iterator[EventStream]:
         """A stream for whoever asks. What fails once it has begun ends it in the middle. Raises `Problem` (429)."""
-        person_id, stream = call.principal.person.person_id, EventStream(call, self._access)
-        if self._open[person_id] >= self._most:
-            most = f"At most {self._most} {self._what} are streamed to one person at a time."
-            raise Problem(429, most, retry_after=AGAIN_SECONDS)
-        self._open[person_id] += 1
+        stream = EventStream(call, self._access)
         try:
-            with self._watch.watched(call.principal, stream.cut):
+            with self._open.one_more(call.principal), self._watch.watched(call.principal, stream.cut):
                 yield stream
         except Exception as error:
             if stream.response.prepared:
                 stream.abort()
             if not stream.response.prepared or not is_outage(error):
                 raise
-        finally:
-            self._open[person_id] -= 1
-            if not self._open[person_id]:
-                del self._open[person_id]
 
 
 class EventStream:
@@ -89,8 +72,7 @@ class EventStream:
     @property
     def is_read(self) -> bool:
         """Whether the client is still connected, as far as is known."""
-        transport = self._request.transport
-        return not self._is_cut and transport is not None and not transport.is_closing()
+        return not self._is_cut and is_there(self._request)
 
     async def begin(self) -> None:
         """Send the headers. Raises `ClientGone`."""

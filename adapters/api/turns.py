@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from adapters.api.operations import ApiCall, is_there
 from adapters.api.problems import Problem
 from adapters.api.token_watch import ENDED, TokenWatch
 from adapters.shared.live.board import LiveBoard
@@ -26,7 +27,11 @@ LONGEST_TEXT = 20_000
 LONGEST_WAIT = 300.0
 """Seconds that one request may wait for an answer."""
 LOOK_SECONDS = 0.5
-"""Seconds between two looks at a turn of which nothing was heard: another replica may handle it."""
+"""Seconds until the first look at a turn of which nothing is heard: another replica may handle it."""
+LONGEST_LOOK_SECONDS = 2.0
+"""Between two of them, in the end."""
+WHILE_WRITTEN = (b"event: text", b"event: status")
+"""What is heard while an answer is being written begins so: nothing of it is in the records."""
 THREAD_PREFIX = "web:"
 
 
@@ -175,22 +180,36 @@ class ApiTurns:
         if not await self._inbox.withdraw(key):  # it was being handled by then, or is
             await self._inbox.stop(f"left:{key}", thread_id, principal.person, newest=key)
 
-    async def settled(self, principal: Principal, thread_id: str, key: str, wait: float) -> TurnState:
-        """Where it stands when it has ended or waits for people, or after `wait` seconds. Raises `Problem`, also (401)
-        when the token does not count any more."""
-        until, has_waited = time.monotonic() + min(wait, LONGEST_WAIT), False
+    async def settled(self, call: ApiCall, thread_id: str, key: str, wait: float) -> TurnState:
+        """Where it stands when it has ended or waits for people, or after `wait` seconds, or when whoever asked has
+        gone away. Raises `Problem`, also (401) when the token does not count any more.
+
+        Waiting costs next to nothing: one statement when something was heard, and else less and less often.
+        """
+        principal, until = call.principal, time.monotonic() + min(wait, LONGEST_WAIT)
         async with self.watching(principal, thread_id) as reader:
+            state = await self.state(principal, thread_id, key)
             with self._watch.watched(principal) as token:
-                while not token.is_over:
-                    state = await self.state(principal, thread_id, key)
-                    left = until - time.monotonic()
-                    if state.status != "running" or left <= 0:
-                        if has_waited and await self._watch.is_over(principal):
+
+                def is_waited_for() -> bool:
+                    return not token.is_over and is_there(call.request) and time.monotonic() < until
+
+                while state.status == "running" and is_waited_for():
+                    every = LOOK_SECONDS
+                    while is_waited_for():
+                        is_heard = await _heard(reader, min(every, until - time.monotonic()))
+                        if await self._conversations.is_at_rest(thread_id, key):
                             break
-                        return state
-                    await changed(reader, min(LOOK_SECONDS, left))
-                    has_waited = True
-        raise Problem(401, ENDED)
+                        every = LOOK_SECONDS if is_heard else min(every * 1.5, LONGEST_LOOK_SECONDS)
+                    if token.is_over or await self._watch.is_over(principal):
+                        raise Problem(401, ENDED)
+                    state = await self.state(principal, thread_id, key)
+        return state
+
+    async def marks(self, thread_id: str, key: str, turn: str) -> object:
+        """What is another value when `state` would say something else than before. It costs next to nothing, and does
+        not look whose the turn is."""
+        return await self._conversations.marks(thread_id, key, turn)
 
     @asynccontextmanager
     async def watching(self, principal: Principal, thread_id: str) -> AsyncIterator[Reader]:
@@ -207,3 +226,13 @@ async def changed(reader: Reader, within: float) -> bytes | None:
         return await reader.next(within)
     except EndedError:
         raise Problem(503, "This process ends: ask again.", retry_after=1) from None
+
+
+async def _heard(reader: Reader, within: float) -> bool:
+    """Waits for so many seconds, or until something is heard that stands in the records. Returns whether it was."""
+    until = time.monotonic() + within
+    while (left := until - time.monotonic()) > 0:
+        frame = await changed(reader, left)
+        if frame is not None and not frame.startswith(WHILE_WRITTEN):
+            return True
+    return False

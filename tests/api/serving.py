@@ -23,7 +23,7 @@ from bot.accounts.account_services import AccountServices, NoServices
 from bot.accounts.ports import Service
 from bot.audit.log import AuditLog
 from bot.card_masks import PLAIN
-from bot.conversations import Conversations
+from bot.conversations import Conversations, TurnState
 from bot.crypto import NewId
 from bot.domain import Message, Notice, Person
 from bot.identity.principal import ALL_SCOPES, NotAuthenticated, Principal, Scope
@@ -61,6 +61,30 @@ class OneService(NoServices):
     def services(self) -> Sequence[Service]:
         """It alone."""
         return [self._board]
+
+
+class NotedConversations(Conversations):
+    """Counts how often it is asked where a turn stands."""
+
+    whole = 0
+    """How often for all of it."""
+    short = 0
+    """How often only whether anything has changed."""
+
+    async def turn(self, thread_id: str, key: str, reader: Collection[str]) -> TurnState | None:
+        """As it is."""
+        self.whole += 1
+        return await super().turn(thread_id, key, reader)
+
+    async def is_at_rest(self, thread_id: str, key: str) -> bool:
+        """As it is."""
+        self.short += 1
+        return await super().is_at_rest(thread_id, key)
+
+    async def marks(self, thread_id: str, key: str, turn: str) -> tuple[Any, ...]:
+        """As they are."""
+        self.short += 1
+        return await super().marks(thread_id, key, turn)
 
 
 class AnsweringEngine(NotedEngine):
@@ -225,7 +249,7 @@ class ServedApi:
             outside=AccountServices(OneService()),
             links_an_hour=3,
         )
-        conversations = Conversations(
+        self.conversations = NotedConversations(
             database,
             self.parts.directory,
             clock,
@@ -233,7 +257,7 @@ class ServedApi:
             is_operator=self._is_operator,
             note_reading=AuditLog(database, clock, PLAIN).read,
         )
-        self.services = replace(self.parts.services, conversations=conversations)
+        self.services = replace(self.parts.services, conversations=self.conversations)
         self.url = ""
         self.receiver: ApiReceiver | None = None
 
