@@ -45,7 +45,9 @@ SORTED = {
     "threads.with_address": "the accounts of one human",
 }
 """Few rows each, so that they may be collected before the first is returned."""
-CALLS = list(record_calls({}))
+KEYS = ("identity:a", "session:a", "token:a", "user:a")
+"""One of each kind that there are of principals."""
+CALLS = list(record_calls({"keys": KEYS}))
 
 
 @pytest.fixture(scope="module")
