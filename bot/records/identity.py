@@ -154,7 +154,7 @@ async def keys_left(tx: Transaction, keys: Collection[str], now: float) -> froze
     of: dict[str, list[str]] = {"session": [], "token": [], "user": [], "identity": []}
     for key in sorted(keys):
         kind, _, name = key.partition(":")
-        of[kind].append(name)
+        of.get(kind, []).append(name)  # a key of no kind counts for nothing
     tokens = service_tokens.c
     counts: dict[str, tuple[sa.ColumnElement[str], list[sa.ColumnElement[bool]]]] = {
         "session": (sessions.c.session_hash, [sessions.c.until > now]),
