@@ -364,7 +364,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
 
         # Receivers, in one application.
         receivers = make_receivers(
-            senders, services, settings, tools=tools, shared=shared, bearers=bearers, identity=identity
+            senders, services, settings, tools=tools, shared=shared, bearers=bearers, identity=identity, key=key
         )
         await senders.page.start(services.queries, lambda: engine.is_ready)
         if page is not None:

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from adapters.api.access import ApiConfig, Authenticates
 from adapters.api.receiver import ApiReceiver
+from adapters.api.thread_names import ThreadNames
 from adapters.shared.calls import PauseExchange
 from adapters.shared.people_changes import PeopleChanges
 from adapters.tool_servers.servers import ToolServers
@@ -174,8 +175,10 @@ def make_receivers(
     shared: SharedState,
     bearers: Authenticates,
     identity: PageIdentity,
+    key: bytes,
 ) -> Receivers:
-    """Returns the receiving halves. `tools`: whose state the page tells; `identity`: who its people are."""
+    """Returns the receiving halves. `tools`: whose state the page tells; `identity`: who its people are; `key`: what
+    seals the records."""
     facts = partial(_page_facts, settings, tools)
     guesses = shared.beginnings if shared.replicas is not None else None
     page = None
@@ -186,6 +189,7 @@ def make_receivers(
         services,
         bearers,
         shared.clock,
+        names=ThreadNames(key, services.conversations),
         hub=senders.page.hub,
         board=senders.page.board,
         show_message=senders.page.show_message,

@@ -387,6 +387,11 @@ class Conversations:
         async with self._database.reading() as tx:
             return await deliveries.message_of(tx, thread_id, key)
 
+    async def is_begun(self, thread_id: str) -> bool:
+        """Whether there is this conversation, whosever it is."""
+        async with self._database.reading() as tx:
+            return await threads.get(tx, thread_id) is not None
+
     async def newest_message(self, thread_id: str) -> str | None:
         """Key of what somebody wrote last in a conversation; `None`: nobody has written there."""
         async with self._database.reading() as tx:

@@ -18,7 +18,8 @@ from adapters.api.endings import IDEMPOTENCY, answer_in, idempotency_key, runs_o
 from adapters.api.models import Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.problems import Problem
-from adapters.api.turns import LONGEST_TEXT, LONGEST_WAIT, ApiTurns, new_thread_id, thread_of
+from adapters.api.thread_names import new_thread_id
+from adapters.api.turns import LONGEST_TEXT, LONGEST_WAIT, ApiTurns
 from adapters.shared.untrusted_json import LONG, MalformedBodyError, json_in, refuse_unsound
 from bot.conversations import NO_CONVERSATION, CallState, TurnState
 from bot.identity.principal import Principal
@@ -26,7 +27,7 @@ from bot.safe_text import visible
 from bot.services import Services
 
 KIND = "chat"
-"""Of the threads that are begun by a request with a key (`thread_of`)."""
+"""Of the threads that are begun by a request with a key (`ThreadNames`)."""
 UNAVAILABLE = "Agent is currently unavailable. Please try again later."
 LONGEST_RESULT = 4_000_000
 """Characters of a result in which JSON is looked for; a longer one is answered as a text."""
@@ -143,7 +144,7 @@ class ChatContract:
     async def _thread(self, principal: Principal, number: int | None, key: str) -> str:
         """The thread of a conversation. A new one that is begun by the same request again is the same."""
         if number is None:
-            return thread_of(principal, KIND, key) if key else new_thread_id()
+            return await self._turns.thread_of(principal, KIND, key) if key else new_thread_id()
         found = await self._services.conversations.by_number(number)
         if found is None:
             raise Problem(404, NO_CONVERSATION.text)

@@ -34,7 +34,7 @@ from adapters.api.models import LONGEST_LINE, Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.problems import Problem
 from adapters.api.server_sent import ClientGone, EventStream, OpenStreams, named_event
-from adapters.api.turns import LONGEST_WAIT, ApiTurns, thread_of
+from adapters.api.turns import LONGEST_WAIT, ApiTurns
 from bot.crypto import random_token
 from bot.domain import AlreadySettled, ApprovalView, Choice, Decision, Invalid, Refused, Settled, Unknown
 from bot.identity.principal import Principal
@@ -163,7 +163,7 @@ class QueryContract:
     async def query(self, call: ApiCall) -> web.Response:
         """`POST /query`."""
         body, principal = call.body(QueryBody), call.principal
-        given, thread_id = _thread(principal, body)
+        given, thread_id = await _thread(self._turns, principal, body)
         before = Before.of(await self._turns.newest_state(principal, thread_id))
         message = await self._turns.send(principal, thread_id, body.query, options={"asks": False})
         state = await self._turns.settled(call, thread_id, message, LONGEST_WAIT)
@@ -190,7 +190,7 @@ class QueryContract:
         """`POST /query/stream`."""
         body, principal = call.body(QueryBody), call.principal
         with self._streams.opened(call) as stream:
-            given, thread_id = _thread(principal, body)
+            given, thread_id = await _thread(self._turns, principal, body)
             before = Before.of(await self._turns.newest_state(principal, thread_id))
             options = {"approval_seconds": self._timeout_seconds}
             message = await self._turns.send(principal, thread_id, body.query, options=options)
@@ -280,7 +280,7 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _thread(principal: Principal, body: QueryBody) -> tuple[str, str]:
+async def _thread(turns: ApiTurns, principal: Principal, body: QueryBody) -> tuple[str, str]:
     """The caller's own id of the conversation, and the thread that it means."""
     given = body.thread_id or random_token()[:24]
-    return given, thread_of(principal, KIND, given)
+    return given, await turns.thread_of(principal, KIND, given)

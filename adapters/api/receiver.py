@@ -29,6 +29,7 @@ from adapters.api.resources import ThreadResources
 from adapters.api.run_contract import RunContract
 from adapters.api.server_sent import EVENT_STREAM, OpenStreams
 from adapters.api.stream_contract import StreamContract
+from adapters.api.thread_names import ThreadNames
 from adapters.api.token_watch import TokenWatch
 from adapters.api.turns import ApiTurns, ShowMessage
 from adapters.shared.live.board import LiveBoard
@@ -56,6 +57,7 @@ class ApiReceiver:
         bearers: Authenticates,
         clock: Clock,
         *,
+        names: ThreadNames,
         hub: Hub,
         board: LiveBoard,
         show_message: ShowMessage,
@@ -71,6 +73,7 @@ class ApiReceiver:
             board,
             clock,
             beginnings,
+            names=names,
             watch=watch,
             show_message=show_message,
             messages_a_minute=messages_a_minute,

@@ -20,7 +20,8 @@ from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.problems import Problem
 from adapters.api.results import SAME_KEY, ResultShape, click_key, idempotency_key, settled
 from adapters.api.server_sent import EVENT_STREAM
-from adapters.api.turns import THREAD_PREFIX, ApiTurns, new_thread_id
+from adapters.api.thread_names import THREAD_PREFIX, new_thread_id
+from adapters.api.turns import ApiTurns
 from adapters.shared.live.entries import entry_json
 from bot.conversations import NO_CONVERSATION
 from bot.domain import ConversationReference, Refused, Unknown
@@ -161,6 +162,8 @@ class ThreadResources:
     async def send(self, call: ApiCall) -> web.Response:
         """`POST /api/v1/threads/{id}/messages`."""
         body, thread_id = call.body(NewMessageBody), thread_id_in(call)
+        if not await self._services.conversations.is_begun(thread_id):
+            raise Problem(404, NO_CONVERSATION.text)
         key = idempotency_key(call)
         message = await self._turns.send(
             call.principal, thread_id, body.text, key=key, options=body.options.as_options()

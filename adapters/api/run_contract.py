@@ -24,7 +24,7 @@ from adapters.api.endings import IDEMPOTENCY, answer_in, idempotency_key, key_of
 from adapters.api.models import Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.problems import Problem
-from adapters.api.turns import LONGEST_TEXT, LONGEST_WAIT, ApiTurns, thread_of
+from adapters.api.turns import LONGEST_TEXT, LONGEST_WAIT, ApiTurns
 from adapters.shared.untrusted_json import MalformedBodyError, json_in
 from bot.conversations import TurnState
 from bot.domain import (
@@ -49,7 +49,7 @@ from bot.safe_text import visible
 from bot.services import Services
 
 KIND = "run"
-"""Of the threads whose ids are known here alone (`thread_of`)."""
+"""Of the threads whose ids are known here alone (`ThreadNames`)."""
 MOST_ANSWERS = 100
 """Approvals, or answers to questions, of one request."""
 DONE, SKIP = "done", "skip"
@@ -326,7 +326,7 @@ class RunContract:
         """`POST /run`."""
         body, principal = call.body(RunBody), call.principal
         key = idempotency_key(call)
-        thread_id = thread_of(principal, KIND, body.thread_id)
+        thread_id = await self._turns.thread_of(principal, KIND, body.thread_id)
         message = await self._turns.send(principal, thread_id, body.user_request, key=key)
         return await self._answer(call, body.thread_id, thread_id, message)
 
@@ -335,7 +335,7 @@ class RunContract:
         body, principal = call.body(ResumeBody), call.principal
         if body.approvals is not None and not principal.may("approve"):
             raise Problem(403, "This token does not allow it: its scopes do not have `approve`.")
-        thread_id = thread_of(principal, KIND, body.thread_id)
+        thread_id = await self._turns.thread_of(principal, KIND, body.thread_id)
         message = await self._services.conversations.newest_message(thread_id)
         named = [each.call_id for each in body.approvals or body.clarification_responses or []]
         about = {call_id for name in named for call_id in (name, name.partition("/")[0])}

@@ -25,7 +25,8 @@ from adapters.api.models import LONGEST_LINE, ModeName
 from adapters.api.operations import Answer, ApiCall, Operation
 from adapters.api.problems import Problem
 from adapters.api.server_sent import ClientGone, EventStream, OpenStreams
-from adapters.api.turns import ApiTurns, new_thread_id, thread_of
+from adapters.api.thread_names import new_thread_id
+from adapters.api.turns import ApiTurns
 from bot.conversations import CallState
 from bot.identity.principal import Principal
 from bot.safe_text import visible_line
@@ -111,7 +112,8 @@ class StreamContract:
     async def _answer(
         self, stream: EventStream, principal: Principal, body: PromptBody, options: Mapping[str, Any]
     ) -> None:
-        thread_id = thread_of(principal, KIND, body.thread_id) if body.thread_id else new_thread_id()
+        given = body.thread_id
+        thread_id = await self._turns.thread_of(principal, KIND, given) if given else new_thread_id()
         before = Before.of(await self._turns.newest_state(principal, thread_id))
         message = await self._turns.send(principal, thread_id, body.prompt, options=options)
         follower = TurnFollower(self._turns, principal, thread_id, message, before, lambda: stream.is_read)

@@ -11,6 +11,7 @@ from typing import Any
 
 from adapters.api.operations import ApiCall, is_there
 from adapters.api.problems import Problem
+from adapters.api.thread_names import ThreadNames
 from adapters.api.token_watch import ENDED, TokenWatch
 from adapters.shared.live.board import LiveBoard
 from adapters.shared.live.hub import EndedError, Hub, Reader
@@ -32,23 +33,6 @@ LONGEST_LOOK_SECONDS = 2.0
 """Between two of them, in the end."""
 WHILE_WRITTEN = (b"event: text", b"event: status")
 """What is heard while an answer is being written begins so: nothing of it is in the records."""
-THREAD_PREFIX = "web:"
-
-
-def thread_of(principal: Principal, kind: str, given: str) -> str:
-    """The thread that a caller means with an id of its own, which is somebody else's thread for anybody else.
-
-    Args:
-        kind: in which contract the id is known.
-        given: any text.
-    """
-    named = "\n".join([principal.person.person_id, kind, given])
-    return f"{THREAD_PREFIX}{kind}-{hashlib.sha256(named.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}"
-
-
-def new_thread_id() -> str:
-    """An id that nobody can guess."""
-    return f"{THREAD_PREFIX}{random_token()[:32].replace('.', '-')}"
 
 
 ShowMessage = Callable[[str, MessageView], None]
@@ -59,6 +43,7 @@ class ApiTurns:
     """Begins turns for programs, and waits for them.
 
     Args:
+        names: tells which thread a caller means.
         watch: ends waiting with the token of whoever waits.
         show_message: shows open pages what was written.
         messages_a_minute: that one person may begin turns with; 0: no limit.
@@ -72,6 +57,7 @@ class ApiTurns:
         clock: Clock,
         beginnings: Beginnings,
         *,
+        names: ThreadNames,
         watch: TokenWatch,
         show_message: ShowMessage,
         messages_a_minute: int,
@@ -83,6 +69,7 @@ class ApiTurns:
         self._clock = clock
         self._beginnings = beginnings
         self._watch = watch
+        self.thread_of = names.thread_of
         self._show_message = show_message
         self._messages_a_minute = messages_a_minute
 

@@ -17,6 +17,7 @@ from adapters.api.access import ApiConfig
 from adapters.api.operations import Operation
 from adapters.api.receiver import ApiReceiver
 from adapters.api.resources import place_of
+from adapters.api.thread_names import ThreadNames
 from adapters.web.config import WebConfig
 from adapters.web.sender import WebSender
 from bot.accounts.account_services import AccountServices, NoServices
@@ -272,6 +273,10 @@ class ServedApi:
 
     # ------------------------------------------------------------------------------- what there is
 
+    async def open(self, thread_id: str, person: Person = ANA) -> None:
+        """Somebody begins a conversation."""
+        await self.services.inbox.open(place_of(thread_id), person)
+
     async def write(self, thread_id: str, text: str = "Make a lamp", person: Person = ANA) -> str:
         """Somebody writes in a conversation; the key of the message."""
 
@@ -387,6 +392,7 @@ async def served_api(database: Database, clock: SetClock, new_id: NewId) -> Asyn
         served.services,
         served.tokens,
         clock,
+        names=ThreadNames(b"key", served.services.conversations),
         hub=sender.hub,
         board=sender.board,
         show_message=sender.show_message,

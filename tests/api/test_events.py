@@ -159,6 +159,7 @@ async def test_an_answer_that_is_streamed_ends_with_the_token(
 async def test_waiting_for_an_answer_ends_with_the_token(served: ServedApi, ana: ApiUser) -> None:
     waits = asyncio.Event()
     served.sender.hub.opened = lambda _: waits.set()
+    await served.open(THREAD)
     async with served.engine.at_work:
         asked = asyncio.create_task(ana.post(f"threads/{THREAD}/messages?wait=30", {"text": "Hello"}))
         await waits.wait()

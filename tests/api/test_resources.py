@@ -48,6 +48,12 @@ async def test_a_conversation_is_opened_written_in_and_shown(ana: ApiUser) -> No
     assert (turn.status, turn.body) == (200, sent.body)
 
 
+async def test_nobody_begins_a_conversation_by_writing_where_there_is_none(served: ServedApi, ana: ApiUser) -> None:
+    sent = await ana.post("threads/web:run-of-somebody/messages", {"text": "Mine"})
+    assert problem(sent) == (404, "There is no such conversation here.")
+    assert not await served.services.conversations.is_begun("web:run-of-somebody")
+
+
 async def test_of_different_messages_with_one_key_at_once_one_is_taken(ana: ApiUser) -> None:
     where = (await ana.post("threads")).headers["Location"].removeprefix("/api/v1/")
     texts = ["One", "Two", "Three"]
@@ -315,14 +321,19 @@ async def test_what_is_not_served_is_a_problem_too(ana: ApiUser) -> None:
         ({"json": {"text": "a"}, "headers": {"Idempotency-Key": "k" * 256}}, 422),
     ],
 )
-async def test_what_cannot_be_read_is_refused(ana: ApiUser, sent: dict[str, Any], status: int) -> None:
+async def test_what_cannot_be_read_is_refused(
+    served: ServedApi, ana: ApiUser, sent: dict[str, Any], status: int
+) -> None:
     sent = sent | {"headers": ana.headers | sent.get("headers", {})}
+    await served.open("web:t")
     async with ana.http.post(f"{ana.url}/api/v1/threads/web:t/messages", **sent) as response:
         assert response.status == status
         assert (await response.json())["status"] == status
 
 
-async def test_too_many_are_told_when_to_come_again(ana: ApiUser) -> None:
+async def test_too_many_are_told_when_to_come_again(served: ServedApi, ana: ApiUser) -> None:
+    await served.open("web:many")
+
     async def tried() -> ApiAnswer:
         return await ana.post("threads/web:many/messages", {"text": "Hello"})
 

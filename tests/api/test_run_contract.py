@@ -16,7 +16,6 @@ from pydantic import BaseModel
 from adapters.api.operations import ApiCall
 from adapters.api.problems import Problem
 from adapters.api.run_contract import RunBody, RunContract
-from adapters.api.turns import thread_of
 from bot.conversations import TurnState
 from bot.domain import Person
 from bot.identity.principal import Principal
@@ -298,6 +297,9 @@ async def test_an_account_is_connected_in_a_browser_and_the_call_goes_on(tmp_pat
 class Unending:
     """Turns that do not end."""
 
+    async def thread_of(self, _principal: Principal, kind: str, given: str) -> str:
+        return f"web:{kind}-{given}"
+
     async def send(self, _principal: Principal, thread_id: str, *_: object, **__: object) -> str:
         return f"{thread_id}:m"
 
@@ -311,7 +313,7 @@ async def test_of_a_turn_that_runs_on_after_the_longest_wait_it_is_said_where_to
     body = RunBody(thread_id="t", user_request="hello")
     with pytest.raises(Problem) as refused:
         await contract.run(ApiCall(make_mocked_request("POST", "/run"), ana, body))
-    thread = thread_of(ana, "run", "t")
+    thread = "web:run-t"
     where = f"/api/v1/threads/{thread}/messages/{thread}:m"
     assert (refused.value.status, refused.value.more) == (504, {"turn": where})
 
