@@ -135,7 +135,7 @@ class ThreadEvents:
                 await stream.begin()
                 await stream.send(b"retry: %d\n\n" % RETRY_MILLISECONDS)
                 await self._send(stream, sent, view)
-                reader.sees_all = view.seen_as != "approver"
+                reader.sees_all = view.seen_as == "owner"
                 await self._show_live(stream, reader)
                 await self._follow(stream, reader, sent, call.principal)
         return stream.response
@@ -166,7 +166,7 @@ class ThreadEvents:
                 view = await self._view(reader.thread_id, principal.person)
                 if view is None or await self._watch.is_over(principal):
                     return
-                reader.sees_all = view.seen_as != "approver"
+                reader.sees_all = view.seen_as == "owner"
                 await self._send(stream, sent, view)
                 if show_live:
                     show_live = False

@@ -121,7 +121,7 @@ class EventStreams:
             return None
         # A conversation that nobody has written in yet has an id (the page's) and no row. Whose it is is asked again
         # when somebody has.
-        reader.sees_all = None if view is None else view.seen_as != "approver"
+        reader.sees_all = None if view is None else view.seen_as == "owner"
         view = view or ThreadView(reader.thread_id, "", ())
         entries: list[str] = []
         space_left = LARGEST_SNAPSHOT

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 
 import aiohttp
 from aiohttp import web
@@ -64,6 +64,8 @@ class WebServices(StandInServices):
         super().__init__("web:", ConversationReference("web", "web:one", direct=True))
         self.sender = sender
         self.entries: dict[str, list[MessageView | Post]] = {}
+        self.seen_as: dict[str, Literal["owner", "approver", "operator"] | None] = {}
+        """As what somebody sees conversations, where they are not their own; `None`: not at all (any more)."""
         self.of: dict[str, str] = {}
         """Thread → whose it is; the others are everybody's."""
 
@@ -148,10 +150,13 @@ class WebServices(StandInServices):
         entries = (entry for entry in self.entries.get(thread_id, []) if isinstance(entry, MessageView))
         return next((entry for entry in entries if entry.key == key), None)
 
-    async def view(self, thread_id: str, person: Person) -> ThreadView:
+    async def view(self, thread_id: str, person: Person) -> ThreadView | Unknown:
+        seen_as = self.seen_as.get(person.person_id, "owner")
+        if seen_as is None:
+            return Unknown("There is no such conversation here.")
         entries = self.entries.get(thread_id, [])
         seen = [e for e in entries if isinstance(e, MessageView) or e.only_for in (None, person.person_id)]
-        return ThreadView(thread_id, _title(entries) if entries else "", tuple(seen))
+        return ThreadView(thread_id, _title(entries) if entries else "", tuple(seen), seen_as)
 
     def _posts(self) -> list[Post]:
         return [entry for entries in self.entries.values() for entry in entries if isinstance(entry, Post)]

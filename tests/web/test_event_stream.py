@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from time import monotonic
@@ -14,7 +15,7 @@ from bot.domain import ApprovalView, ConversationReference, Notice, Person, Said
 from tests.support.views import an_approval
 from tests.support.waiting import at_most_waiting
 from tests.web.serving import Browser, Product
-from tests.web.streaming import eventually, snapshot, stream_of
+from tests.web.streaming import Event, Stream, eventually, snapshot, stream_of
 
 THREAD = "web:one"
 PLACE = ConversationReference("web", THREAD)
@@ -128,6 +129,25 @@ async def test_what_only_one_person_may_see_reaches_nobody_else(product: Product
         assert (await to_ben.until("post"))["content"]["text"] == "For everybody"
     async with stream_of(ben, THREAD) as again:
         assert "Ana's eyes" not in str(await snapshot(again))
+
+
+async def test_whoever_is_no_operator_any_more_sees_nothing_that_comes_then(product: Product, ben: Browser) -> None:
+    product.services.seen_as["web:ben"] = "operator"
+    async with stream_of(ben, THREAD) as stream:
+        await snapshot(stream)
+        product.sender.live(THREAD, PLACE, "web:ana").text("m1", "live words are the owner's")
+        await product.services.post(THREAD, Notice("First"))
+        shown = await snapshot(stream)
+        assert [entry["content"]["text"] for entry in shown["entries"]] == ["First"]
+        product.services.seen_as["web:ben"] = None
+        await product.services.post(THREAD, Notice("Second"))
+        rest = [event async for event in _until_it_ends(stream)]
+        assert "Second" not in str(rest)
+
+
+async def _until_it_ends(stream: Stream) -> AsyncIterator[Event]:
+    while event := await stream.next():
+        yield event
 
 
 async def test_connecting_again_sends_the_same_snapshot_again(product: Product, ana: Browser) -> None:
