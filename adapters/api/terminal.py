@@ -33,8 +33,15 @@ READY_SECONDS = 5.0
 """Longest wait for the stream, before a message is sent that could be answered at once."""
 LARGEST_EVENT = 16 * 1024 * 1024
 """Bytes of an event, which is one line: a whole conversation may be in it."""
+LONGEST_DATA = 1024 * 1024
+"""Characters of the data of an event that are looked at: what the terminal shows of events is never as long."""
 LARGEST_ANSWER = 16 * 1024 * 1024
 """Bytes of an answer of the server's."""
+EARLY_SECONDS = 0.5
+"""Pause after an answer that says, without any waiting, that a turn runs."""
+UNEXPECTED = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
+"""What comes of an answer in another shape than this program knows."""
+NOT_KNOWN = "The server answers in a way that this program does not know: one of them is older."
 HELP = (
     "Write to the bot. /new begins another conversation, /wait asks again about what waits, /quit ends; Ctrl-C stops a "
     "turn that runs."
@@ -152,14 +159,14 @@ class ChatClient:
             async for raw in response.content:
                 line = raw.decode("utf-8", "replace").rstrip("\r\n")
                 if not line:
-                    with suppress(ValueError):
-                        event = json.loads(data)
+                    with suppress(ValueError, RecursionError):
+                        event = json.loads(data) if len(data) <= LONGEST_DATA else {}
                         if isinstance(event, dict):
                             yield ChatEvent(name, event, event_id)
                     name, data, event_id = "", "", ""
                 elif line.startswith("event:"):
                     name = line.removeprefix("event:").strip()
-                elif line.startswith("data:"):
+                elif line.startswith("data:") and len(data) <= LONGEST_DATA:
                     data += line.removeprefix("data:").strip()
                 elif line.startswith("id:"):
                     event_id = line.removeprefix("id:").strip()
@@ -245,7 +252,10 @@ class Chat:
         """Until the person ends it. Raises `ChatRefused` when there is no server at the beginning."""
         me = await self._client.call("GET", ["me"])
         self._line(f"You are {_short(me.get('name', ''))}. {HELP}")
-        self._thread = thread_id or await self._new()
+        try:
+            self._thread = thread_id or await self._new()
+        except UNEXPECTED:
+            raise ChatRefused(NOT_KNOWN) from None
         while True:
             text = await self._terminal.ask("\nyou> ")
             if text is None or text.strip() in QUIT:
@@ -274,8 +284,8 @@ class Chat:
             self._line("\nStopped.")
         except ChatRefused as refused:
             self._line(str(refused))
-        except (KeyError, TypeError):
-            self._line("The server answers in a way that this program does not know: one of them is older.")
+        except UNEXPECTED:
+            self._line(NOT_KNOWN)
 
     async def _do(self, text: str) -> None:
         match text:
@@ -331,11 +341,15 @@ class Chat:
                 self._written.posted(post.removeprefix("said:"), text)
 
     async def _see_through(self) -> None:
+        clock = asyncio.get_running_loop().time
         while True:
+            asked_at = clock()
             turn = await self._client.call(
                 "GET", ["threads", self._thread, "messages", self._message], wait=WAIT_SECONDS
             )
             if turn["status"] == "running":
+                if clock() - asked_at < EARLY_SECONDS:  # it does not wait
+                    await asyncio.sleep(EARLY_SECONDS)
                 continue
             self._written.whole(str(turn["answer"]))
             for notice in turn["notices"]:
@@ -371,7 +385,7 @@ class Chat:
         if approval["risk"]:
             self._line(f"  ({_short(', '.join(approval['risk']))})")
         if approval["masks"]:
-            self._line(f"  {approval['masks']} masked; fingerprint {_short(approval['fingerprint'])}")
+            self._line(f"  {_short(approval['masks'])} masked; fingerprint {_short(approval['fingerprint'])}")
         verb = await self._choice("[a]pprove, [r]eject, [l]ater", {"a": "approve", "r": "reject", "l": ""}, "l")
         if not verb:
             self._skipped.add(approval["id"])
@@ -501,7 +515,7 @@ def _typed(text: str, kind: str) -> Any:
         case "yes-no":
             return text.strip().lower() in {"y", "yes", "true", "1"}
         case "integer" | "number" | "json":
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):
                 return json.loads(text)
     return text
 

@@ -11,10 +11,22 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
+from aiohttp import web
 
-from adapters.api.terminal import TOKEN_VARIABLE, ChatRefused, SpokenText, chat
+from adapters.api.terminal import (
+    EARLY_SECONDS,
+    LONGEST_DATA,
+    NOT_KNOWN,
+    TOKEN_VARIABLE,
+    ChatClient,
+    ChatRefused,
+    SpokenText,
+    chat,
+)
 from tests.api.contract_clients import token, with_tokens
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, fake_openai
 from tests.support.brain import obedient
@@ -242,3 +254,100 @@ async def test_the_command_talks_over_pipes_and_ctrl_c_stops_the_turn(home: Prod
             process.stdin.close()
             await process.stdout.read()
             assert await process.wait() == 0
+
+
+# ------------------------------------------------------------------------------- servers of other kinds
+
+
+APPROVAL: dict[str, Any] = {
+    "id": "a",
+    "server": "workshop",
+    "tool": "make",
+    "may_decide": "you",
+    "arguments": {},
+    "risk": [],
+    "masks": 0,
+    "fingerprint": "",
+}
+QUESTION: dict[str, Any] = {"id": "c", "server": "", "question": "What?", "context": "", "fields": []}
+
+
+@asynccontextmanager
+async def another_server(*turns: dict[str, Any], message: str = "m", events: bytes = b"") -> AsyncIterator[str]:
+    """A server that answers as it likes: where a turn stands one after the other, the last one again and again."""
+    left = [
+        {"status": "waiting", "answer": "", "notices": [], "clarifications": [], "sign_ins": [], "outcomes": []}
+        | {"approvals": []}
+        | turn
+        for turn in turns
+    ]
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.path.endswith("/events"):
+            return web.Response(body=events, content_type="text/event-stream")
+        if "/messages/" in request.path:
+            return web.json_response(left.pop(0) if len(left) > 1 else left[0])
+        return web.json_response({"name": "Ana", "id": "web:x", "message_id": message})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0]
+    try:
+        yield f"http://{host}:{port}"
+    finally:
+        await runner.cleanup()
+
+
+async def talked_to(url: str, *script: tuple[str, str]) -> str:
+    """What stands on the terminal at the end."""
+    terminal = ScriptedTerminal([*script])
+    async with asyncio.timeout(WITHIN):
+        await chat(url, None, terminal)
+    return terminal.shown
+
+
+@pytest.mark.parametrize(
+    ("turn", "message", "script"),
+    [
+        ({"approvals": [APPROVAL | {"arguments": ["lamp"]}]}, "m", []),
+        ({"approvals": [APPROVAL | {"id": "/etc"}]}, "m", [("[a]pprove", "a")]),
+        ({"clarifications": [QUESTION | {"fields": ["size"]}]}, "m", []),
+        ({}, "/m", []),
+    ],
+)
+async def test_an_answer_in_a_shape_that_is_not_known_ends_the_turn_alone(
+    turn: dict[str, Any], message: str, script: list[tuple[str, str]]
+) -> None:
+    async with another_server(turn, message=message) as url:
+        shown = await talked_to(url, said("hello"), *script)
+    assert f"{NOT_KNOWN}\n\nyou> " in shown
+
+
+async def test_lists_in_lists_without_end_are_left_to_the_server() -> None:
+    question = QUESTION | {"fields": [{"name": "size", "type": "json"}]}
+    async with another_server({"clarifications": [question]}, {"status": "ended", "answer": "Well."}) as url:
+        assert "bot> Well." in await talked_to(url, said("hello"), ("size", "[" * 100_000))
+
+
+async def test_a_count_of_masks_controls_no_terminal() -> None:
+    async with another_server({"approvals": [APPROVAL | {"masks": CONTROLS[:4]}]}) as url:
+        assert "  ⟨U+001B⟩[2J masked" in await talked_to(url, said("hello"))
+
+
+async def test_a_server_that_does_not_wait_is_not_asked_again_at_once() -> None:
+    async with another_server({"status": "running"}, {"status": "ended"}) as url:
+        began = asyncio.get_running_loop().time()
+        await talked_to(url, said("hello"))
+    assert asyncio.get_running_loop().time() - began >= EARLY_SECONDS
+
+
+async def test_of_an_event_without_end_no_more_is_kept_than_any_event_has() -> None:
+    line = b'data: {"text": "' + b"x" * LONGEST_DATA + b'"}\n'
+    deep = b"event: deep\ndata: " + b"[" * 100_000 + b"\n\n"
+    events = b"event: post\nid: 7\n" + line + line + b"\n" + deep + b'event: status\ndata: {"n": 1}\n\n'
+    async with another_server({}, events=events) as url, aiohttp.ClientSession() as session:
+        got = [event async for event in ChatClient(session, url, None).events("web:x", "")]
+    assert [(each.name, each.data, each.event_id) for each in got] == [("post", {}, "7"), ("status", {"n": 1}, "")]
