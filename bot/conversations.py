@@ -206,6 +206,10 @@ class Conversations:
         accounts = await self._directory.accounts_of(person.person_id)
         return accounts if owner in accounts else None
 
+    async def accounts_of(self, person: Person) -> frozenset[str]:
+        """All person ids of this human."""
+        return await self._directory.accounts_of(person.person_id)
+
     async def view(self, thread_id: str, person: Person) -> ThreadView | Unknown | None:
         """A conversation as this person may see it, oldest first; `None`: nobody has begun it; `Unknown`: it is not for
         them."""

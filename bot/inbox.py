@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -27,7 +27,7 @@ from bot.records.locks import UNLOCKED
 from bot.records.waiting import is_with_us, requesters
 from bot.sessions import QUIET_SECONDS, ThreadForMessage, current_thread, thread_for
 from bot.turns.engine import Engine
-from bot.turns.messages import is_stop, message_of
+from bot.turns.messages import OWNERS, is_stop, message_of
 from bot.turns.open_requests import OpenRequests
 from graph.json_values import storable
 
@@ -75,7 +75,10 @@ class Inbox:
                 if await deliveries.exists(tx, message.key):
                     return False
                 thread_id = await current_thread(tx, message.place, message.author.person_id)
-            if isinstance(await self.stop(message.key, thread_id or "", message.author, text=message.text), Settled):
+            stopped = await self.stop(
+                message.key, thread_id or "", message.author, text=message.text, accounts=message.owners
+            )
+            if isinstance(stopped, Settled):
                 return True
         accepted = await self._acceptance.accept(message)
         if accepted.is_new:
@@ -110,7 +113,14 @@ class Inbox:
         return await self._unless_begun(key, withdrawn)
 
     async def stop(
-        self, key: str, thread_id: str, person: Person, text: str = "", *, newest: str | None = None
+        self,
+        key: str,
+        thread_id: str,
+        person: Person,
+        text: str = "",
+        *,
+        newest: str | None = None,
+        accounts: Collection[str] = (),
     ) -> ClickResult:
         """End the turn of a thread; its requester only. Breaks off what runs and drops what this person had queued;
         for anybody else it only does the latter. `key` names the click or message, `text` is what was written.
@@ -118,7 +128,9 @@ class Inbox:
         Args:
             newest: key of a message; where something was written after it, or what runs or waits is another turn than
                 its own, nothing is stopped.
+            accounts: other person ids of the same human, whose requests are this person's too.
         """
+        own = {person.person_id, *accounts}
         async with self._database.writing_urgently(thread_id or UNLOCKED) as tx:
             if await deliveries.exists(tx, key):
                 return Settled("Stopped.")
@@ -128,16 +140,16 @@ class Inbox:
                 return Refused("Another turn runs here.")
             asked_by = await requesters(tx, thread_id)
             queued = await deliveries.waiting_messages(tx, thread_id)
-            mine = [k for k, author in queued if author == person.person_id]
+            mine = [k for k, author in queued if author in own]
             if not asked_by:
                 return Refused("Nothing is running here.")
-            if not mine and person.person_id not in asked_by:
+            if not mine and own.isdisjoint(asked_by):
                 return Refused("Only the person whose request this is can stop it.")
             now = self._clock()
             body = {"person": person.person_id, "name": person.name, "text": text}
             await deliveries.drop(tx, mine)
             await deliveries.add(tx, Delivery(key, thread_id, "stop", body, True, now, now))
-            if person.person_id not in asked_by:
+            if own.isdisjoint(asked_by):
                 await deliveries.done(tx, key)
                 return Settled("What you had written here is not handled any more.")
             await deliveries.drop_resumes(tx, thread_id)
@@ -296,7 +308,8 @@ def message_delivery(message: Message, thread: ThreadForMessage, now: float) -> 
             "begins": thread.begins,
         }
         | ({"via": message.via} if message.via else {})
-        | ({"options": dict(message.options)} if message.options else {}),
+        | ({"options": dict(message.options)} if message.options else {})
+        | ({OWNERS: sorted(message.owners)} if message.owners - {message.author.person_id} else {}),
         urgent=False,
         accepted_at=now,
         due_at=now,

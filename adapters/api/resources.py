@@ -183,7 +183,7 @@ class ThreadResources:
         thread_id, person = thread_id_in(call), call.principal.person
         if await self._services.conversations.owners_for(thread_id, person) is None:
             raise Problem(404, NO_CONVERSATION.text)
-        result = await self._services.inbox.stop(click_key(call), thread_id, person)
+        result = await self._services.inbox.stop(click_key(call), thread_id, person, accounts=call.principal.person_ids)
         if isinstance(result, Refused):
             raise Problem(409, result.text)
         return json_answer(settled(result))

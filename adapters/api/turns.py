@@ -114,7 +114,7 @@ class ApiTurns:
             at=self._clock(),
             via="api",
             options=options or {},
-            owners=owners | {principal.person.person_id},
+            owners=owners | principal.person_ids,
         )
         if await self._inbox.accept(message):
             view = MessageView(message.key, message.author.name, message.author.person_id, message.text, message.at)
@@ -165,7 +165,7 @@ class ApiTurns:
                 break
             await asyncio.sleep(LOOK_SECONDS)
         if not await self._inbox.withdraw(key):  # it was being handled by then, or is
-            await self._inbox.stop(f"left:{key}", thread_id, principal.person, newest=key)
+            await self._inbox.stop(f"left:{key}", thread_id, principal.person, newest=key, accounts=principal.accounts)
 
     async def settled(self, call: ApiCall, thread_id: str, key: str, wait: float) -> TurnState:
         """Where it stands when it has ended or waits for people, or after `wait` seconds, or when whoever asked has

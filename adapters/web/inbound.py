@@ -251,7 +251,10 @@ class PageActions:
         body = await read_body(request, ClickBody)
         if await self._services.conversations.owners_for(thread_id, visitor.person) is None:
             raise RefusalError(404, NO_CONVERSATION.text)
-        return click_answer(await self._services.inbox.stop(click_key(body.id, visitor), thread_id, visitor.person))
+        accounts = await self._services.conversations.accounts_of(visitor.person)
+        return click_answer(
+            await self._services.inbox.stop(click_key(body.id, visitor), thread_id, visitor.person, accounts=accounts)
+        )
 
     async def link(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/sign-ins/{id}/link`, with what the server says of it: for its owner alone; the

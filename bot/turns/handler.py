@@ -67,7 +67,7 @@ from bot.turns.failures import (
     reference_of,
     regret,
 )
-from bot.turns.messages import HUMAN, Introductions, NewTurn, Supersedes, announcement, meaning
+from bot.turns.messages import HUMAN, OWNERS, Introductions, NewTurn, Supersedes, announcement, meaning
 from bot.turns.open_requests import OpenRequests
 from graph.models import ModelProblem
 from graph.options import is_stricter
@@ -330,6 +330,7 @@ class TurnHandler:
                 requester=requester,
                 waiting=open_,
                 is_stricter=status.turn is not None and is_stricter(delivery.body.get("options", {}), status.turn),
+                accounts=delivery.body.get(OWNERS, ()),
             ),
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bot.accounts.codes import Codes, code_in
@@ -21,6 +21,8 @@ from policies.approvers import Decider, Permitted, judge_decider
 
 HUMAN = "human"
 """In the body of an introduced message: its author's id, the same for all accounts of one human."""
+OWNERS = "owners"
+"""In the body of a message: person ids of its author's human, where they have more than one (`Message.owners`)."""
 STOP = frozenset({"stop", "cancel"})
 """What the requester says to end the turn."""
 ASKED = "This is a new conversation. What was said here before is not part of it."
@@ -74,7 +76,14 @@ def is_stop(text: str) -> bool:
 
 
 def meaning(
-    author: str, *, addressed: bool, at: float, requester: str | None, waiting: Waiting, is_stricter: bool = False
+    author: str,
+    *,
+    addressed: bool,
+    at: float,
+    requester: str | None,
+    waiting: Waiting,
+    is_stricter: bool = False,
+    accounts: Collection[str] = (),
 ) -> Meaning:
     """What a message by `author` means. Text is never an approval.
 
@@ -82,10 +91,14 @@ def meaning(
         at: when it was accepted, in seconds since the epoch.
         is_stricter: its options take away something that the turn which waits may do. Were it taken for an answer, that
             turn would go on with what its author has just ruled out.
+        accounts: other person ids of the author's human, whose requests and questions are the author's too.
     """
+    mine = {author, *accounts}
+    if requester is not None and requester in mine:
+        author = requester
     if not waiting:
         return NewTurn() if addressed or author == requester else Ignored()
-    if own := [question for question in waiting.clarifications if question.requester == author]:
+    if own := [question for question in waiting.clarifications if question.requester in mine]:
         return Supersedes() if is_stricter else _reply_to(own, at)
     if author != requester:
         return ToldToWait(told_to_wait(waiting)) if addressed else Ignored()

@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from adapters.api.access import REFUSED_A_MINUTE
+from bot.records import deliveries
 from tests.api.serving import ANA, BEN, CHLOE, ORIGIN, ApiAnswer, ApiUser, ServedApi
 from tests.api.things import THREAD, everything_of_anas
 
@@ -74,6 +75,33 @@ async def test_a_conversation_is_stopped_where_anything_waits_in_it(served: Serv
     stopped = await ana.post(f"threads/{THREAD}/stop", Idempotency_Key="s")
     assert (stopped.status, stopped.body["text"]) == (200, "Stopped.")
     assert (await ana.post(f"threads/{THREAD}/stop", Idempotency_Key="s")).body == stopped.body
+
+
+async def test_a_turn_is_stopped_under_another_account_of_its_requesters(
+    served: ServedApi, http: aiohttp.ClientSession
+) -> None:
+    token = served.tokens.of(CHLOE)
+    served.tokens.people[token] = replace(served.tokens.people[token], accounts=frozenset({ANA.person_id}))
+    anas_other = ApiUser(served, http, token)
+    thread = (await anas_other.post("threads")).body["id"]
+    await served.wait_for(thread, f"{thread}:m")  # in a conversation of the one, a request of the other
+    stopped = await anas_other.post(f"threads/{thread}/stop")
+    assert (stopped.status, stopped.body.get("text")) == (200, "Stopped.")
+
+
+async def test_a_message_says_of_whom_else_its_author_is_an_account(
+    served: ServedApi, http: aiohttp.ClientSession
+) -> None:
+    token = served.tokens.of(CHLOE)
+    served.tokens.people[token] = replace(served.tokens.people[token], accounts=frozenset({ANA.person_id}))
+    anas_other = ApiUser(served, http, token)
+    thread = (await anas_other.post("threads")).body["id"]
+    async with served.engine.at_work:
+        sent = await anas_other.post(f"threads/{thread}/messages", {"text": "The red one"})
+        async with served.database.reading() as tx:
+            kept = await deliveries.waiting_message(tx, sent.body["message_id"])
+    assert kept is not None
+    assert kept.body["owners"] == [ANA.person_id, CHLOE.person_id]
 
 
 # ---------------------------------------------------------------------------------------------- approvals

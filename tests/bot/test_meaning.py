@@ -122,6 +122,14 @@ def test_a_message_that_allows_less_than_the_turn_that_asks_is_no_answer_but_som
     assert meant == Supersedes()
 
 
+@pytest.mark.parametrize(
+    ("waiting", "meant"),
+    [(QUESTION, AnswersClarification("c1")), (OTHERS, Supersedes()), (SIGN_IN, Supersedes())],
+)
+def test_what_the_requester_writes_under_another_account_means_the_same(waiting: Waiting, meant: Meaning) -> None:
+    assert meaning(BEN, addressed=TO_BOT, at=NOW, requester=ANA, waiting=waiting, accounts=[ANA, BEN]) == meant
+
+
 @pytest.mark.parametrize("text", ["stop", "Stop!", " cancel. ", "CANCEL", "stop!!"])
 def test_one_word_stops(text: str) -> None:
     assert is_stop(text)

@@ -68,6 +68,8 @@ class WebServices(StandInServices):
         """As what somebody sees conversations, where they are not their own; `None`: not at all (any more)."""
         self.of: dict[str, str] = {}
         """Thread → whose it is; the others are everybody's."""
+        self.stopped_under: frozenset[str] = frozenset()
+        """The accounts that the last stop came with."""
 
     async def post(self, thread_id: str, content: Content, *, only_for: str | None = None, at: float = NOW) -> Post:
         """Say something in a thread."""
@@ -95,7 +97,8 @@ class WebServices(StandInServices):
             self.entries.setdefault(message.place.key, []).append(view)
         return new
 
-    async def stop(self, key: str, thread_id: str, person: Person) -> ClickResult:
+    async def stop(self, key: str, thread_id: str, person: Person, *, accounts: Collection[str] = ()) -> ClickResult:
+        self.stopped_under = frozenset(accounts)
         self.stopped.append((thread_id, person.person_id))
         self.sender.live(thread_id, ConversationReference("web", thread_id), "web:ana").end(waiting=False)
         return Settled("Stopped.")
@@ -142,6 +145,9 @@ class WebServices(StandInServices):
 
     async def owners_for(self, thread_id: str, person: Person) -> frozenset[str] | None:
         return frozenset([person.person_id])
+
+    async def accounts_of(self, person: Person) -> frozenset[str]:
+        return frozenset([person.person_id, "chat:ana"])
 
     async def card(self, approval_id: str, person: Person) -> ApprovalView | Unknown:
         return self.approvals.get(approval_id, NO_APPROVAL)

@@ -224,6 +224,7 @@ async def test_stop_reaches_the_services(product: Product, ana: Browser) -> None
     status, body = await ana.post("/api/threads/web%3Aone/stop", {"id": "k"})
     assert (status, body["text"]) == (200, "Stopped.")
     assert product.services.stopped == [(THREAD, "web:ana")]
+    assert product.services.stopped_under == {"web:ana", "chat:ana"}
 
 
 async def test_threads_are_listed(product: Product, ana: Browser) -> None:
