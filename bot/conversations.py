@@ -313,7 +313,8 @@ class Conversations:
     # ------------------------------------------------------------------------------------------- turns
 
     async def turn(self, thread_id: str, key: str, reader: Collection[str]) -> TurnState | None:
-        """Where the turn stands that a message began, or that it is a part of; `None`: there is no such message.
+        """Where the turn stands that a message began, or that it is a part of; `None`: there is no such message. One
+        that was taken as a one-time code, and kept nowhere, has ended with what its author was told.
 
         Args:
             key: of the message.
@@ -321,7 +322,11 @@ class Conversations:
         """
         async with self._database.reading() as tx:
             if await deliveries.message_of(tx, thread_id, key) is None:
-                return None
+                told = await posts.get(tx, f"{posts.CODE}{key}")
+                if told is None or told.thread_id != thread_id or told.only_for not in reader or not told.content:
+                    return None
+                notice = Notice(told.content["text"], told.content["tone"])
+                return TurnState(thread_id, key, status="ended", notices=(notice,))
             is_busy = not await deliveries.is_handled(tx, key) or await self._is_at_work(tx, thread_id)
             answered = await clarifications.call_answered_by(tx, key)
             turn = turn_of_call(answered) if answered else key

@@ -15,6 +15,7 @@ from adapters.api.thread_names import ThreadNames
 from adapters.api.token_watch import ENDED, TokenWatch
 from adapters.shared.live.board import LiveBoard
 from adapters.shared.live.hub import EndedError, Hub, Reader
+from bot.accounts.codes import codes_among
 from bot.conversations import NO_CONVERSATION, Conversations, TurnState, turn_of_call
 from bot.crypto import random_token
 from bot.domain import Clock, ConversationReference, Message, MessageView
@@ -117,8 +118,10 @@ class ApiTurns:
             owners=owners | principal.person_ids,
         )
         if await self._inbox.accept(message):
-            view = MessageView(message.key, message.author.name, message.author.person_id, message.text, message.at)
-            self._show_message(thread_id, view)
+            # The inbox keeps a one-time code out of everybody's sight.
+            if not codes_among(text) or await self._conversations.message(thread_id, message_key) is not None:
+                view = MessageView(message.key, message.author.name, message.author.person_id, message.text, message.at)
+                self._show_message(thread_id, view)
         elif await self._conversations.owners_for(thread_id, principal.person) is None:
             raise Problem(404, NO_CONVERSATION.text)
         else:  # another request with this key may have come between

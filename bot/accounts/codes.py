@@ -189,7 +189,7 @@ REST = "I have not read the rest of your message, as there was a code in it: ple
 
 
 def _answer_to(message: Message) -> str:
-    return f"code:{message.key}"
+    return f"{posts.CODE}{message.key}"
 
 
 async def _told(tx: Transaction, message: Message, result: ClickResult) -> NewPost:

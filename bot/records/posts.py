@@ -16,6 +16,9 @@ from graph.json_values import storable
 
 NOTICES = ("error", "limit", "wait", "form", "unwelcome")
 """What the keys of posts begin with that tell the author of a delivery what has become of it."""
+CODE = "code:"
+"""What the key of a post begins with that answers a one-time code; the rest is the key of the message that held it,
+which is kept nowhere."""
 NEWEST_THREADS = 10
 """Threads of a place in which an answer is looked for: a new one begins after hours of quiet."""
 
