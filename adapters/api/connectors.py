@@ -10,8 +10,9 @@ from pydantic import ConfigDict, Field, RootModel
 from adapters.api.models import LONGEST_LINE, Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.problems import Problem
-from adapters.api.results import ResultShape, id_in, settled
-from bot.domain import AlreadySettled, ConnectionStatus, ConnectionView, Refused, ServiceView, Unknown
+from adapters.api.questions import CodeForm
+from adapters.api.results import SAME_KEY, ResultShape, click_key, id_in, settled
+from bot.domain import AlreadySettled, CodeEntry, ConnectionStatus, ConnectionView, Refused, ServiceView, Unknown
 from bot.safe_text import visible, visible_line
 from bot.services import Services
 
@@ -108,6 +109,18 @@ class ConnectorResources:
                 tag="connectors",
             ),
             Operation(
+                "POST",
+                f"{base}/code",
+                "enterConnectionCode",
+                "Tells the one-time code that the browser showed, where nothing waits for the account.",
+                self.code,
+                {200: Answer("The account is connected.", ResultShape)},
+                scope="run",
+                body=CodeForm,
+                headers=SAME_KEY,
+                tag="connectors",
+            ),
+            Operation(
                 "GET",
                 f"{base}/connections",
                 "listConnections",
@@ -144,6 +157,14 @@ class ConnectorResources:
         if isinstance(link, Refused):
             raise Problem(429, link.text, retry_after=LINKS_AGAIN_SECONDS)
         return json_answer(AuthUrlShape(auth_url=link))
+
+    async def code(self, call: ApiCall) -> web.Response:
+        """`POST /api/v1/connectors/code`."""
+        entry = CodeEntry(click_key(call), call.principal.person, call.body(CodeForm).code)
+        result = await self._services.connections.enter_code(entry)
+        if isinstance(result, Refused):  # the code does not count, as in the form of a sign-in
+            raise Problem(422, result.text, errors={"code": result.text})
+        return json_answer(settled(result))
 
     async def connections(self, call: ApiCall) -> web.Response:
         """`GET /api/v1/connectors/connections`."""

@@ -77,3 +77,12 @@ async def test_every_contract_answers_a_code_with_what_came_of_it(served: Served
         else:
             assert CONNECTED in answer.body
             assert "event: done" in answer.body or "event: end" in answer.body
+
+
+async def test_a_code_is_told_where_nothing_waits_for_the_account(served: ServedApi, ana: ApiUser) -> None:
+    code = await a_browser_shows(served, "K7QM-3DZP")
+    wrong = await ana.post("connectors/code", {"code": "CCCC-CCCC"})
+    assert (wrong.status, list(wrong.body["errors"])) == (422, ["code"])
+    right = await ana.post("connectors/code", {"code": code})
+    assert (right.status, right.body["status"], right.body["text"]) == (200, "settled", CONNECTED)
+    assert [each["provider"] for each in (await ana.get("connectors/connections")).body] == ["board"]

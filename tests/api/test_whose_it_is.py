@@ -54,6 +54,7 @@ LINES: Mapping[str, Line] = {
     "settleOutcome": Line(404, {"choice": "skip"}),
     "listProviders": Line("own"),
     "getAuthUrl": Line("own"),
+    "enterConnectionCode": Line("own", {"code": "ABCD-EFGH"}, status=422),
     "listConnections": Line("own"),
     "deleteConnection": Line(404),
     "getMe": Line("own"),
