@@ -12,7 +12,7 @@ from typing import Any, Literal, cast, get_args
 import pytest
 import sqlalchemy as sa
 
-from bot.domain import Decision, Person
+from bot.domain import Decision, Message, Person
 from bot.outbox import said
 from bot.records import approvals, clarifications, deliveries, tables, threads
 from bot.records.database import Database, Transaction
@@ -364,6 +364,18 @@ async def test_it_ends_the_same_wherever_the_process_dies(
         if world.countdown.left >= 0:
             break
     assert point > 1
+
+
+async def test_a_reply_under_another_account_of_whoever_was_asked_is_the_answer(world: World) -> None:
+    async def answering_under_another(world: World) -> None:
+        await world.waits(QUESTION)
+        both = frozenset({ANA.person_id, BEN.person_id})
+        reply = Message("m1", HERE, BEN, "the red one", world.stage.clock(), owners=both)
+        await world.stage.services.inbox.accept(reply)
+
+    await world.stage.outbox.stop(1.0)
+    told = await play(world, answering_under_another, NEVER)
+    assert ([each[1] for each in told["questions"]], told["begun"]) == (["answered"], [])
 
 
 async def test_a_turn_that_cannot_go_on_is_given_up_once_and_its_author_is_told(world: World) -> None:
