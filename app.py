@@ -423,6 +423,12 @@ def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfi
             check_configured(spec)
     if settings.sqlite_file is None and (kept := sorted(keeping_files_here(tool_config.servers))):
         log.warning("tool_servers_not_shared", servers=kept, note="each replica has its own files: run them over HTTP")
+    if (
+        settings.web_login == "local"
+        and settings.web_password
+        and any(o.startswith("web:") for o in settings.operators)
+    ):
+        log.warning("operators_not_proven", note="with WEB_LOGIN=local whoever knows WEB_PASSWORD can be anybody there")
     if settings.langfuse_public_key:
         log.warning("tracing_not_supported", note="this version does not send traces to Langfuse yet")
     return tool_config, accounts, policy

@@ -561,11 +561,6 @@ def _sign_in(s: Settings) -> list[str]:
         lines.append("WEB_LOGIN: is not oidc, but OIDC_ variables are set. Set WEB_LOGIN=oidc, or remove them.")
     if s.web_login != "local" and s.web_password:
         lines.append(f"WEB_PASSWORD: is for WEB_LOGIN=local only. Remove it: {s.web_login} says who people are.")
-    if s.web_login == "local" and s.web_password and any(each.startswith("web:") for each in s.operators):
-        lines.append(
-            "OPERATORS: names somebody of the page, and with WEB_LOGIN=local whoever knows WEB_PASSWORD can be anybody "
-            "there. Name people of Slack or Teams, or set WEB_LOGIN."
-        )
     if s.web_register and s.web_login != "password":
         lines.append("WEB_REGISTER: is only for WEB_LOGIN=password. Set that, or remove it.")
     issuers = {"OIDC_ISSUER": s.oidc_issuer, "API_JWT_ISSUER": s.api_jwt_issuer}

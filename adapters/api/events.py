@@ -18,7 +18,7 @@ from time import monotonic
 from aiohttp import web
 
 from adapters.api.access import ApiAccess
-from adapters.api.open_requests import OpenRequests
+from adapters.api.long_answers import LongAnswers
 from adapters.api.operations import ApiCall
 from adapters.api.problems import Problem
 from adapters.api.server_sent import ClientGone, EventStream, OpenStreams, named_event
@@ -114,7 +114,7 @@ class ThreadEvents:
         self._hub = hub
         self._board = board
         self._watch = watch
-        self._open = OpenStreams(access, watch, OpenRequests(MOST_STREAMS, "conversations are streamed to"))
+        self._open = OpenStreams(access, watch, LongAnswers(MOST_STREAMS, "conversations are streamed to"))
         self._reading = asyncio.Semaphore(READ_AT_A_TIME)
 
     async def serve(self, call: ApiCall, thread_id: str) -> web.StreamResponse:

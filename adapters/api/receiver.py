@@ -18,7 +18,7 @@ from adapters.api.chat_contract import ChatContract
 from adapters.api.connectors import ConnectorResources
 from adapters.api.document import DocumentResources
 from adapters.api.events import ThreadEvents
-from adapters.api.open_requests import OpenRequests
+from adapters.api.long_answers import LongAnswers
 from adapters.api.operations import ApiCall, Operation
 from adapters.api.own import OwnResources
 from adapters.api.problems import Problem, new_reference, problem_answer
@@ -78,7 +78,7 @@ class ApiReceiver:
             show_message=show_message,
             messages_a_minute=messages_a_minute,
         )
-        self._open = OpenRequests()
+        self._open = LongAnswers()
         streams = OpenStreams(self._access, watch, self._open)
         document = DocumentResources(
             lambda: self.operations, reference_page, without_token=config.local_person is not None

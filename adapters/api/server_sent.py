@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from adapters.api.access import ApiAccess
-from adapters.api.open_requests import OpenRequests
+from adapters.api.long_answers import LongAnswers
 from adapters.api.operations import ApiCall, is_there
 from adapters.api.token_watch import TokenWatch
 from adapters.shared.live.hub import Reader
@@ -40,7 +40,7 @@ class OpenStreams:
         open_: counts them.
     """
 
-    def __init__(self, access: ApiAccess, watch: TokenWatch, open_: OpenRequests) -> None:
+    def __init__(self, access: ApiAccess, watch: TokenWatch, open_: LongAnswers) -> None:
         self._access = access
         self._watch = watch
         self._open = open_

@@ -8,20 +8,19 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 
-from adapters.api.open_requests import MOST_OPEN
+from adapters.api.long_answers import MOST_OPEN
 from tests.api.serving import ApiAnswer, ApiUser, ServedApi
 from tests.bot.conftest import until
-
-THREAD = "web:waited"
 
 
 @asynccontextmanager
 async def waiting(served: ServedApi, ana: ApiUser) -> AsyncIterator[asyncio.Task[ApiAnswer]]:
     """Ana waits for what comes of a message, which is not handled before the block ends. The task has
     the path as its name."""
+    thread = (await ana.post("threads", {})).body["id"]
     async with served.engine.at_work:
-        message = (await ana.post(f"threads/{THREAD}/messages", {"text": "Hello"})).body["message_id"]
-        path = f"threads/{THREAD}/messages/{message}"
+        message = (await ana.post(f"threads/{thread}/messages", {"text": "Hello"})).body["message_id"]
+        path = f"threads/{thread}/messages/{message}"
         asked = asyncio.create_task(ana.get(f"{path}?wait=60"), name=path)
         await until(lambda: served.conversations.whole >= 2)
         yield asked
@@ -29,8 +28,9 @@ async def waiting(served: ServedApi, ana: ApiUser) -> AsyncIterator[asyncio.Task
 
 async def test_while_somebody_waits_for_a_turn_it_is_not_read_again_and_again(served: ServedApi, ana: ApiUser) -> None:
     async with waiting(served, ana) as asked:
+        (thread,) = served.sender.hub.threads_read()
         for _ in range(20):
-            served.sender.hub.publish(THREAD, "post", {})
+            served.sender.hub.publish(thread, "post", {})
         await until(lambda: served.conversations.short >= 20)
         before = served.conversations.whole
     answer = await asked
@@ -60,7 +60,7 @@ async def test_a_stream_on_which_nothing_happens_does_not_read_its_turn_again_an
 async def test_nothing_waits_for_a_client_that_has_gone_away(served: ServedApi, ana: ApiUser) -> None:
     async with waiting(served, ana) as asked:
         asked.cancel()
-        await until(lambda: not served.sender.hub.has_readers(THREAD), within=10.0)
+        await until(lambda: not served.sender.hub.threads_read(), within=10.0)
 
 
 async def test_one_person_has_only_so_many_answers_streamed_or_waited_for(
@@ -74,7 +74,7 @@ async def test_one_person_has_only_so_many_answers_streamed_or_waited_for(
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         refused = [task.result() for task in done]
         assert {(each.status, each.headers["Retry-After"]) for each in refused} == {(429, "5")}
-        bens = await ben.post("threads/web:bens/messages", {"text": "Hello"})
-        assert bens.status == 202
+        bens = (await ben.post("threads", {})).body["id"]
+        assert (await ben.post(f"threads/{bens}/messages", {"text": "Hello"})).status == 202
     assert (await asked).status == 200
     await asyncio.gather(*tasks)

@@ -175,7 +175,6 @@ def test_lists_are_separated_by_commas(load: Load) -> None:
         ({"OIDC_CLIENT_ID": "c"}, "WEB_LOGIN", "remove"),
         ({"WEB_LOGIN": "password", "WEB_PASSWORD": "long enough"}, "WEB_PASSWORD", "Remove it"),
         ({"WEB_REGISTER": "true"}, "WEB_REGISTER", "WEB_LOGIN=password"),
-        ({"OPERATORS": "web:ana", "WEB_PASSWORD": "long enough"}, "OPERATORS", "can be anybody"),
         ({"API_JWT_SECRET": "31 bytes are one too few for it"}, "API_JWT_SECRET", "32 bytes"),
         ({"API_JWT_ISSUER": "http://id.example.com", "API_JWT_AUDIENCE": "a"}, "API_JWT_ISSUER", "https"),
         ({"API_JWT_ISSUER": "https://id.example.com"}, "API_JWT_AUDIENCE", "other services"),

@@ -14,7 +14,7 @@ MOST_OPEN = 32
 AGAIN_SECONDS = 5.0
 
 
-class OpenRequests:
+class LongAnswers:
     """Those that are open here, by whose they are.
 
     Args:
