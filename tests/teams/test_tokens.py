@@ -315,7 +315,7 @@ async def test_a_managed_identity_needs_no_secret(teams: FakeTeams) -> None:
         assert await tokens.token() == "bot-token-1"
         moments.now += LIFETIME - AHEAD - 10
         assert await tokens.token() == "bot-token-1"
-        moments.now += AHEAD - TOO_LATE + 10
+        moments.now += AHEAD - TOO_LATE + 15
         assert await tokens.token() == "bot-token-2"
     assert teams.calls_of("token") == []
 
