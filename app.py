@@ -329,8 +329,15 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         )
 
         operators = Operators(settings.operators, directory)
+        queries = Queries(database, directory, clock, masker)
         conversations = Conversations(
-            database, directory, clock, masker, is_operator=operators.includes, note_reading=audit.read
+            database,
+            directory,
+            clock,
+            masker,
+            queries=queries,
+            is_operator=operators.includes,
+            note_reading=audit.read,
         )
         services = Services(
             conversations=conversations,
@@ -339,7 +346,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             questions=questions,
             connections=connections,
             sign_in_links=links,
-            queries=Queries(database, directory, clock, masker),
+            queries=queries,
         )
         await outbox.start()
         stack.push_async_callback(outbox.stop, 1.0)

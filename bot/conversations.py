@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 from bot.approvals.directory import PeopleDirectory
 from bot.approvals.permissions import permission_of
 from bot.audit.entries import Link
-from bot.card_masks import masked_arguments, masked_card, masked_post
+from bot.card_masks import masked_arguments, masked_card
 from bot.domain import (
     ApprovalView,
     ClarificationView,
@@ -31,7 +31,7 @@ from bot.domain import (
     ThreadView,
     Unknown,
 )
-from bot.queries import NO_APPROVAL
+from bot.queries import NO_APPROVAL, SHOWN, Queries
 from bot.records import (
     approvals,
     asked,
@@ -49,12 +49,10 @@ from bot.records.approvals import ApprovalRow
 from bot.records.asked import AskedRow
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
-from bot.views import approval_view, clarification_view, outcome_view, post_of, sign_in_view
+from bot.views import approval_view, clarification_view, outcome_view, sign_in_view
 from policies.approvers import Permitted
 from policies.masking import Masker
 
-SHOWN = 300
-"""Messages and posts of a conversation that are shown, the newest of each."""
 MOST_AUDIT_ENTRIES = 500
 """That are read at once."""
 LISTED = 100
@@ -133,7 +131,7 @@ class TurnState:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _WhatIsSeen:
     """What of a conversation somebody sees."""
 
     seen_as: Literal["owner", "approver", "operator"]
@@ -152,6 +150,7 @@ class Conversations:
         clock: Clock,
         masker: Masker,
         *,
+        queries: Queries,
         is_operator: IsOperator,
         note_reading: NoteReading,
     ) -> None:
@@ -159,6 +158,7 @@ class Conversations:
         self._directory = directory
         self._clock = clock
         self._masker = masker
+        self._queries = queries
         self._is_operator = is_operator
         self._note_reading = note_reading
 
@@ -213,31 +213,18 @@ class Conversations:
     async def view(self, thread_id: str, person: Person) -> ThreadView | Unknown | None:
         """A conversation as this person may see it, oldest first; `None`: nobody has begun it; `Unknown`: it is not for
         them."""
-        async with self._database.reading() as tx:
-            row = await threads.get(tx, thread_id)
-        if row is None or row.place.platform != "web":
-            return None if row is None else NO_CONVERSATION
+        if not thread_id.startswith("web:"):
+            return NO_CONVERSATION
         seen = await self._seen(thread_id, person)
         if seen is None:
             return NO_CONVERSATION
-        async with self._database.reading() as tx:
-            messages = await deliveries.messages_of(tx, thread_id, SHOWN)
-            kept = [p for p in await posts.of_thread(tx, thread_id, SHOWN) if p.only_for in {None, person.person_id}]
-            here, now = [p for p in kept if p.place is None], self._clock()
-            found: list[Post] = []
-            for each in here:
-                post = await post_of(tx, each, row.place, now)
-                await asyncio.sleep(0)  # a card with a megabyte of arguments takes 20 ms
-                if post is not None:
-                    found.append(post)
-        shown = [await masked_post(post, self._masker) for post in found]
-        entries: list[MessageView | Post] = sorted([*messages, *shown], key=lambda entry: entry.at)
-        title = row.title
-        if seen.seen_as == "approver":
-            entries = [entry for entry in entries if _is_in(entry, seen)]
-            # The conversation's own is the beginning of its first message, which may be in no turn of these.
-            title = next((entry.text for entry in entries if isinstance(entry, MessageView)), "")
-        return ThreadView(thread_id, title, tuple(entries), seen.seen_as)
+        whole = await self._queries.thread(thread_id, person)
+        if whole is None or seen.seen_as != "approver":
+            return whole and replace(whole, seen_as=seen.seen_as)
+        entries = tuple(entry for entry in whole.entries if _is_in(entry, seen))
+        # The conversation's own is the beginning of its first message, which may be in no turn of these.
+        title = next((entry.text for entry in entries if isinstance(entry, MessageView)), "")
+        return ThreadView(thread_id, title, entries, "approver")
 
     async def holds_for(self, subject: str, person: Person) -> bool:
         """Whether a question, a sign-in or a broken attempt belongs to a conversation of this person's."""
@@ -249,11 +236,11 @@ class Conversations:
         """Whether any of a conversation is for this person."""
         return await self._seen(thread_id, person) is not None
 
-    async def _seen(self, thread_id: str, person: Person) -> _Seen | None:
+    async def _seen(self, thread_id: str, person: Person) -> _WhatIsSeen | None:
         if await self.owners_for(thread_id, person) is not None:
-            return _Seen("owner")
+            return _WhatIsSeen("owner")
         if await self._looks_as_operator(thread_id, person):
-            return _Seen("operator")
+            return _WhatIsSeen("operator")
         accounts = await self._directory.accounts_of(person.person_id)
         async with self._database.reading() as tx:
             cards = await thread_owners.approvals_in(tx, thread_id, SHOWN)
@@ -270,7 +257,7 @@ class Conversations:
         if not found:
             return None
         turns = frozenset(turn_of_call(call_id) for _, call_id in found)
-        return _Seen("approver", turns, frozenset(approval_id for approval_id, _ in found))
+        return _WhatIsSeen("approver", turns, frozenset(approval_id for approval_id, _ in found))
 
     async def card(self, approval_id: str, person: Person) -> ApprovalView | Unknown:
         """An approval as it is now, for whoever sees its conversation or may decide it."""
@@ -484,7 +471,7 @@ def _order_of(call_id: str) -> tuple[int, int]:
     return (int(step), int(index)) if step.isdigit() and index.isdigit() else (0, 0)
 
 
-def _is_in(entry: MessageView | Post, seen: _Seen) -> bool:
+def _is_in(entry: MessageView | Post, seen: _WhatIsSeen) -> bool:
     """Whether an entry belongs to what an approver sees: the message that began a turn, what the bot said in it, and
     the cards that are theirs to decide."""
     if isinstance(entry, MessageView):

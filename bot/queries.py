@@ -22,7 +22,6 @@ from bot.domain import (
     Person,
     Post,
     Shown,
-    ThreadSummary,
     ThreadView,
     Together,
     Unknown,
@@ -232,11 +231,6 @@ class Queries:
         """The threads, whose ids begin with `within`, in which this person's turn runs or waits."""
         async with self._database.reading() as tx:
             return await turns_of(tx, person.person_id, within)
-
-    async def threads(self, platform: str, limit: int = 100) -> tuple[ThreadSummary, ...]:
-        """The newest threads of a platform."""
-        async with self._database.reading() as tx:
-            return await threads.newest(tx, platform, limit)
 
     async def thread(self, thread_id: str, person: Person) -> ThreadView | None:
         """A thread as this person may see it, oldest first; `None`: there is none."""

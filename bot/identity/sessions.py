@@ -85,11 +85,6 @@ class PageSessions:
         async with self._database.writing_urgently(UNLOCKED) as tx:  # one statement
             await identity.end_session(tx, session_hash)
 
-    async def end_of(self, person_id: str) -> int:
-        """End all sessions of a person; how many there were."""
-        async with self._database.writing_urgently(person_lock(person_id)) as tx:
-            return await identity.end_sessions_of(tx, person_id)
-
     async def _prune(self, now: float) -> None:
         if time.monotonic() - self._pruned_at < PRUNED_EVERY:
             return

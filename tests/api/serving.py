@@ -255,6 +255,7 @@ class ServedApi:
             self.parts.directory,
             clock,
             PLAIN,
+            queries=self.parts.services.queries,
             is_operator=self._is_operator,
             note_reading=AuditLog(database, clock, PLAIN).read,
         )

@@ -202,6 +202,7 @@ def make_parts(
         find_tool=find_tool,
         audit=audit,
     )
+    queries = Queries(database, directory, clock, PLAIN)
     services = Services(
         inbox=Inbox(*common, acceptance=acceptance, codes=codes, open_requests=open_requests),
         approvals=approvals,
@@ -209,9 +210,9 @@ def make_parts(
         connections=connections,
         sign_in_links=links,
         conversations=Conversations(
-            database, directory, clock, PLAIN, is_operator=is_no_operator, note_reading=note_nothing
+            database, directory, clock, PLAIN, queries=queries, is_operator=is_no_operator, note_reading=note_nothing
         ),
-        queries=Queries(database, directory, clock, PLAIN),
+        queries=queries,
     )
     return Parts(services, requests, standing_approvals, directory, sign_ins, codes, flow, open_requests)
 
