@@ -361,6 +361,9 @@ class StandingApproval:
     """Seconds since the epoch."""
     risks: tuple[Risk, ...]
     """What the card warned of with which it was given."""
+    client: str = ""
+    """What the program calls itself through which that call was asked for, and through which alone it covers any;
+    empty: our own agent."""
 
 
 def digest_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
@@ -380,12 +383,19 @@ def grant_offered(ask: Ask, risks: Collection[Risk]) -> bool:
     return Risk.DESTROYS not in risks if ask.always_allow is None else ask.always_allow
 
 
-def covered(grants: Iterable[StandingApproval], call: Call, requester: str, now: float) -> StandingApproval | None:
-    """The grant, the longest there is, that this person gave themselves for exactly this call. Raises nothing."""
+def covered(
+    grants: Iterable[StandingApproval], call: Call, requester: str, now: float, *, client: str = ""
+) -> StandingApproval | None:
+    """The grant, the longest there is, that this person gave themselves for exactly this call. Raises nothing.
+
+    Args:
+        client: through which program it is asked for, as in `Facts`; empty: by our own agent.
+    """
     about = [
         grant
         for grant in grants
-        if (grant.person, grant.server, grant.tool) == (requester, call.tool.server, call.tool.name)
+        if (grant.person, grant.client, grant.server, grant.tool)
+        == (requester, client, call.tool.server, call.tool.name)
         and now < grant.until
     ]
     if not about:
@@ -398,14 +408,20 @@ def covered(grants: Iterable[StandingApproval], call: Call, requester: str, now:
 
 
 def under_grants(
-    verdict: Verdict, call: Call, grants: Iterable[StandingApproval], requester: Decider, now: float
+    verdict: Verdict,
+    call: Call,
+    grants: Iterable[StandingApproval],
+    requester: Decider,
+    now: float,
+    *,
+    client: str = "",
 ) -> Verdict:
     """An ask that the requester has answered for themselves becomes an allow; everything else stays as it is.
 
     `verdict` is what `judge` said of the call. The grant counts as long as the requester could still give it: the
     policy may have changed, and so may the groups they are in; and as long as the call may do no more than the card
     warned of with which it was given. `requester` has themselves as its only requester, and
-    what was looked up about them. Raises nothing.
+    what was looked up about them; `client` as for `covered`. Raises nothing.
     """
     if not isinstance(verdict, Ask):
         return verdict
@@ -414,7 +430,8 @@ def under_grants(
         return verdict
     if not isinstance(judge_decider(verdict, requester), Permitted):
         return verdict
-    grant = covered([each for each in grants if warned_of(each.risks, may)], call, requester.person, now)
+    warned = [each for each in grants if warned_of(each.risks, may)]
+    grant = covered(warned, call, requester.person, now, client=client)
     if grant is None:
         return verdict
     until = datetime.fromtimestamp(grant.until, UTC)

@@ -6,11 +6,12 @@ A policy is rules in the order in which they were written, each a match and a pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from policies import yaml_values
+from policies.commands import argument_of_command
 from policies.matching import (
     NO,
     TOGETHER,
@@ -27,7 +28,12 @@ from policies.matching import (
 from policies.model import Allow, Ask, Call, Deny, Facts, Match, Mode, Tool, Verdict, is_group
 from policies.patterns import glob
 from policies.quoting import is_quoted
+from policies.trust import known_to_read
 
+ONLY_ITS_WORD = (
+    "a program says of itself what it is called: match a client to be stricter with it, not to permit it something"
+)
+"""What is said of rules that believe a client."""
 MOST_REMEMBERED = 4_096
 """Tools for which a policy remembers its candidates; far more than any company has, few enough for its memory."""
 
@@ -60,11 +66,15 @@ class Rule:
         """Where it stands: `policies/default.yaml:12`."""
         return self.verdict.source
 
+    @property
+    def believes_a_client(self) -> bool:
+        """Whether it permits something to a program because of the name that the program has given itself."""
+        return bool(self.match.client) and _permits(self.verdict)
+
     @cached_property
     def checks(self) -> tuple[Check, ...]:
         """The checks of the rule's match, prepared once."""
-        permits = isinstance(self.verdict, Allow) or (isinstance(self.verdict, Ask) and self.verdict.reads)
-        if permits and self.match.command is not None:
+        if _permits(self.verdict) and self.match.command is not None:
             return (*checks_of(self.match), nothing_but_a_command())
         return checks_of(self.match)
 
@@ -72,6 +82,10 @@ class Rule:
     def tests(self) -> tuple[Test, ...]:
         """What its checks ask, but those of the tool's name and server: `Policy.candidates` has asked these."""
         return tuple(check.fits for check in self.checks if check.field not in ("server", "tool"))
+
+
+def _permits(verdict: Verdict) -> bool:
+    return isinstance(verdict, Allow) or (isinstance(verdict, Ask) and verdict.reads)
 
 
 @dataclass(frozen=True)
@@ -122,6 +136,12 @@ class Policy:
     def candidates(self, server: str, tool: str) -> tuple[Rule, ...]:
         """The rules, in order, that can be about a tool at all."""
         return self._about(server, tool).rules
+
+    def requesters_about(self, tools: Iterable[Tool]) -> frozenset[str]:
+        """The person ids and group references that rules about any of these tools name as requesters: what has to be
+        known of a requester before their calls are judged (`Facts.groups`)."""
+        about = {id(rules): rules for rules in (self.candidates(tool.server, tool.name) for tool in tools)}
+        return frozenset(named for rules in about.values() for rule in rules for named in rule.match.requester)
 
     def held_against(self, subject: Subject) -> Iterator[Rule]:
         """Those of the candidates, in order, that nothing excludes at first sight."""
@@ -258,6 +278,51 @@ def _refused_in_safe_write(rule: Rule | None, subject: Subject) -> str | None:
 
 def _name_of(subject: Subject) -> str:
     return f"{subject.call.tool.name} of {subject.call.tool.server}"
+
+
+# ------------------------------------------- tools that a caller need not be offered: all calls are denied
+
+
+def denied_anyway(policy: Policy, tool: Tool, facts: Facts) -> bool:
+    """Whether every call of a tool by a caller is denied, whatever its arguments and its quote, now and at any other
+    time. Pure; raises nothing.
+
+    `facts`: as they are for a call by this caller, but for `at`, which counts for nothing. Where something could not be
+    found out (`Facts.groups`), a call may still be allowed or asked about once it can.
+    """
+    subject = Subject(Call(tool, {}), facts)
+    for rule in policy.candidates(tool.server, tool.name):
+        fits = _fits_every_call(rule, subject)
+        if fits is False:
+            continue
+        if not _is_denied(rule, rule.verdict, subject):
+            return False
+        if fits:
+            return True
+    return _is_denied(None, Ask(rule="no rule matched"), subject)
+
+
+def _fits_every_call(rule: Rule, subject: Subject) -> bool | None:
+    """`None`: some calls perhaps, and others not, or that could not be found out; false: none."""
+    tool, answer = subject.call.tool, True
+    for check in rule.checks:
+        fits = None if check.varies(tool) else check.fits(subject)
+        if fits is False:
+            return False
+        answer = answer and fits is True
+    return answer or None
+
+
+def _is_denied(rule: Rule | None, verdict: Verdict, subject: Subject) -> bool:
+    """Whether a verdict of this rule denies in this mode, whatever the arguments and the quote (`under_ceiling`)."""
+    tool, facts = subject.call.tool, subject.facts
+    if isinstance(verdict, Deny):
+        return True
+    may_read = argument_of_command(tool.input_schema) is not None or known_to_read(tool)
+    if facts.mode == Mode.DEFAULT or verdict.reads or may_read:
+        return False
+    may_be_quoted = rule is not None and rule.match.names_tools and bool(facts.said)
+    return facts.mode == Mode.READ_ONLY or not may_be_quoted
 
 
 # ------------------------------------------------------ explanations, rule by rule (`policy explain`)

@@ -11,7 +11,7 @@ from functools import cached_property, reduce
 from operator import or_
 from typing import Any
 
-from policies.commands import CommandLine, command_among, command_of, folded, within
+from policies.commands import CommandLine, argument_of_command, command_among, command_of, folded, within
 from policies.conditions import (
     AllConditions,
     AllOf,
@@ -29,8 +29,8 @@ from policies.conditions import (
     says_more_than_its_letters,
 )
 from policies.defaults import with_defaults
-from policies.model import Argument, Call, Facts, Match, is_group
-from policies.patterns import NOTHING, Likeness, glob, literally, of_glob, perhaps, whole
+from policies.model import Argument, Call, Facts, Match, Tool, is_group
+from policies.patterns import NOTHING, Likeness, any_glob, glob, literally, of_glob, perhaps, whole
 from policies.spellings import LONGEST_NAME, LONGEST_SPELLED, LongText, folded_name
 from policies.trust import believed, call_known_to_read
 from policies.values import Doubt, Implied, Path, Undetermined, ValueKind, cost_of_reading, kind_of, number_in, shown
@@ -196,6 +196,8 @@ class Check:
     """What is there instead, in words."""
     doubt: str = ""
     """How a sentence begins that says that it could not be found out."""
+    varies: Callable[[Tool], bool] = lambda _: False
+    """Whether calls of a tool by the same caller can get different answers: the field is about arguments or time."""
 
 
 def fit_all(tests: Iterable[Test], subject: Subject) -> Fit:
@@ -227,6 +229,8 @@ def _checks(match: Match) -> Iterator[Check]:
         yield _same("platform", match.platform, lambda subject: subject.facts.platform)
     if match.channel is not None:
         yield _channel(match.channel)
+    if match.client:
+        yield _client(match.client)
     for hint, wanted in match.annotations.items():
         yield _hint(hint, wanted)
     for argument in match.args:
@@ -239,6 +243,10 @@ def _checks(match: Match) -> Iterator[Check]:
         yield _time(match.time)
     if match.command is not None:
         yield _command(match.command)
+
+
+def _always(_: Tool) -> bool:
+    return True
 
 
 def _same(field: str, wanted: str, of: Callable[[Subject], str]) -> Check:
@@ -260,6 +268,16 @@ def _channel(pattern: str) -> Check:
     )
 
 
+def _client(patterns: tuple[str, ...]) -> Check:
+    is_like = any_glob(patterns)
+    return Check(
+        "client",
+        " or ".join(patterns),
+        lambda subject: subject.facts.client != "" and bool(is_like(subject.facts.client)),
+        lambda subject: subject.facts.client or "our own agent",
+    )
+
+
 def _hint(hint: str, wanted: bool) -> Check:  # noqa: FBT001 - the value of a hint, not a switch
     def fits(subject: Subject) -> bool:
         return subject.hints is not None and subject.hints[hint] is wanted
@@ -276,6 +294,7 @@ def _reads(wanted: bool) -> Check:  # noqa: FBT001 - the value of a field, not a
         shown(wanted),
         lambda subject: subject.known_to_read is wanted,
         lambda subject: "known to read" if subject.known_to_read else "not known to read",
+        varies=lambda tool: argument_of_command(tool.input_schema) is not None,
     )
 
 
@@ -301,7 +320,7 @@ def _argument(argument: Argument) -> Check:
         return ", ".join(map(shown, held[:5])) + (f" and {len(held) - 5} more" if held[5:] else "") or "left out"
 
     doubt = f"What {key} holds (not written as the rule compares it: {condition})"
-    return Check(f"args.{key}", str(condition), fits, found, doubt)
+    return Check(f"args.{key}", str(condition), fits, found, doubt, _always)
 
 
 def _requester(wanted: tuple[str, ...]) -> Check:
@@ -331,6 +350,7 @@ def _time(hours: Hours) -> Check:
         str(hours),
         lambda subject: hours.include(subject.local_time(hours.zone)),
         lambda subject: in_words(subject.local_time(hours.zone)),
+        varies=_always,
     )
 
 
@@ -357,7 +377,7 @@ def _command(pattern: str) -> Check:
         return " or ".join(shown(reading) for reading in subject.command_given.readings) or "not readable"
 
     doubt = "What the command does (it is not one plain command, options last and without shell characters)"
-    return Check("command", pattern, fits, found, doubt)
+    return Check("command", pattern, fits, found, doubt, _always)
 
 
 def nothing_but_a_command() -> Check:

@@ -117,6 +117,10 @@ class Call:
     """The words of the requester that ask for this call, as the model quotes them."""
 
 
+LONGEST_CLIENT = 100
+"""Characters of the name of a program that calls, as far as it is kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What is known when a call is judged. Gathered before; judging looks nothing up."""
@@ -132,6 +136,8 @@ class Facts:
     groups: Mapping[str, bool | None] = field(default_factory=dict)
     """Group reference → whether the requester is in it, and person id of another platform → whether that is the
     requester too; `None`: could not be found out."""
+    client: str = ""
+    """Name of the program that calls, as it calls itself (platform `mcp`); empty: our own agent calls."""
     said: tuple[str, ...] = ()
     """What this requester wrote in this turn, without what they quoted (`policies.quoting.own_words`)."""
 
@@ -245,6 +251,8 @@ class Match:
     platform: str | None = None
     channel: str | None = None
     """Glob over the place's channel (`slack:T1:C2`, `teams:{tenant}:{conversation}`); a direct chat is no channel."""
+    client: tuple[str, ...] = ()
+    """Globs over the name of the program that calls, in any case; one must fit. Our own agent's calls fit none."""
     requester: tuple[str, ...] = ()
     """Person ids and group references; the requester must be or belong to one of them."""
     time: Hours | None = None
@@ -268,8 +276,9 @@ _ENTRA = re.compile(r"[0-9A-Za-z._-]+:[0-9A-Za-z._-]+")
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 PERSON_ID_FORMS: Mapping[str, re.Pattern[str]] = {"slack": _SLACK, "teams": _ENTRA, "web": re.compile(r"[^\s:]+")}
 """Platform → what follows it in a person id: workspace and user, tenant and object id, name."""
-PLATFORMS = (*PERSON_ID_FORMS, "api")
-"""Where a turn may be begun (`Facts.platform`). People of programs are `web` people: their turns alone are `api`."""
+PLATFORMS = (*PERSON_ID_FORMS, "api", "mcp")
+"""Where a turn may be begun (`Facts.platform`). People of programs are `web` people: their turns alone are `api`, and
+the calls of other agents are `mcp`."""
 GROUP_ID_FORMS: Mapping[str, re.Pattern[str]] = {"slack-group": _SLACK, "entra-group": _ENTRA}
 """Directory → what follows it in a group reference: workspace or tenant, and the group's id."""
 PLACE_ID_FORMS: Mapping[str, re.Pattern[str]] = {"slack": _SLACK, "teams": re.compile(r"[0-9A-Za-z._-]+:\S+")}

@@ -51,6 +51,13 @@ def whole(pattern: str) -> Likeness:
     return lambda text: fitting(encoded(text)) is not None
 
 
+def any_glob(patterns: Iterable[str]) -> Likeness:
+    """Whether a whole text fits one of several globs, in any case."""
+    together = "|".join(f"(?:{of_glob(pattern)})" for pattern in patterns)
+    fitting = compiled(together, case_counts=False, captures=False).fullmatch
+    return lambda text: fitting(encoded(text)) is not None
+
+
 def perhaps(patterns: Iterable[str]) -> Likeness:
     """Whether a text may fit one of several regular expressions as a whole, were it only written otherwise, or were it
     read as several (`policies.spellings`). Of a text of which that cannot be said, it may."""

@@ -35,6 +35,7 @@ from policies.conditions import (
 )
 from policies.judging import Policy, PolicyError, Rule
 from policies.model import (
+    LONGEST_CLIENT,
     PLACE_ID_FORMS,
     PLATFORMS,
     SERVER_NAME,
@@ -183,7 +184,10 @@ def _reads(entries: Mapping[str, Located], match: Match) -> bool:
 # ----------------------------------------------------------------- match: which calls a rule is about
 
 _MATCH_KEYS = frozenset(
-    {"server", "tool", "command", "args", "reads", "annotations", "mode", "platform", "channel", "requester", "time"}
+    {
+        *("server", "tool", "command", "args", "reads", "annotations", "mode", "platform", "channel", "client"),
+        *("requester", "time"),
+    }
 )
 _HINTS = frozenset({"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"})
 _T = TypeVar("_T")
@@ -208,6 +212,7 @@ def read_match(node: Located) -> Match:
         mode=given("mode", lambda node, what: Mode(choice(node, what, tuple(Mode)))),
         platform=given("platform", lambda node, what: choice(node, what, PLATFORMS)),
         channel=given("channel", _channel),
+        client=_clients(entries),
         requester=given("requester", _requesters) or (),
         time=given("time", read_hours),
     )
@@ -282,6 +287,41 @@ def _channel(node: Located, what: str) -> str:
             f"pattern over that (*:C2), not “{pattern[:60]}”",
         )
     return with_guids_as_platforms_write_them(pattern)
+
+
+def _clients(entries: Mapping[str, Located]) -> tuple[str, ...]:
+    """Also refuses what stands beside it, or beside its platform, that no call of such a program fits."""
+    node, platform = entries.get("client"), entries.get("platform")
+    is_a_program = node is not None or (platform is not None and platform.value == "mcp")
+    if is_a_program and "channel" in entries:
+        raise LineError(
+            entries["channel"].line, "channel: programs (client, and platform: mcp) call from no channel: take it out"
+        )
+    if node is None:
+        return ()
+    if platform is not None and platform.value != "mcp":
+        raise LineError(
+            node.line, f"client: only calls on platform mcp have one, and this rule is about {platform.value}"
+        )
+    items = texts(node, "client") if isinstance(node.value, list) else (node,)
+    if not items:
+        raise LineError(node.line, "client is empty: take it out, or name a program")
+    return tuple(map(_client, items))
+
+
+def _client(node: Located) -> str:
+    what = "client"
+    pattern = text(node, what)
+    wrong = next((c for c in pattern if unicodedata.category(c) in ("Cc", "Zl", "Zp")), None)
+    if wrong is not None:
+        raise LineError(node.line, f"{what}: names of programs have one line, and U+{ord(wrong):04X} is in this one")
+    if pattern != pattern.strip() or (is_literal(pattern) and len(pattern) > LONGEST_CLIENT):
+        raise LineError(
+            node.line,
+            f"“{pattern[:60]}” fits no {what}: names of programs have at most {LONGEST_CLIENT} characters, without "
+            "blanks around them",
+        )
+    return pattern
 
 
 def _requesters(node: Located, what: str) -> tuple[str, ...]:

@@ -55,6 +55,7 @@ def facts(
     place: str = "",
     groups: Mapping[str, bool | None] | None = None,
     at: datetime = datetime(2026, 11, 21, tzinfo=UTC),
+    client: str = "",
     said: tuple[str, ...] = (),
 ) -> Facts:
     return Facts(
@@ -64,6 +65,7 @@ def facts(
         place=place,
         at=at,
         groups=groups or {},
+        client=client,
         said=said,
     )
 

@@ -71,6 +71,7 @@ any_facts = st.builds(
     place=few_words,
     at=st.datetimes(timezones=st.just(UTC)) | st.sampled_from([_FIRST, _LAST]),
     groups=st.dictionaries(st.just(GROUP), hints),
+    client=few_words,
     said=st.lists(texts, max_size=2).map(tuple),
 )
 leaves: st.SearchStrategy[Condition] = st.one_of(
@@ -106,6 +107,7 @@ def matches(modes: st.SearchStrategy[Mode | None]) -> st.SearchStrategy[Match]:
         mode=modes,
         platform=maybe,
         channel=maybe,
+        client=st.lists(few_words, max_size=2).map(tuple),
         requester=st.lists(few_words | st.just(GROUP), max_size=2).map(tuple),
         time=st.none() | st.builds(Hours, st.sampled_from(["UTC", "Asia/Tokyo"]), st.just(frozenset({5})), st.just(60)),
     )

@@ -29,6 +29,7 @@ MATCH: dict[str, tuple[str, tuple[Call, Facts], tuple[Call, Facts]]] = {
     "mode": ("default", (CALL, facts()), (a_call(a_tool(says=READS)), facts(mode=Mode.READ_ONLY))),
     "platform": ("slack", (CALL, facts(platform="slack")), (CALL, facts())),
     "channel": ("'slack:T1:C*'", (CALL, facts(place="slack:T1:C1")), (CALL, facts(place="slack:T2:C1"))),
+    "client": ("'CURSOR*'", (CALL, facts(client="cursor-vscode")), (CALL, facts(client="claude-code"))),
     "requester": (GROUP, (CALL, facts(groups={GROUP: True})), (CALL, facts(groups={GROUP: False}))),
     "time": ("{from: '22:00', zone: UTC}", (CALL, facts(at=NIGHT)), (CALL, facts(at=DAY))),
 }
@@ -46,6 +47,10 @@ def test_a_field_decides_for_what_it_fits_and_for_nothing_else(field: str, decid
     found = judge(policy, *fitting)
     assert (found.verdict, found.rule) == (decide, "r1")
     assert judge(policy, *misfitting).rule == "r2"
+
+
+def test_no_pattern_over_clients_fits_our_own_agent() -> None:
+    assert judge(a_policy("match: {client: '*'}, decide: allow"), CALL, facts()).rule == "no rule matched"
 
 
 CONDITIONS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {

@@ -51,6 +51,15 @@ def test_it_covers_exactly_this_call_of_this_person_until_it_ends() -> None:
     assert covered([], CALL, "web:ana", now=0.0) is None
 
 
+@pytest.mark.parametrize(("given", "asked"), [("cursor", ""), ("", "cursor"), ("cursor", "claude-code")])
+def test_it_covers_calls_through_the_program_alone_on_whose_card_it_was_given(given: str, asked: str) -> None:
+    grant = replace(GRANT, client=given)
+    assert covered([grant], CALL, "web:ana", now=0.0, client=given) == grant
+    assert covered([grant], CALL, "web:ana", now=0.0, client=asked) is None
+    assert isinstance(under_grants(ASKED, CALL, [grant], ANA, now=0.0, client=given), Allow)
+    assert under_grants(ASKED, CALL, [grant], ANA, now=0.0, client=asked) is ASKED
+
+
 OTHERS = [
     replace(CALL, arguments={"title": "Board", "count": 2}),
     replace(CALL, arguments={"title": "Board"}),
