@@ -80,11 +80,11 @@ def answered(state: ToolCallState, known: Existing | Succeeded | Failed) -> Comm
     match known:
         case Recorded(outcome=outcome):
             return answered(state, outcome)
-        case Succeeded(text=text, owner=owner):
-            message = tool_message(state["call"], as_returned(text), owner=owner)
-        case Failed(text=text, owner=owner):
+        case Succeeded(text=text, owner=owner, returned=returned):
+            message = tool_message(state["call"], as_returned(text), owner=owner, returned=returned)
+        case Failed(text=text, owner=owner, returned=returned):
             failed = _of_last_try(state, f"Failed: {text}")
-            message = tool_message(state["call"], failed, owner=owner, failed=True)
+            message = tool_message(state["call"], failed, owner=owner, failed=True, returned=returned)
         case SettledByPerson(was_done=True, by=by, text=text, owner=owner):
             done = f"Done, as {by} confirmed: the call took effect, but its result is not known."
             message = tool_message(state["call"], _with(done, text), owner=owner, failed=True)
@@ -93,12 +93,12 @@ def answered(state: ToolCallState, known: Existing | Succeeded | Failed) -> Comm
             message = tool_message(state["call"], _with(skipped, text), owner=owner, failed=True)
         case AttemptUnknown(text=text, owner=owner):
             message = tool_message(state["call"], _with(OUTCOME_UNKNOWN, text), owner=owner, failed=True)
-    if changes := _changes_in_words(state):
+    if changes := changes_in_words(state):
         message = message.model_copy(update={"content": f"{changes}\n\n{message.text}"})
     return Command(goto=END, update={"messages": [message]})
 
 
-def _changes_in_words(state: ToolCallState) -> str:
+def changes_in_words(state: ToolCallState) -> str:
     """Which arguments an approver has changed: the model still sees those that it wrote, and would tell people of them.
     Values are not repeated, since an approver may have put in what a model is not to read. Empty: none."""
     wrote, made = state.get("proposed"), state["call"]["args"]

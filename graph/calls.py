@@ -21,6 +21,8 @@ FOREIGN_RESULT = "[result for that person only]"
 
 WITHOUT_TOOLS = "Failed: this turn has no tools. The call was not made."
 """What the model is told of a call that it makes where it was offered none."""
+REJECTED = "Rejected by "
+"""How what a model is told of a rejected call begins; nothing that a tool returned begins so (`as_returned`)."""
 SKIPPED = "hitl_skipped_non_streaming"
 """How it begins what the model is told of a call that would be asked about where nobody is asked."""
 
@@ -128,14 +130,23 @@ def open_calls(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
     return []
 
 
-def tool_message(call: Mapping[str, Any], text: str, *, owner: str | None = None, failed: bool = False) -> ToolMessage:
-    """The one answer to a call. `owner`: the only person in whose turns the model may see it."""
+def tool_message(
+    call: Mapping[str, Any],
+    text: str,
+    *,
+    owner: str | None = None,
+    failed: bool = False,
+    returned: Mapping[str, Any] | None = None,
+) -> ToolMessage:
+    """The one answer to a call. `owner`: the only person in whose turns the model may see it. `returned`: what the
+    server returned, where a program takes it in as it is (`Caller.keeps_returned`)."""
     return ToolMessage(
         content=text,
         tool_call_id=call["id"],
         name=call["name"],
         status="error" if failed else "success",
         additional_kwargs={"owner": owner} if owner else {},
+        artifact=returned,
     )
 
 
@@ -179,9 +190,9 @@ def refusal(answer: Approved | Rejected | Expired | Withdrawn | Superseded) -> s
     """What the model is told when a call was not approved: the truth, so that it can pass it on."""
     match answer:
         case Rejected(by=by, reason=""):
-            return f"Rejected by {by}. No reason was given."
+            return f"{REJECTED}{by}. No reason was given."
         case Rejected(by=by, reason=reason):
-            return f"Rejected by {by}. Reason: {reason}"
+            return f"{REJECTED}{by}. Reason: {reason}"
         case Expired():
             return "Expired: nobody decided in time. The call was not made."
         case Withdrawn(by=by):

@@ -21,7 +21,8 @@ dotted ones are a choice. `human_clarification`, `human_confirmation`, `oauth_ne
 _BRANCH = """
 ## One tool call
 Every call of the model's message runs in a branch of its own (`tool_call` above), side by side with its siblings.
-People are asked about them in the order of the calls.
+People are asked about them in the order of the calls. A call of another agent takes the same steps without a
+conversation around it (`graph/single_calls.py`).
 """
 
 

@@ -102,6 +102,8 @@ class ApprovalAsked(_Json):
     quote: str = ""
     """The requester's own words that ask for it, as the model quoted them and as they were found in what they wrote;
     empty outside of `safeWrite`."""
+    client: str = ""
+    """Name of the program through which the requester's agent asks, as it calls itself; empty: our own agent asks."""
 
 
 class ClarificationAsked(_Json):

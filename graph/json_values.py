@@ -52,13 +52,14 @@ def trouble_with(value: Any) -> str | None:
     return _trouble_with(value, LARGEST_INTEGER, _TOO_LARGE)
 
 
-def not_kept(value: Any) -> str | None:
+def not_kept(value: Any, *, most: int = MOST_VALUES) -> str | None:
     """What keeps a JSON value that is passed on to nobody out of a checkpoint, to follow "it held"; `None`: nothing.
 
     As `trouble_with`, but its integers may have 64 bits: schemas bound a number by what their language's type holds.
-    And no key may hold half of a surrogate pair; of other texts it becomes a question mark.
+    And no key may hold half of a surrogate pair; of other texts it becomes a question mark. `most`:
+    how many values it may have.
     """
-    return _trouble_with(value, LARGEST_KEPT, _NOT_KEPT) or (_NO_NAME if _has_broken_name(value) else None)
+    return _trouble_with(value, LARGEST_KEPT, _NOT_KEPT, most) or (_NO_NAME if _has_broken_name(value) else None)
 
 
 def _has_broken_name(value: Any) -> bool:
@@ -79,7 +80,7 @@ def _encodes(text: str) -> bool:
     return True
 
 
-def _trouble_with(value: Any, largest: int, too_large: str) -> str | None:
+def _trouble_with(value: Any, largest: int, too_large: str, most: int = MOST_VALUES) -> str | None:
     seen = 0
     level: list[Any] = [value]
     for _ in range(DEEPEST + 1):
@@ -95,8 +96,8 @@ def _trouble_with(value: Any, largest: int, too_large: str) -> str | None:
                 case int() if abs(item) > largest:
                     return too_large
         seen += len(inner)
-        if seen > MOST_VALUES:
-            return f"more than {MOST_VALUES:,} values"
+        if seen > most:
+            return f"more than {most:,} values"
         if not inner:
             return None
         level = inner

@@ -5,25 +5,27 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain, count
-from typing import Any
+from typing import Any, Protocol
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
 from graph.calls import typed_in
 from graph.options import mode_of
-from graph.ports import Judged, Ports
+from graph.ports import Directory, Judged, Ports
 from graph.state import KeptJudgement, RunContext, ToolCallState, Turn
 from policies.approvers import Decider, covered, groups_to_look_up, may_be_one_human, under_grants
-from policies.judging import Policy, judge
+from policies.judging import Policy, denied_anyway, judge
 from policies.masking import exceeds
-from policies.model import Allow, Ask, Call, Facts, Tool, Verdict, canonical_json, is_group
+from policies.model import Allow, Ask, Call, Facts, Mode, Tool, Verdict, canonical_json, is_group
 from policies.quoting import FILE, is_quoted, own_words, sentence_around
 from policies.trust import known_to_read
 
+_MANY = 2_000
+"""Tools, times rules, up to which it takes a few milliseconds to say which of them are worth offering."""
 JUDGED_FOR = 2.0
 """Seconds between judging a call and making it in which nothing was waited for: to look up what a rule depends on, and
 to reach a session that is open, takes less."""
@@ -92,9 +94,33 @@ def _sentence_quoted(call: Call, facts: Facts) -> str:
 
 async def facts_of(ports: Ports, policy: Policy, state: ToolCallState, tool: Tool, now: float) -> Facts:
     """What a call is judged on."""
-    turn = state["turn"]
-    requester = turn["requester"]
-    named = {r for rule in policy.candidates(tool.server, tool.name) for r in rule.match.requester}
+    facts = await facts_for_listing(ports, policy, state["turn"], (tool,), now)
+    return replace(facts, said=tuple(state.get("said", ())))
+
+
+class ListingPorts(Protocol):
+    """What of `Ports` is needed to know what somebody may call."""
+
+    @property
+    def directory(self) -> Directory:
+        """Who somebody is."""
+        ...
+
+    @property
+    def mode(self) -> Mode:
+        """The configured one."""
+        ...
+
+
+async def facts_for_listing(
+    ports: ListingPorts, policy: Policy, turn: Turn, tools: Iterable[Tool], now: float
+) -> Facts:
+    """What calls of any of these tools in a turn are judged on, but what its requester said. Who the requester is gets
+    looked up once for all of them.
+
+    `now`: seconds since the epoch.
+    """
+    requester, named = turn["requester"], policy.requesters_about(tools)
     groups, others = set(filter(is_group, named)), {r for r in named if may_be_one_human(requester, r)}
     return Facts(
         mode=mode_of(turn, ports.mode),
@@ -106,14 +132,26 @@ async def facts_of(ports: Ports, policy: Policy, state: ToolCallState, tool: Too
             **(await ports.directory.groups_of(requester, groups) if groups else {}),
             **(await ports.directory.is_also(requester, others) if others else {}),
         },
-        said=tuple(state.get("said", ())),
+        client=turn.get("client", ""),
     )
+
+
+async def not_denied_anyway(policy: Policy, tools: Sequence[Tool], facts: Facts) -> list[Tool]:
+    """The tools of which a call may be allowed or asked about: those worth offering to whom the facts are about
+    (`facts_for_listing`)."""
+
+    def worth_offering() -> list[Tool]:
+        return [tool for tool in tools if not denied_anyway(policy, tool, facts)]
+
+    # Some hundred rules for each of some hundred tools take tens of milliseconds.
+    is_large = len(tools) * len(policy.rules) > _MANY
+    return await asyncio.to_thread(worth_offering) if is_large else worth_offering()
 
 
 async def _under_grants(ports: Ports, call: Call, facts: Facts, ask: Ask, now: float) -> Verdict:
     person = facts.requester
     grants = await ports.grants.grants_of(person)
-    if covered(grants, call, person, now) is None:
+    if covered(grants, call, person, now, client=facts.client) is None:
         return ask
     references = groups_to_look_up(ask)
     in_channel = "channel" in ask.approvers and await ports.directory.in_channel(person, facts.place)
@@ -123,7 +161,7 @@ async def _under_grants(ports: Ports, call: Call, facts: Facts, ask: Ask, now: f
         groups=await ports.directory.groups_of(person, references) if references else {},
         in_channel=in_channel,
     )
-    return under_grants(ask, call, grants, decider, now)
+    return under_grants(ask, call, grants, decider, now, client=facts.client)
 
 
 # ------------------------------- quotes: the requester's words that a write needs in `safeWrite` mode

@@ -24,13 +24,21 @@ def may_ask(turn: Turn) -> bool:
     return _options_of(turn).get("asks", True) is True
 
 
+def may_ask_for(turn: Turn, ask: Ask) -> bool:
+    """Whether people may be asked for an approval in a turn. The call of another agent, whose person can be asked
+    nowhere, is asked about where its rule says, or else its turn."""
+    return may_ask(turn) or (turn["platform"] == "mcp" and bool(ask_within(turn, ask).route_to))
+
+
 def ask_within(turn: Turn, ask: Ask) -> Ask:
-    """The same demands, which expire when approvals of a turn do at the latest."""
-    options = _options_of(turn)
-    if "approval_seconds" not in options:
-        return ask
-    longest = max(0.0, options["approval_seconds"])
-    return ask.model_copy(update={"expires_in": longest if ask.expires_in is None else min(longest, ask.expires_in)})
+    """The same demands, which expire when approvals of a turn do at the latest, and are asked where the turn says."""
+    options, changes = _options_of(turn), dict[str, object]()
+    if "approval_seconds" in options:
+        longest = max(0.0, options["approval_seconds"])
+        changes["expires_in"] = longest if ask.expires_in is None else min(longest, ask.expires_in)
+    if "route_to" in options and not ask.route_to:
+        changes["route_to"] = (options["route_to"],)
+    return ask.model_copy(update=changes) if changes else ask
 
 
 def is_stricter(options: TurnOptions, turn: Turn) -> bool:

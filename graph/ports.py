@@ -193,6 +193,8 @@ class CallRecord:
     """Whether the policy, as it is now, lets the call run, by itself or under that approval."""
     standing: bool = False
     """Whether that rests on a standing approval of the requester's, which has to be in force when the call begins."""
+    client: str = ""
+    """Through which program the call is asked for, as in `Facts`: the standing approval is for that program."""
     judged: Judged | None = None
     """What the policy says of the call now, for the audit log."""
     goes_on: bool = False
@@ -397,6 +399,9 @@ class Caller:
     answer without values."""
     over: int = 0
     """How many of these were given before the person chose to make the call again, its outcome being unknown."""
+    keeps_returned: bool = False
+    """Whether what the server returns is kept as it is, for a program that takes it in, besides the text for a
+    model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +414,9 @@ class Succeeded:
     """The whole result for the record; empty when `text` is already whole."""
     owner: str | None = None
     """Person id, when the result was fetched through that person's own account."""
+    returned: Mapping[str, Any] | None = None
+    """`content` and `structuredContent` as the server returned them, secrets taken out, where the caller keeps them
+    (`Caller.keeps_returned`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,6 +427,8 @@ class Failed:
     """A sentence safe to show to the model and to people."""
     owner: str | None = None
     """Person id, when a server said it to that person's own account."""
+    returned: Mapping[str, Any] | None = None
+    """As in `Succeeded`, of a result with `isError`."""
 
 
 TRIED_BEFORE = "That is about the last try alone: an earlier try of this call may have taken effect, nobody knows."

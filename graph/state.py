@@ -30,6 +30,8 @@ class TurnOptions(TypedDict, total=False):
     """False: calls that would be asked about are not made."""
     approval_seconds: float
     """Seconds after which approvals of the turn expire at the latest."""
+    route_to: str
+    """Where people are asked when the rule routes it to no place, as `routeTo` has it."""
 
 
 class Turn(TypedDict):
@@ -44,6 +46,8 @@ class Turn(TypedDict):
     platform: str
     channel: str
     thread_id: str
+    client: NotRequired[str]
+    """Name of the program through which another agent calls (platform `mcp`), as it calls itself."""
     options: NotRequired[TurnOptions]
 
 

@@ -9,20 +9,17 @@ from typing import Any
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Send
+from langgraph.runtime import Runtime
+from langgraph.types import Command, Send, interrupt
 
+from graph.branch import FIRST_STEP, branch_nodes
 from graph.calls import CLARIFICATION, calls_before, current_turn, open_calls, spoken_in
 from graph.judging import said_by_requester
-from graph.nodes import BranchNode
-from graph.nodes.contained import Ending, asked_if_begun, contained, told_as_known
+from graph.nodes import BranchStep
 from graph.nodes.fold_history import fold_history
 from graph.nodes.human_clarification import human_clarification
-from graph.nodes.human_confirmation import human_confirmation
-from graph.nodes.oauth_needed import oauth_needed
-from graph.nodes.policy_gate import policy_gate
 from graph.nodes.policy_router import needs_routing, policy_router
 from graph.nodes.task_executor import task_executor
-from graph.nodes.use_tools import elicitation_needed, outcome_unknown, use_tools
 from graph.options import has_tools
 from graph.ports import Ports, Tools
 from graph.prompts import to_fold
@@ -94,15 +91,14 @@ def build_tool_call(ports: Ports) -> CompiledStateGraph[ToolCallState, RunContex
     """The branch of one tool call. Its output is its ToolMessage alone: branches finish side by side."""
     branch = StateGraph(ToolCallState, context_schema=RunContext, output_schema=ToolCallResult)
 
-    def add(name: str, node: BranchNode, *destinations: str, ending: Ending = told_as_known) -> None:
-        branch.add_node(name, contained(ports, node, ending), destinations=destinations)
-
-    add("policy_gate", policy_gate(ports), "human_confirmation", "use_tools", END)
-    add("human_confirmation", human_confirmation(ports), "policy_gate", "use_tools", END)
-    after_a_call = ("policy_gate", "oauth_needed", "elicitation_needed", "outcome_unknown", END)
-    add("use_tools", use_tools(ports), *after_a_call, ending=asked_if_begun)
-    add("oauth_needed", oauth_needed(ports), "use_tools", END)
-    add("elicitation_needed", elicitation_needed(ports), "use_tools", END)
-    add("outcome_unknown", outcome_unknown(ports), "use_tools", END)
-    branch.add_edge(START, "policy_gate")
+    for name, node in branch_nodes(ports, interrupt).items():
+        branch.add_node(name, _in_graph(node.step), destinations=node.destinations)
+    branch.add_edge(START, FIRST_STEP)
     return branch.compile()
+
+
+def _in_graph(step: BranchStep) -> Callable[..., Awaitable[Command[str]]]:
+    async def node(state: ToolCallState, runtime: Runtime[RunContext]) -> Command[str]:
+        return await step(state, runtime.context)
+
+    return node

@@ -1,28 +1,32 @@
-"""Stops until the people who may decide have decided."""
+"""An approval: the call stops until the people who may decide have decided."""
 
 from __future__ import annotations
 
-from langgraph.runtime import Runtime
-from langgraph.types import Command, interrupt
+from typing import Any
+
+from langgraph.types import Command
 
 from graph.call_endings import not_made, status_of
 from graph.calls import refusal
 from graph.interrupts import ApprovalAsked, Approved, approval_answer
 from graph.judging import call_of, facts_of
-from graph.nodes import BranchNode
+from graph.nodes import AskingStep
 from graph.ports import Judged, Ports
 from graph.state import RunContext, ToolCallState
 
 
-def human_confirmation(ports: Ports) -> BranchNode:
-    """The node. What was approved is what runs; edited arguments are judged anew first."""
+def human_confirmation(ports: Ports) -> AskingStep:
+    """What is asked and what follows. What was approved is what runs; edited arguments are judged anew first."""
 
-    async def human_confirmation(state: ToolCallState, runtime: Runtime[RunContext]) -> Command[str]:
-        runtime.context.stopped[state["call"]["id"]] = state
-        answer = approval_answer.validate_python(interrupt(state["asked"]))
+    async def asks(state: ToolCallState, context: RunContext) -> dict[str, Any]:
+        context.stopped[state["call"]["id"]] = state
+        return state["asked"] or {}
+
+    async def follows(state: ToolCallState, context: RunContext, given: Any) -> Command[str]:
+        answer = approval_answer.validate_python(given)
         asked = ApprovalAsked.model_validate(state["asked"])
         if not isinstance(answer, Approved):
-            judgement = await _as_asked(ports, state, asked, runtime.context.now)
+            judgement = await _as_asked(ports, state, asked, context.now)
             return await not_made(ports, state, status_of(answer), refusal(answer), judgement)
         approved = answer.model_dump(mode="json")
         if answer.arguments is None:
@@ -41,7 +45,7 @@ def human_confirmation(ports: Ports) -> BranchNode:
         }
         return Command(goto="policy_gate", update=update)
 
-    return human_confirmation
+    return AskingStep(asks, follows)
 
 
 async def _as_asked(ports: Ports, state: ToolCallState, asked: ApprovalAsked, now: float) -> Judged | None:

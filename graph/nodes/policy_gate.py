@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from graph.call_endings import not_found, not_made
@@ -10,8 +9,8 @@ from graph.calls import SKIPPED, WITHOUT_TOOLS, superseded
 from graph.interrupts import ApprovalAsked
 from graph.json_values import trouble_with
 from graph.judging import judged, keep
-from graph.nodes import BranchNode
-from graph.options import ask_within, has_tools, may_ask
+from graph.nodes import BranchStep
+from graph.options import ask_within, has_tools, may_ask_for
 from graph.ports import InTurn, Judged, Ports, Spoken
 from graph.state import RunContext, ToolCallState
 from policies.approvers import digest_of, edit_needs_no_new_asking
@@ -29,17 +28,17 @@ _SKIPPED = (
 )
 
 
-def policy_gate(ports: Ports) -> BranchNode:
-    """The node. What must be asked is recorded and shown here, at once, before the next node stops for it."""
+def policy_gate(ports: Ports) -> BranchStep:
+    """The step. What must be asked is recorded and shown here, at once, before the next step stops for it."""
 
-    async def policy_gate(state: ToolCallState, runtime: Runtime[RunContext]) -> Command[str]:
-        with runtime.context.asking.judging(state["call"]["id"], state.get("before", 0)) as in_turn:
-            return await gated(state, runtime, in_turn)
+    async def policy_gate(state: ToolCallState, context: RunContext) -> Command[str]:
+        with context.asking.judging(state["call"]["id"], state.get("before", 0)) as in_turn:
+            return await gated(state, context, in_turn)
 
-    async def gated(state: ToolCallState, runtime: Runtime[RunContext], in_turn: InTurn) -> Command[str]:
+    async def gated(state: ToolCallState, context: RunContext, in_turn: InTurn) -> Command[str]:
         call, turn = state["call"], state["turn"]
-        if runtime.context.settling:
-            return await not_made(ports, state, "superseded", superseded(runtime.context.settling))
+        if context.settling:
+            return await not_made(ports, state, "superseded", superseded(context.settling))
         if not has_tools(turn):
             return await not_made(ports, state, "failed", WITHOUT_TOOLS)
         if state.get("before", 0) >= ports.calls_a_turn:
@@ -52,20 +51,20 @@ def policy_gate(ports: Ports) -> BranchNode:
         if tool is None:
             return await not_made(ports, state, "failed", not_found(ports, call["name"]))
         policy = ports.policy()
-        judgement = await judged(ports, state, tool, runtime.context.clock(), policy)
+        judgement = await judged(ports, state, tool, context.clock(), policy)
         match judgement.verdict:
             case Deny(reason=reason):
                 await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
                 return await not_made(ports, state, "denied", f"Blocked by policy: {reason}", judgement)
             case Allow():
                 await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
-                keep(runtime.context, state, judgement, policy)
+                keep(context, state, judgement, policy)
                 return Command(goto="use_tools", update={"asked": None, "approved": None, "rounds": _rounds(state)})
             case Ask() as ask:
                 if _still_covered(state, ask):
-                    keep(runtime.context, state, judgement, policy)
+                    keep(context, state, judgement, policy)
                     return Command(goto="use_tools")
-                if not may_ask(turn):
+                if not may_ask_for(turn, ask):
                     await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
                     return await not_made(ports, state, "skipped", _SKIPPED, judgement)
                 asked = _asked(state, judgement, ask)
@@ -99,6 +98,7 @@ def _asked(state: ToolCallState, judgement: Judged, ask: Ask) -> ApprovalAsked:
         ask=ask_within(state["turn"], ask),
         requesters=tuple(state.get("requesters") or [state["turn"]["requester"]]),
         quote=judgement.quote,
+        client=state["turn"].get("client", ""),
     )
 
 

@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from langgraph.runtime import Runtime
-from langgraph.types import Command, interrupt
+from langgraph.types import Command
 
 from graph.call_endings import answered, not_found, not_made
 from graph.calls import superseded
@@ -27,7 +26,7 @@ from graph.interrupts import (
 )
 from graph.json_values import trouble_with
 from graph.judging import judged_for_making
-from graph.nodes import BranchNode
+from graph.nodes import AskingStep, BranchStep
 from graph.nodes.oauth_needed import server_of
 from graph.options import may_ask
 from graph.ports import (
@@ -65,18 +64,20 @@ TRIES = 2
 MOST_SIGN_INS = 3
 """Sign-ins after which a call is made again. That a server did nothing before is its own word: one that acts and then
 asks for another sign-in has its effect no more often than this, and once."""
-
+_NOBODY_ASKED = (
+    "There is no place where anybody could be asked what came of it. Look whether it was done before the call is made "
+    "again."
+)
 
 MakeCall = Callable[[ToolCallState, RunContext], Coroutine[Any, Any, Command[str]]]
 """Makes a call and returns what its branch does next."""
 
 
-def use_tools(ports: Ports) -> BranchNode:
-    """The node. All that may come of a call is a case of its own; what nobody expected ends as `contained` says."""
+def use_tools(ports: Ports) -> BranchStep:
+    """The step. All that may come of a call is a case of its own; what nobody expected ends as `contained` says."""
     make_call = making_calls(ports)
 
-    async def use_tools(state: ToolCallState, runtime: Runtime[RunContext]) -> Command[str]:
-        context = runtime.context
+    async def use_tools(state: ToolCallState, context: RunContext) -> Command[str]:
         if context.settling:
             return await not_made(ports, state, "superseded", superseded(context.settling))
         begun = context.begun.pop(state["call"]["id"], None)
@@ -161,6 +162,7 @@ def _record(state: ToolCallState, judgement: Judged) -> CallRecord:
         if given and asked
         else isinstance(verdict, Allow),
         standing=without is not None and not (given and approval_suffices(given, without, home)),
+        client=judgement.facts.client,
         judged=judgement,
     )
 
@@ -180,7 +182,14 @@ def _caller(state: ToolCallState) -> Caller:
     turn, stale = state["turn"], state.get("stale", 0)
     kept = [Given(**given) for given in state.get("answers", [])]
     answers = (*(replace(given, digest="") for given in kept[:stale]), *kept[stale:])
-    return Caller(turn["requester"], turn["thread_id"], state["call"]["id"], answers, state.get("over", 0))
+    return Caller(
+        turn["requester"],
+        turn["thread_id"],
+        state["call"]["id"],
+        answers,
+        state.get("over", 0),
+        keeps_returned=bool(turn.get("client")) or turn["platform"] == "mcp",
+    )
 
 
 async def _sent(
@@ -280,6 +289,13 @@ async def _sign_in(
 
 
 def _not_connected(tool: Tool, turn: Turn) -> str:
+    if turn["platform"] == "mcp":
+        return (
+            f"Failed: {turn['requester_name']} has to connect an account for {tool.server} first, and there is no "
+            "place to which the link for that could be sent: they are in no chat that Countersign is connected to, and "
+            "its page is off. The call was not made. Whoever runs Countersign can turn on the page or a chat; once the "
+            "account is connected there, make the call again."
+        )
     return (
         f"Failed: {turn['requester_name']} has to connect an account for {tool.server} first, and nobody is asked to "
         "sign in in this turn. The call was not made."
@@ -301,12 +317,11 @@ def _question(put: QuestionPut) -> Command[str]:
 # -------------------------------------------------------------------- stops in the middle of a call
 
 
-def elicitation_needed(ports: Ports) -> BranchNode:
-    """The node that stops until the requester has answered what a tool asked in the middle of its call; the same call
-    then goes on. The tool is told of a refusal too, and decides what it does without an answer; where nobody is asked,
-    that is a "cancel"."""
+def elicitation_needed(ports: Ports) -> AskingStep:
+    """What a tool asked in the middle of its call: the requester answers it, and the same call then goes on. The tool
+    is told of a refusal too, and decides what it does without an answer; where nobody is asked, that is a "cancel"."""
 
-    async def elicitation_needed(state: ToolCallState) -> Command[str]:
+    async def asks(state: ToolCallState, _: RunContext) -> dict[str, Any] | Command[str]:
         question = state["question"]
         if not may_ask(state["turn"]):
             unanswered = Given(question["number"], "cancel", digest=question["digest"])
@@ -320,24 +335,32 @@ def elicitation_needed(ports: Ports) -> BranchNode:
             schema_=question["schema"],
             requester=state["turn"]["requester"],
         )
-        match elicitation_answer.validate_python(interrupt(asked.model_dump(mode="json"))):
+        return asked.model_dump(mode="json")
+
+    async def follows(state: ToolCallState, _: RunContext, answer: Any) -> Command[str]:
+        question = state["question"]
+        match elicitation_answer.validate_python(answer):
             case Answered(values=values):
-                given = Given(asked.number, "accept", values, question["digest"])
+                given = Given(question["number"], "accept", values, question["digest"])
             case Dismissed(action=action):
-                given = Given(asked.number, action, digest=question["digest"])
+                given = Given(question["number"], action, digest=question["digest"])
             case Superseded(reason=reason):
                 return await not_made(ports, state, "superseded", superseded(reason))
         return Command(goto="use_tools", update={"answers": [asdict(given)]})
 
-    return elicitation_needed
+    return AskingStep(asks, follows)
 
 
-def outcome_unknown(ports: Ports) -> BranchNode:
-    """The node that stops until a person has settled an unknown outcome. What they say is in the ledger: `use_tools`
-    reads it there and acts on it."""
+def outcome_unknown(ports: Ports) -> AskingStep:
+    """What came of an attempt whose outcome is unknown: a person settles it. What they say is in the ledger:
+    `use_tools` reads it there and acts on it."""
 
-    async def outcome_unknown(state: ToolCallState) -> Command[str]:
-        call = state["call"]
+    async def asks(state: ToolCallState, _: RunContext) -> dict[str, Any] | Command[str]:
+        call, turn = state["call"], state["turn"]
+        if turn["platform"] == "mcp" and not may_ask(turn):  # elsewhere the page and the API can settle it
+            await ports.ledger.close(call["id"], repeatable=False)
+            told = " ".join(filter(None, [state.get("known", ""), _NOBODY_ASKED]))
+            return answered(state, AttemptUnknown(state["attempt"], told, state.get("known_to")))
         tool = await ports.tools.find(call["name"])
         asked = OutcomeUnknownAsked(
             call_id=call["id"],
@@ -348,10 +371,12 @@ def outcome_unknown(ports: Ports) -> BranchNode:
             arguments=call["args"],
             requester=state["turn"]["requester"],
         )
-        answer = outcome_answer.validate_python(interrupt(asked.model_dump(mode="json")))
-        if isinstance(answer, Superseded):
+        return asked.model_dump(mode="json")
+
+    async def follows(state: ToolCallState, _: RunContext, answer: Any) -> Command[str]:
+        if isinstance(outcome_answer.validate_python(answer), Superseded):
             return answered(state, AttemptUnknown(state["attempt"], state.get("known", ""), state.get("known_to")))
         # Where it is tried again, nothing is left to find out about what was answered before.
         return Command(goto="use_tools", update={"over": len(state.get("answers", [])), "signed_in": 0})
 
-    return outcome_unknown
+    return AskingStep(asks, follows)

@@ -141,7 +141,7 @@ class Bench:
         before = self.attempts.get(call_id)
         if before == "started":
             return AttemptUnknown(1)
-        return Beginning(0.0) if before in {None, "nothing", "asking"} else Recorded(before)
+        return Beginning(0.0) if before in (None, "nothing", "asking") else Recorded(before)
 
     async def unsent(
         self, record: CallRecord, outcome: Failed | None
@@ -161,7 +161,7 @@ class Bench:
         before = self.attempts.get(record.call_id)
         if before == "started":
             return AttemptUnknown(1)
-        if before not in {None, "nothing", "asking"}:
+        if before not in (None, "nothing", "asking"):
             return Recorded(before)
         self.attempts[record.call_id] = "started"
         return Begun(1)
@@ -186,7 +186,7 @@ class Bench:
         before = self.attempts.get(call_id)
         if before is None or before == "nothing":
             return None
-        return AttemptUnknown(1) if before in {"started", "asking"} else Recorded(before)
+        return AttemptUnknown(1) if before in ("started", "asking") else Recorded(before)
 
     # people, limits, audit
     async def groups_of(self, person_id: str, groups: Collection[str]) -> dict[str, bool | None]:
@@ -277,25 +277,17 @@ def _wire(message: BaseMessage) -> dict[str, Any]:
     return body
 
 
-@asynccontextmanager
-async def rig(
-    tmp_path: Path,
-    answering: Answering,
-    bench: Bench,
-    *,
-    policy: str = POLICY,
-    mode: Mode = Mode.DEFAULT,
-    calls_a_turn: int = 50,
-    clock: Callable[[], float] = lambda: 0.0,
-) -> AsyncIterator[Rig]:
-    model = ScriptedModel(answering=answering, seen=[], bound=[])
+def ports_of(
+    bench: Bench, model: Any = None, *, policy: str = POLICY, mode: Mode = Mode.DEFAULT, calls_a_turn: int = 50
+) -> Ports:
+    """The ports of a bench, under this policy."""
     bench.rules = parse_policy(policy, "policy.yaml")
 
     async def route(messages: Any, categories: Any) -> Picked:
         return Picked(categories)
 
     port: Any = bench
-    ports = Ports(
+    return Ports(
         model=model,
         router=route,
         tools=port,
@@ -312,6 +304,21 @@ async def rig(
         calls_a_turn=calls_a_turn,
         is_outage=is_outage,
     )
+
+
+@asynccontextmanager
+async def rig(
+    tmp_path: Path,
+    answering: Answering,
+    bench: Bench,
+    *,
+    policy: str = POLICY,
+    mode: Mode = Mode.DEFAULT,
+    calls_a_turn: int = 50,
+    clock: Callable[[], float] = lambda: 0.0,
+) -> AsyncIterator[Rig]:
+    model = ScriptedModel(answering=answering, seen=[], bound=[])
+    ports = ports_of(bench, model, policy=policy, mode=mode, calls_a_turn=calls_a_turn)
     async with opened_checkpoints(tmp_path) as checkpoints:
         yield Rig(
             Agent(build_workflow(ports, checkpoints), checkpoints, clock, making_calls(ports)),

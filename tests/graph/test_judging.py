@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,9 +17,9 @@ from graph import judging
 from graph.interrupts import Approved, Expired, InterruptAnswer, Rejected, SignedIn, Superseded, Withdrawn
 from graph.models.tool_calls import MOST_CALLS
 from graph.ports import Failed, NotSent, SignInNeeded, Succeeded, Unavailable
-from graph.state import Silent
+from graph.state import Silent, Turn
 from policies.approvers import StandingApproval, digest_of
-from policies.model import Annotations, Deny, Risk, Verdict
+from policies.model import Annotations, Deny, Mode, Risk, Verdict
 from policies.policy_file import parse_policy
 from tests.graph.parts import Bench, calls, does, rig, tool, turn
 
@@ -50,6 +51,23 @@ async def test_the_requesters_groups_are_looked_up_before_judging(
         await r.agent.begin(turn("m1"), "go", LIVE)
         assert len(bench.called) == called
         assert bench.looked_up == [("web:ana", frozenset([ADMINS]))], "once, where nothing was waited for"
+
+
+async def test_of_many_tools_those_worth_offering_are_found_with_one_looking_up() -> None:
+    bench, many = Bench([], groups={ADMINS: True}), [tool("free"), tool("other"), tool("wipe")]
+    ports: Any = SimpleNamespace(directory=bench, mode=Mode.DEFAULT)
+    policy = parse_policy(
+        FOR_ADMINS.replace("rules:", 'rules:\n  - {name: x, match: {tool: free, client: "y*"}, decide: deny}'), "p.yaml"
+    )
+
+    async def offered(client: str) -> list[str]:
+        begun = Turn(**{**turn("m1"), "platform": "mcp", "client": client})
+        facts = await judging.facts_for_listing(ports, policy, begun, many, 0.0)
+        return [each.name for each in await judging.not_denied_anyway(policy, many, facts)]
+
+    assert await offered("x") == ["free", "other"], "whether others may use it was not found out"
+    assert bench.looked_up == [("web:ana", frozenset([ADMINS, "slack-group:T1:S2"]))]
+    assert await offered("Y 2") == ["other"]
 
 
 async def test_the_defaults_of_a_large_schema_are_filled_in_beside_the_event_loop(
