@@ -31,6 +31,7 @@ from bot.domain import (
     ThreadView,
     Unknown,
 )
+from bot.gateway.thread_ids import is_gateway_thread
 from bot.queries import NO_APPROVAL, SHOWN, Queries
 from bot.records import (
     approvals,
@@ -198,13 +199,21 @@ class Conversations:
 
     async def owners_for(self, thread_id: str, person: Person) -> frozenset[str] | None:
         """Person ids of this human, when a conversation is theirs or nobody has begun it; `None`: it is somebody
-        else's. Looks their other accounts up only where it matters."""
+        else's. The thread of another agent's call is theirs whose agent it is. Looks their other accounts up only where
+        it matters."""
         async with self._database.reading() as tx:
             owner = await thread_owners.owner_of(tx, thread_id)
+        if not owner and is_gateway_thread(thread_id):
+            return None  # nobody begins such a thread by writing in it
         if not owner or owner == person.person_id:
             return frozenset([person.person_id])
         accounts = await self._directory.accounts_of(person.person_id)
         return accounts if owner in accounts else None
+
+    async def owners_to_write(self, thread_id: str, person: Person) -> frozenset[str] | None:
+        """As `owners_for`, of what can be written in or stopped; `None` also of the thread of another agent's call,
+        which is no conversation."""
+        return None if is_gateway_thread(thread_id) else await self.owners_for(thread_id, person)
 
     async def accounts_of(self, person: Person) -> frozenset[str]:
         """All person ids of this human."""
@@ -285,7 +294,7 @@ class Conversations:
         async with self._database.reading() as tx:
             if any(vote.person_id in accounts for vote in await approvals.votes_on(tx, row.approval_id)):
                 return True
-        if not row.thread_id.startswith("web:"):
+        if not row.thread_id.startswith("web:") and not is_gateway_thread(row.thread_id):
             return False
         if await self.owners_for(row.thread_id, person) is not None:
             return True

@@ -145,6 +145,8 @@ class Decision:
     """Each about another approval; of two about the same one the first counts."""
     whole: bool = False
     """Whether nothing of it is done unless all of it can be."""
+    via: Literal["", "api"] = ""
+    """`api`: a program decides for the person. What was asked at `/mcp` is not decided so."""
 
     @classmethod
     def alike(
@@ -182,6 +184,8 @@ class FormAnswer:
     values: Mapping[str, Any]
     text: str | None = None
     """The answer in one piece of text, where it was given so; `values` are not looked at then."""
+    via: Literal["", "api"] = ""
+    """As `Decision.via`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +196,8 @@ class OutcomeChoice:
     person: Person
     outcome_id: str
     choice: Literal["it_was_done", "try_again", "skip"]
+    via: Literal["", "api"] = ""
+    """As `Decision.via`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +208,8 @@ class SignInReply:
     person: Person
     sign_in_id: str
     done: bool
+    via: Literal["", "api"] = ""
+    """As `Decision.via`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +221,8 @@ class CodeEntry:
     code: str
     sign_in_id: str | None = None
     """Sign-in whose form it came from; `None`: written as a message."""
+    via: Literal["", "api"] = ""
+    """As `Decision.via`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +233,8 @@ class Dismissal:
     person: Person
     clarification_id: str
     action: Literal["decline", "cancel"]
+    via: Literal["", "api"] = ""
+    """As `Decision.via`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +331,8 @@ class ApprovalView:
     """Short keyed fingerprint of the whole call, shown wherever the card does not show the call letter by letter."""
     exact: bool = True
     """Whether all of it, masks aside, can be told from how it looks (`bot.card_masks`)."""
+    client: str = ""
+    """Name of the program through which the requester's agent asks, as it calls itself; empty: our own agent asks."""
     unread: int = 0
     """Characters of its arguments when they are too long for a list and were not read for it; they are empty then, and
     there is no fingerprint. 0: they are whole."""
@@ -350,6 +364,8 @@ class ClarificationView:
     call_id: str = ""
     schema: Mapping[str, Any] = field(default_factory=dict)
     """JSON Schema of the answer, where a tool asks."""
+    client: str = ""
+    """As in `ApprovalView`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +387,8 @@ class SignInView:
     code_wanted: bool = False
     """Whether the browser part is over and its one-time code is to be typed in by the owner."""
     call_id: str = ""
+    client: str = ""
+    """As in `ApprovalView`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,6 +415,8 @@ class OutcomeView:
     unread: int = 0
     """As in `ApprovalView`."""
     call_id: str = ""
+    client: str = ""
+    """As in `ApprovalView`."""
 
 
 Content = Said | Notice | ApprovalView | ClarificationView | SignInView | OutcomeView
@@ -499,6 +519,8 @@ class GrantView:
     fingerprint: str = ""
     exact: bool = True
     unread: int = 0
+    client: str = ""
+    """Through which program alone it runs so, as that calls itself; empty: our own agent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from bot.domain import (
     Settled,
     Unknown,
 )
+from bot.gateway.thread_ids import is_gateway_thread
 from bot.outbox import Outbox, notice
 from bot.records import clarifications, deliveries, posts, thread_owners, threads, waiting
 from bot.records.database import Database, Pauses, Transaction, locking_as_found
@@ -34,6 +35,7 @@ from graph.json_values import storable
 LONGEST_COMMENT = 2_000
 """Characters of what a person says about an answer."""
 REMOVED = "Countersign was removed from this conversation"
+NO_TURN = Unknown("There is no conversation here that could be stopped.")
 
 
 class Inbox:
@@ -65,9 +67,12 @@ class Inbox:
         for no record, model or log.
 
         Returns False when it was accepted before, is in a conversation of somebody else (`Message.owners`), or is none
-        of the bot's business: not addressed to it, and not by somebody it is in a conversation with there. Raises what
-        the database raises; then nothing was kept.
+        of the bot's business: not addressed to it, and not by somebody it is in a conversation with there, or in the
+        thread of another agent's call, which is no conversation. Raises what the database raises; then nothing was
+        kept.
         """
+        if is_gateway_thread(message.place.key):
+            return False
         if (taken := await self._codes.taken(message)) is not None:
             return taken
         if is_stop(message.text):
@@ -123,13 +128,16 @@ class Inbox:
         accounts: Collection[str] = (),
     ) -> ClickResult:
         """End the turn of a thread; its requester only. Breaks off what runs and drops what this person had queued;
-        for anybody else it only does the latter. `key` names the click or message, `text` is what was written.
+        for anybody else it only does the latter. In the thread of another agent's call there is no turn to end.
+        `key` names the click or message, `text` is what was written.
 
         Args:
             newest: key of a message; where something was written after it, or what runs or waits is another turn than
                 its own, nothing is stopped.
             accounts: other person ids of the same human, whose requests are this person's too.
         """
+        if is_gateway_thread(thread_id):
+            return NO_TURN  # its caller takes the call back, through the gateway
         own = {person.person_id, *accounts}
         async with self._database.writing_urgently(thread_id or UNLOCKED) as tx:
             if await deliveries.exists(tx, key):

@@ -181,6 +181,8 @@ class AttemptLedger:
                 case "unknown", "it_was_done":
                     return _skipped(latest)
                 case "unknown", _:
+                    if await attempts.choose(tx, latest.attempt_id, "superseded", None, key=call_id):
+                        await self._outbox.show_again(tx, [latest.attempt_id])
                     return _attempt_unknown(latest)
                 case _:
                     # Its card says what it waited for, which is over.
@@ -248,8 +250,10 @@ class AttemptLedger:
         """The approval under which the call may run now; `None`: it needs none."""
         if not record.permitted:
             return NotApproved()
-        if record.standing and not await approvals.is_granted(tx, record.requester, record.digest, self._clock()):
-            return NotApproved()  # it was revoked, or is over, since the call was judged
+        if record.standing:
+            whose, now = (record.requester, record.client), self._clock()
+            if not await approvals.is_granted(tx, *whose, record.digest, now):
+                return NotApproved()  # it was revoked, or is over, since the call was judged
         if record.approval_round is None:
             return None
         approval = await approvals.of_call(tx, record.call_id, record.approval_round)
@@ -264,12 +268,21 @@ class AttemptLedger:
 
     async def _finish(self, tx: Transaction, call_id: str, attempt: int, outcome: Succeeded | Failed) -> None:
         match outcome:
-            case Succeeded(text=text, whole=whole, owner=owner):
+            case Succeeded(text=text, whole=whole):
                 status, output = "done", whole or text
-                kept = {"text": text, "whole": whole or None, "owner": owner}
-            case Failed(text=text, owner=owner):
-                status, output, kept = "failed", text, {"text": text, "owner": owner}
-        ended = await attempts.end(tx, call_id, attempt, status, now=self._clock(), **kept)
+            case Failed(text=text):
+                status, output, whole = "failed", text, ""
+        ended = await attempts.end(
+            tx,
+            call_id,
+            attempt,
+            status,
+            now=self._clock(),
+            text=text,
+            whole=whole or None,
+            owner=outcome.owner,
+            returned=outcome.returned,
+        )
         if ended is not None:
             await self._audit.ended(tx, ended, status, output)
         await self._outbox.show_call_again(tx, call_id, within=MODEL_FIRST)
@@ -281,8 +294,8 @@ class AttemptLedger:
 
     async def _record_unknown(self, tx: Transaction, attempt: AttemptRow, outcome: OutcomeUnknown) -> AttemptUnknown:
         """Records that the outcome is unknown, and posts the card that asks for it."""
-        kept = {"text": outcome.text or None, "owner": outcome.owner}
-        await attempts.end(tx, attempt.call_id, attempt.number, "unknown", now=self._clock(), **kept)
+        now, text, owner = self._clock(), outcome.text or None, outcome.owner
+        await attempts.end(tx, attempt.call_id, attempt.number, "unknown", now=now, text=text, owner=owner)
         await self._audit.ended(tx, attempt, "unknown", outcome.text or None)
         card = NewPost(f"outcome:{attempt.attempt_id}", attempt.thread_id, "outcome", subject=attempt.attempt_id)
         await self._outbox.say(tx, card)
@@ -291,9 +304,10 @@ class AttemptLedger:
 
 
 async def _outcome(tx: Transaction, row: AttemptRow) -> Succeeded | Failed:
+    returned = await attempts.returned_by(tx, row.attempt_id)
     if row.status == "done":
-        return Succeeded(row.text, owner=row.owner)
-    failed = Failed(row.text, owner=row.owner)
+        return Succeeded(row.text, owner=row.owner, returned=returned)
+    failed = Failed(row.text, owner=row.owner, returned=returned)
     repeated = await attempts.was_repeated_unasked(tx, row.call_id, row.number)
     return _of_last_try(failed) if repeated else failed
 

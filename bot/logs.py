@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, TextIO
 from urllib.parse import quote
 
@@ -70,6 +71,12 @@ _CHATTY = (
 _TOLD_BY_US = ("psycopg",)
 """Libraries that warn of each connection that is lost or cannot be made, again and again while the server is away. Who
 uses them learns it, too, and says it once."""
+_BLAMES_US = ("a2a",)
+"""Libraries that log every request that is not as it has to be as a mistake of ours, with what it said."""
+
+_QUOTES_WHAT_CAME = str(Path("mcp", "shared", "session.py"))
+"""Warns of messages that it does not understand, in the name of nobody, and quotes them: a client's arguments may be in
+them. Whoever sent one is told in the answer."""
 
 NOTHING_ELSE = Masker((), ())
 """Knows no pattern and no value; fields that are called like secrets it masks all the same."""
@@ -117,6 +124,9 @@ def configure_logs(
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
     for name in _TOLD_BY_US:
         logging.getLogger(name).setLevel(logging.ERROR)
+    root.addFilter(_is_no_quotation)
+    for name in _BLAMES_US:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     logging.captureWarnings(True)
     structlog.configure(
         processors=[
@@ -128,6 +138,10 @@ def configure_logs(
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+def _is_no_quotation(record: logging.LogRecord) -> bool:
+    return record.levelno != logging.WARNING or not record.pathname.endswith(_QUOTES_WHAT_CAME)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import Context
 from functools import partial
 from typing import Protocol
@@ -47,6 +47,8 @@ MARKED_AFTER = 0.05
 """Seconds after which updates that are shown are marked as sent, all that there were in one transaction."""
 Pause = Callable[[int, float | None], float]
 """Seconds before the next try, from the number of the last (0, 1, …) and what the platform asked for."""
+GivenUp = Callable[[Transaction, PostRow], Awaitable[None]]
+"""Is told of a post that cannot be shown."""
 
 
 def notice(
@@ -118,7 +120,12 @@ class Outbox:
         self._waiting: dict[str, asyncio.TimerHandle] = {}
         """Lane → when it is woken at the latest."""
         self._stopping = False
+        self._given_up: GivenUp | None = None
         self._outage = RepeatedFailure("posts_not_sent")
+
+    def when_given_up(self, told: GivenUp) -> None:
+        """From now on `told` is told of each post that cannot be shown, in the transaction that notes it."""
+        self._given_up = told
 
     async def say(self, tx: Transaction, post: NewPost) -> bool:
         """Keeps a post, to be sent. Returns False when its key was kept before: nothing changes then."""
@@ -353,6 +360,8 @@ class Outbox:
         async with self._database.writing(row.thread_id, row.lane) as tx:
             await posts.failed(tx, row.key, cause)
             await posts.passed_over(tx, row.key, row.revision)
+            if self._given_up is not None:
+                await self._given_up(tx, row)
 
 
 def pause_between(attempt: int, retry_after: float | None) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import structlog
 
-from policies.judging import Policy, PolicyError
+from policies.judging import ONLY_ITS_WORD, Policy, PolicyError
 from policies.policy_file import load_policy
 
 log = structlog.get_logger(__name__)
@@ -28,11 +28,16 @@ class PolicyInForce:
         self._servers = servers
         self._policy = load_policy(path)
         self._one_at_a_time = asyncio.Lock()
+        self._hear: list[Callable[[], None]] = []
         self._warn(self._policy)
 
     def __call__(self) -> Policy:
         """The policy to judge by. Calls that wait are judged again by the one that holds when they are made."""
         return self._policy
+
+    def when_put_in_force(self, tell: Callable[[], None]) -> None:
+        """Have somebody told whenever other rules hold, in this process."""
+        self._hear.append(tell)
 
     async def reload(self) -> bool:
         """Read the file again; whether its rules hold now. A file that cannot be used changes nothing and is logged
@@ -48,6 +53,8 @@ class PolicyInForce:
         self._policy = read
         self._warn(read)
         log.info("policy_reloaded", file=read.source, rules=len(read.rules), version=read.version, before=before)
+        for tell in self._hear:
+            tell()
         return True
 
     def _warn(self, policy: Policy) -> None:
@@ -58,6 +65,8 @@ class PolicyInForce:
             elif server is None and any(tool.startswith(f"{name}__") for name in self._servers):
                 # Tools are called so in explanations and logs, but not by rules.
                 log.warning("policy_rule_fits_no_tool", rule=rule.name, at=rule.source, tool=tool)
+            if rule.believes_a_client:
+                log.warning("policy_rule_believes_a_client", rule=rule.name, at=rule.source, reason=ONLY_ITS_WORD)
 
     @asynccontextmanager
     async def reloading_whenever(

@@ -26,9 +26,10 @@ from bot.domain import (
     Together,
     Unknown,
 )
+from bot.gateway.thread_ids import is_gateway_thread, within_gateway
 from bot.platform import Reference
 from bot.records import approvals, deliveries, posts, threads, waiting
-from bot.records.approvals import ApprovalRow
+from bot.records.approvals import ApprovalRow, GrantRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import PostRow
 from bot.records.waiting import turns_of
@@ -168,6 +169,8 @@ class Queries:
         async with self._database.reading() as tx:
             found = await waiting.pending_approvals(tx, there)
         pending = [row for row in found if is_open(row, self._clock())]
+        # What no conversation shows is listed first: whatever else waits is shown in its own as well.
+        pending.sort(key=lambda row: not is_gateway_thread(row.thread_id))
         theirs = await self._to_decide(pending, person)
         if not theirs:
             return Decidable()
@@ -191,6 +194,15 @@ class Queries:
             cards = await self._cards(tx, own, "")
         return await self._listed(cards, own[:most])
 
+    async def asked_through_programs(self, person: Person, most: int = LISTED) -> tuple[Shown, ...]:
+        """The questions, sign-ins and unknown outcomes that wait for this very account, in calls of other agents whose
+        callers are asked where it is: no conversation shows them. Oldest first."""
+        async with self._database.reading() as tx:
+            waiting_ = await waiting.open_questions(tx, person.person_id, within_gateway(person.person_id))
+            cards = await self._cards(tx, waiting_, "") if waiting_ else {}
+        oldest = sorted(cards, key=lambda subject: cards[subject][0].seq)
+        return await self._listed(cards, oldest[:most])
+
     async def settled_for(self, person: Person, most: int = RECENT) -> tuple[Shown, ...]:
         """Those that were settled lately, the latest first."""
         accounts = await self._directory.accounts_of(person.person_id)
@@ -202,9 +214,10 @@ class Queries:
         listed = await self._listed(cards, settled)
         return tuple(sorted(listed, key=_settled_at, reverse=True)[:most])
 
-    async def cards_that_wait(self) -> tuple[int, int, int]:
+    async def cards_that_wait(self) -> tuple[int, int, int, int]:
         """A value that is another one when other cards wait for decisions, or one of them shows something else; one
-        statement, for whoever would read them all whenever anything has changed."""
+        statement, for whoever would read them all whenever anything has changed. It begins with how many wait, and ends
+        with how much of whatever kind waits for the calls of other agents."""
         async with self._database.reading() as tx:
             return await waiting.cards_that_wait(tx)
 
@@ -212,10 +225,7 @@ class Queries:
         """What this person always allows themselves now, the one that ends last first."""
         async with self._database.reading() as tx:
             rows = await approvals.listed_grants(tx, person.person_id, self._clock(), LONGEST_LISTED)
-        views = (
-            GrantView(row.grant_id, row.server, row.tool, row.arguments, row.until, unread=unread)
-            for row, unread in rows
-        )
+        views = [_grant_view(row, unread) for row, unread in rows]
         return tuple([await masked_card(view, self._masker) for view in views])
 
     async def standing_approval(self, grant_id: str, person: Person) -> GrantView | Unknown:
@@ -224,8 +234,7 @@ class Queries:
             row = await approvals.grant(tx, grant_id)
         if row is None or row.person_id != person.person_id or row.revoked_at is not None or row.until <= self._clock():
             return NO_GRANT
-        view = GrantView(row.grant_id, row.server, row.tool, row.arguments, row.until)
-        return await masked_card(view, self._masker)
+        return await masked_card(_grant_view(row), self._masker)
 
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
         """The threads, whose ids begin with `within`, in which this person's turn runs or waits."""
@@ -340,3 +349,9 @@ async def _alone(reading: Awaitable[_T]) -> _T:
     found = await reading
     await asyncio.sleep(0)
     return found
+
+
+def _grant_view(row: GrantRow, unread: int = 0) -> GrantView:
+    return GrantView(
+        row.grant_id, row.server, row.tool, row.arguments, row.until, unread=unread, client=row.client or ""
+    )

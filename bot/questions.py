@@ -24,6 +24,7 @@ from bot.domain import (
 )
 from bot.forms.editing import read_answers, read_elicited
 from bot.forms.values import FormErrors
+from bot.gateway.people_only import refused_to_programs
 from bot.outbox import Outbox
 from bot.records import clarifications
 from bot.records.clarifications import ClarificationRow
@@ -94,6 +95,8 @@ class Questions:
             return NO_SUCH
         if row.requester != answer.person.person_id:
             return SOMEBODY_ELSES
+        if refused := refused_to_programs(row.thread_id, answer.via):
+            return refused
         tx.needs(row.thread_id)
         if row.settled_key == answer.key:  # the same form, delivered twice
             return Settled("Thank you.")
@@ -125,6 +128,8 @@ class Questions:
             return NO_SUCH
         if row.requester != dismissal.person.person_id:
             return SOMEBODY_ELSES
+        if refused := refused_to_programs(row.thread_id, dismissal.via):
+            return refused
         if row.server is None:
             return Refused("This question has to be answered. To go on without, write something else.")
         tx.needs(row.thread_id)

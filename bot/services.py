@@ -8,6 +8,7 @@ from bot.accounts.connections import Connections
 from bot.accounts.sign_ins import SignInLinks
 from bot.approvals.decisions import Approvals
 from bot.conversations import Conversations
+from bot.gateway.calls import GatewayCalls
 from bot.inbox import Inbox
 from bot.queries import Queries
 from bot.questions import Questions
@@ -33,3 +34,5 @@ class Services:
     """Conversations of the page and of programs, for those who may see them."""
     queries: Queries
     """Everything that only reads."""
+    gateway: GatewayCalls
+    """Calls that other agents make."""

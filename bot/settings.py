@@ -16,8 +16,9 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from bot.crypto import is_fernet_key
 from bot.identity.open_issuers import EVERYBODY, is_open
 from bot.records.addresses import sqlite_file
-from policies.model import GROUP_ID_FORMS, PERSON_ID_FORMS, Mode, normal
+from policies.model import GROUP_ID_FORMS, PERSON_ID_FORMS, PLACE_ID_FORMS, Mode, normal
 from policies.secret_shapes import SecretPattern
+from policies.yaml_values import seconds
 
 if TYPE_CHECKING:
     from graph.models import ModelSpec
@@ -162,6 +163,26 @@ def people_and_groups(value: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(each for each in written if each is not None)
 
 
+def place_or_person(value: str) -> str:
+    """A place or a person, as policies write them in `routeTo`."""
+    written = normal(value, PLACE_ID_FORMS) or normal(value, PERSON_ID_FORMS)
+    if written is None:
+        raise ValueError(
+            "is neither a place nor a person. Write it like slack:T1:C2, teams:{tenant}:{conversation} or web:ana."
+        )
+    return written
+
+
+def duration(value: Any) -> Any:
+    """Seconds, or a duration as policies write it: `30s`, `5m`, `1h`; a day at most."""
+    if isinstance(value, str) and not value.strip().isdigit():
+        value = seconds(value.strip())
+    length = float(value)
+    if not 0 < length <= 86400:  # a day
+        raise ValueError("has to be longer than nothing, and a day at most. Write it like 30s, 5m or 1h.")
+    return length
+
+
 def lower_case(value: Any) -> Any:
     """Text in lower case, so that `INFO` is fine too."""
     return value.strip().lower() if isinstance(value, str) else value
@@ -270,6 +291,16 @@ class Settings(BaseSettings):
     api_cors_origins: Annotated[Names, AfterValidator(origins)] = Field(
         (), description="Origins of pages elsewhere that may use the HTTP API, separated by commas; none by default."
     )
+    gateway_enable: bool = Field(True, description="false: other agents cannot use the tools by MCP at /mcp.")
+    gateway_wait: Annotated[float, BeforeValidator(duration)] = Field(
+        300.0,
+        description="How long a call at /mcp waits for people before the client is told how to go on: 30s, 5m, 1h.",
+    )
+    gateway_place: Annotated[str, AfterValidator(place_or_person)] | None = Field(
+        None,
+        description="Where people are asked about calls at /mcp whose rule has no routeTo: slack:T1:C2, "
+        "teams:{tenant}:{conversation}, or a person; when not set: the caller's chat, or the page.",
+    )
     health_token: Annotated[SecretStr, AfterValidator(long_enough)] | None = Field(
         None,
         description="Shows the details of /health-check beyond this machine, sent as `Authorization: Bearer …`; at "
@@ -337,6 +368,12 @@ class Settings(BaseSettings):
     limit_calls_per_turn: int = Field(50, ge=1, le=1000, description="Tool calls that the model may make in one turn.")
     limit_tokens_per_day: int = Field(
         0, ge=0, description="Tokens of the language model that one person may use in a day (UTC); 0: no limit."
+    )
+    limit_gateway_calls_per_minute: int = Field(
+        120, ge=0, description="Calls a minute that one person's programs may make at /mcp; 0: no limit."
+    )
+    limit_gateway_calls_waiting: int = Field(
+        100, ge=1, le=1000, description="Calls of one person's programs at /mcp that may wait for people at a time."
     )
     limit_links_per_hour: int = Field(
         30, ge=0, description="Sign-in links that one person may ask for within an hour; 0: no limit."

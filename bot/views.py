@@ -21,6 +21,7 @@ from bot.domain import (
     SignInView,
     Vote,
 )
+from bot.gateway.thread_ids import is_gateway_thread
 from bot.records import approvals, attempts, authorizations, clarifications, sign_ins, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
@@ -42,6 +43,8 @@ ANY_LENGTH = sys.maxsize
 NOTHING_DONE = "Nothing was done."
 TRIED_BEFORE = "An earlier try may have taken effect."
 """Follows what is said of the last try, where somebody chose to try again while the outcome was unknown."""
+UNNAMED = "a program whose name is not known"
+"""Stands where the name of a program would that has told none, or whose call was over long ago."""
 LOOKED_AT = 5_000
 """Characters of a result that are read to write its line."""
 
@@ -143,7 +146,20 @@ async def approval_view(
         handed_to=tuple(names[p] for p in row.handed_to),
         unread=unread,
         call_id=row.asked.call_id,
+        client=shown_client(row.asked.client, row.thread_id),
     )
+
+
+def shown_client(client: str, thread_id: str) -> str:
+    """Name of the program that made the call which a thread belongs to, as it calls itself; empty: our own agent."""
+    return client.strip() or (UNNAMED if is_gateway_thread(thread_id) else "")
+
+
+async def _client_in(tx: Transaction, thread_id: str) -> str:
+    """The same, of what has no name of a program in its own row."""
+    if not is_gateway_thread(thread_id):
+        return ""
+    return shown_client(await threads.client_of(tx, thread_id), thread_id)
 
 
 async def deciders_in_words(tx: Transaction, row: ApprovalRow, now: float) -> str:
@@ -278,6 +294,7 @@ async def clarification_view(
         unread=unread,
         call_id=row.call_id,
         schema=row.schema or {},
+        client=await _client_in(tx, row.thread_id),
     )
 
 
@@ -312,6 +329,7 @@ async def sign_in_view(tx: Transaction, sign_in_id: str, now: float) -> SignInVi
         service=row.service,
         code_wanted=row.status == "open" and await _waits_for_code(tx, row, now),
         call_id=row.call_id,
+        client=await _client_in(tx, row.thread_id),
     )
 
 
@@ -341,4 +359,5 @@ async def outcome_view(tx: Transaction, attempt_id: str, longest: int = ANY_LENG
         known="" if row.owner else row.text,
         unread=unread,
         call_id=row.call_id,
+        client=await _client_in(tx, row.thread_id),
     )

@@ -15,6 +15,7 @@ from bot.accounts.sign_ins import NO_SUCH
 from bot.accounts.tokens import Safe
 from bot.crypto import hashed
 from bot.domain import ClickResult, Clock, CodeEntry, Invalid, Message, Notice, Quote, Refused, Settled
+from bot.gateway.people_only import refused_to_programs
 from bot.outbox import Outbox, notice
 from bot.records import authorizations, connections, posts, sign_ins, threads
 from bot.records.authorizations import AuthorizationRow
@@ -91,6 +92,8 @@ class Codes:
                 return NO_SUCH
             if row.person_id != person_id:
                 return Refused("This sign-in is for somebody else only.")
+            if refused := refused_to_programs(row.thread_id, entry.via):
+                return refused
             connection = row.connection
         finished = await authorizations.finished_by(tx, person_id, entry.key)
         if finished is not None:  # the same message or form, delivered twice

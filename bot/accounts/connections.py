@@ -26,6 +26,7 @@ from bot.domain import (
     SignInReply,
     Unknown,
 )
+from bot.gateway.people_only import refused_to_programs
 from bot.outbox import Outbox
 from bot.records import authorizations, connections, sign_ins
 from bot.records.authorizations import AuthorizationRow
@@ -147,6 +148,8 @@ class Connections:
             return NO_SIGN_IN
         if row.person_id != reply.person.person_id:
             return Refused("This sign-in is for somebody else only.")
+        if refused := refused_to_programs(row.thread_id, reply.via):
+            return refused
         tx.needs(row.thread_id)
         if reply.done and row.status == "open" and row.connection is not None:
             return Refused(f"Your account at {row.service} is not connected yet. Open the link and follow it.")

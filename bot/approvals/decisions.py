@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from bot.all_or_nothing import NothingDoneError, all_or_nothing
 from bot.approvals.directory import PeopleDirectory
@@ -37,6 +37,7 @@ from bot.domain import (
 )
 from bot.forms.editing import edit_fields, read_form
 from bot.forms.values import FormErrors
+from bot.gateway.people_only import refused_to_programs
 from bot.outbox import Outbox
 from bot.records import approvals, attempts, threads
 from bot.records.approvals import ApprovalRow, VoteRow
@@ -101,6 +102,8 @@ class _Click:
     choice: Choice
     tool: Tool | None
     """Of an edited call."""
+    via: Literal["", "api"]
+    """As `Decision.via`."""
 
 
 class Approvals:
@@ -173,7 +176,7 @@ class Approvals:
             if approval_id in results:
                 continue  # as it was named first
             row = await approvals.hold(tx, approval_id)
-            click = _Click(decision.key, decision.person, known, choice, tools.get(approval_id))
+            click = _Click(decision.key, decision.person, known, choice, tools.get(approval_id), decision.via)
             results[approval_id] = result = await self._judge(tx, row, click) if row else NO_SUCH
             if row is not None and isinstance(result, Settled) and result.final:
                 settled.setdefault(row.thread_id, []).append(approval_id)
@@ -191,6 +194,8 @@ class Approvals:
         outside = outsider_refusal(row, person_id, click.known, now)
         if outside is not None:
             return Refused(outside.reason)
+        if refused := refused_to_programs(row.thread_id, click.via):
+            return refused
         if row.status != "pending":
             return await self._too_late(tx, row, click)
         if has_expired(row, now):
@@ -501,6 +506,8 @@ class Approvals:
             return NO_OUTCOME
         if row.requester != choice.person.person_id:
             return Refused("Only the person who asked for this call can say what came of it.")
+        if refused := refused_to_programs(row.thread_id, choice.via):
+            return refused
         tx.needs(row.thread_id)
         if not await attempts.choose(tx, row.attempt_id, choice.choice, choice.person.name, key=choice.key):
             twice = row.settled_key == choice.key

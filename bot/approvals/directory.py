@@ -15,6 +15,7 @@ import structlog
 
 from bot.approvals.permissions import NO_NEEDS, NOTHING, Known, accounts_matter, needs_of
 from bot.domain import AccountFacts, Clock, Person
+from bot.gateway.thread_ids import is_gateway_thread
 from bot.platform import Platform
 from bot.records import approvals, threads
 from bot.records.approvals import ApprovalRow
@@ -229,11 +230,22 @@ class PeopleDirectory:
         async with self._database.reading() as tx:
             places = {row.thread_id: thread.place for row in rows if (thread := await threads.get(tx, row.thread_id))}
         direct = {row.thread_id: row.asked.requesters[0] in accounts for row in rows}
-        wanted = {thread: place.channel or place.key for thread, place in places.items() if not place.direct}
-        channels = list(dict.fromkeys(wanted.values()))
+        wanted = {thread: [place.channel or place.key] for thread, place in places.items() if not place.direct}
+        wanted |= {row.thread_id: routed for row in rows if (routed := self._routed_to(row))}
+        channels = list(dict.fromkeys(channel for several in wanted.values() for channel in several))
         answers = await asyncio.gather(*(self.in_channel(person_id, channel) for channel in channels))
         found = dict(zip(channels, answers, strict=True))
-        return {thread: found[wanted[thread]] if thread in wanted else direct[thread] for thread in places}
+        return {
+            thread: _any_of([found[channel] for channel in wanted[thread]]) if thread in wanted else direct[thread]
+            for thread in places
+        }
+
+    def _routed_to(self, row: ApprovalRow) -> list[str]:
+        """The channels in which a program's call is shown: it was asked for in none."""
+        if not is_gateway_thread(row.thread_id):
+            return []
+        named = (platform.named_place(to) for to in row.asked.ask.route_to for platform in self._platforms.values())
+        return [place.channel or place.key for place in named if place is not None and not place.direct]
 
     # ------------------------------------------------------------------------------------------- who is who
 

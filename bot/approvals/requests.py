@@ -14,17 +14,19 @@ import structlog
 
 from bot.crypto import NewId
 from bot.domain import Clock, ConversationReference, Notice
+from bot.gateway.thread_ids import is_gateway_thread
 from bot.outbox import Outbox, notice, said
 from bot.platform import Platform
 from bot.records import approvals, deliveries, posts, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
-from bot.records.posts import NewPost
-from bot.views import deciders_in_words
+from bot.records.posts import NewPost, PostRow
+from bot.safe_text import one_line
+from bot.views import deciders_in_words, shown_client
 from graph.interrupts import ApprovalAsked, Approved, Expired, InterruptAnswer, Rejected, Superseded, Withdrawn
 from graph.ports import InTurn, Spoken
-from policies.model import Ask
+from policies.model import LONGEST_CLIENT, Ask
 
 log = structlog.get_logger(__name__)
 NOT_ASKED = "The rules for this changed before anybody decided"
@@ -42,6 +44,7 @@ class ApprovalRequests:
         platforms: of which each may know the places that a policy names.
         learn_names: of those who may decide, since cards name them.
         timer_set: called when a timer was kept, once that is committed.
+        gateway_place: where the calls of programs are asked about whose rule names no place; `None`: none is set.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class ApprovalRequests:
         *,
         learn_names: LearnNames,
         timer_set: Callable[[], None],
+        gateway_place: str | None = None,
     ) -> None:
         self._database = database
         self._outbox = outbox
@@ -62,6 +66,8 @@ class ApprovalRequests:
         self._new_id = new_id
         self._learn_names = learn_names
         self._timer_set = timer_set
+        self._gateway_place = gateway_place
+        outbox.when_given_up(self._card_given_up)
 
     # ------------------------------------------------------------------------------------------- asking
 
@@ -95,7 +101,8 @@ class ApprovalRequests:
         if not await approvals.add(tx, approval_id, thread_id, asked, now=now, expires_at=expires_at):
             return
         await self._outbox.show_again(tx, await approvals.void_unused(tx, asked.call_id, asked.round))
-        await self._outbox.say(tx, _card(thread_id, approval_id))
+        if not self._is_asked_elsewhere(thread_id, asked):
+            await self._outbox.say(tx, _card(thread_id, approval_id))
         await self._show_elsewhere(tx, thread_id, approval_id, asked, asked.ask.route_to)
         for timer in timers_of(approval_id, thread_id, asked.ask, now):
             await deliveries.add(tx, timer)
@@ -109,13 +116,19 @@ class ApprovalRequests:
         self, tx: Transaction, thread_id: str, approval_id: str, asked: ApprovalAsked, references: Iterable[str]
     ) -> None:
         own = _card(thread_id, approval_id)
-        thread = await threads.get(tx, thread_id)
-        here = {thread.place.channel or thread.place.key} if thread else set()
-        if thread and thread.place.direct:
-            here.add(asked.requesters[0])
+        thread, here = await threads.get(tx, thread_id), set[str]()
+        if thread and not self._is_asked_elsewhere(thread_id, asked):
+            here.add(thread.place.channel or thread.place.key)
+            if thread.place.direct:
+                here.add(asked.requesters[0])
         for key, place in self._places(references, asked).items():
             if key not in here:
                 await self._outbox.say(tx, replace(own, key=f"{own.key}@{key}", place=place))
+
+    def _is_asked_elsewhere(self, thread_id: str, asked: ApprovalAsked) -> bool:
+        """Whether the thread's own place gets no card: the call of a program, which nobody follows there, is shown
+        where the rule routes it to."""
+        return is_gateway_thread(thread_id) and bool(self._places(asked.ask.route_to, asked))
 
     def _places(self, references: Iterable[str], asked: ApprovalAsked) -> Mapping[str, ConversationReference]:
         places: dict[str, ConversationReference] = {}
@@ -127,6 +140,22 @@ class ApprovalRequests:
             else:
                 places.setdefault(place.key, place)
         return places
+
+    async def _card_given_up(self, tx: Transaction, post: PostRow) -> None:
+        """A card cannot be shown where the call of a program was routed to. When nobody sees another one, the caller
+        is shown one in their own place."""
+        if post.kind != "approval" or post.subject is None or post.place is None or post.reference is not None:
+            return
+        row = await self._still_open(tx, post.subject) if is_gateway_thread(post.thread_id) else None
+        if row is None:
+            return
+        named = self._places([self._gateway_place] if self._gateway_place else [], row.asked)
+        by = "GATEWAY_PLACE" if post.place.key in named else row.asked.ask.rule
+        log.warning("approval_not_shown", approval=row.approval_id, place=post.place.key, named_by=by)
+        cards = (await posts.of_subjects(tx, [row.approval_id])).get(row.approval_id, ())
+        thread = await threads.get(tx, row.thread_id)
+        if thread and thread.place.platform in self._platforms and all(card.is_nowhere for card in cards):
+            await self._outbox.say(tx, _card(row.thread_id, row.approval_id))
 
     # ------------------------------------------------------------------------------------------- timers
 
@@ -148,7 +177,9 @@ class ApprovalRequests:
         if row is None:
             return
         asked_by = (await threads.names(tx, row.asked.requesters[:1]))[row.asked.requesters[0]]
-        waits = f"{row.asked.server}: {row.asked.tool}, which {asked_by} asked for, still waits for a decision"
+        client = one_line(shown_client(row.asked.client, row.thread_id), LONGEST_CLIENT)
+        through = f" through {client}" if client else ""
+        waits = f"{row.asked.server}: {row.asked.tool}, which {asked_by} asked for{through}, still waits for a decision"
         text = Notice(f"Reminder: {waits}. May decide: {await deciders_in_words(tx, row, self._clock())}.")
         for card in (await posts.of_subjects(tx, [row.approval_id])).get(row.approval_id, ()):
             key = f"remind:{row.approval_id}" + (f"@{card.place.key}" if card.place else "")

@@ -34,7 +34,7 @@ class StandingApprovals:
         arguments: Mapping[str, Any],
         digest: str,
     ) -> None:
-        """Lets whoever approves this request the same call without being asked.
+        """Lets whoever approves this request the same call, through the same program, without being asked.
 
         Args:
             row: the approval with which it is given.
@@ -43,7 +43,16 @@ class StandingApprovals:
         """
         now, asked = self._clock(), row.asked
         kept = GrantRow(
-            self._new_id(), person_id, row.approval_id, asked.server, asked.tool, arguments, digest, now, now + seconds
+            grant_id=self._new_id(),
+            person_id=person_id,
+            approval_id=row.approval_id,
+            server=asked.server,
+            tool=asked.tool,
+            arguments=arguments,
+            digest=digest,
+            given_at=now,
+            until=now + seconds,
+            client=asked.client or None,
         )
         await approvals.add_grant(tx, kept)
 
@@ -52,7 +61,8 @@ class StandingApprovals:
         async with self._database.reading() as tx:
             found = await approvals.grants_of(tx, person_id, self._clock())
         return [
-            StandingApproval(row.person_id, row.server, row.tool, row.digest, row.until, risks) for row, risks in found
+            StandingApproval(row.person_id, row.server, row.tool, row.digest, row.until, risks, row.client or "")
+            for row, risks in found
         ]
 
 

@@ -94,6 +94,7 @@ def entry_of(end: CallEnd, masker: Masker) -> str:
     cut = cut or beginning is not whole
     return canonical_json(
         {
+            **_client(judged, masker),
             "at": in_utc(end.at),
             "thread": end.thread_id,
             "call": end.call_id,
@@ -157,6 +158,12 @@ def in_utc(seconds: float) -> str:
 def shortened(text: str, limit: int) -> str:
     """Returns at most `limit` characters of a text."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _client(judged: Mapping[str, Any], masker: Masker) -> dict[str, str]:
+    """The name of the program that called, as it gave it itself; nothing of our own agent's calls."""
+    name = judged.get("client", "")
+    return {"client": shortened(masker.mask(name[:LONGEST_SECRET]), LONGEST_INPUT)} if name else {}
 
 
 def _vote(vote: VoteCast, masker: Masker) -> dict[str, Any]:
@@ -233,6 +240,7 @@ def _without_secrets(judged: Mapping[str, Any], masker: Masker) -> dict[str, Any
     defaults, _ = _bounded(masker.for_audit(_beginning_of_defaults(judged["tool"]["defaults"])).value)
     return {
         **judged,
+        **_client(judged, masker),
         "quote": shortened(masker.mask(judged["quote"]), LONGEST_ARGUMENTS),
         "tool": {**judged["tool"], "defaults": defaults or {}},
     }
@@ -247,7 +255,9 @@ def judgement(call: Call, facts: Facts, verdict: Verdict) -> dict[str, Any]:
     """A judgement as plain JSON: what was said, and all that it was said on but the arguments of the call."""
     tool = call.tool
     filled = plain(with_defaults(tool.input_schema, call.arguments))
+    client = {"client": facts.client} if facts.client else {}
     return {
+        **client,
         "verdict": verdict.model_dump(mode="json"),
         "mode": facts.mode.value,
         "requester": facts.requester,
@@ -297,6 +307,7 @@ def judged_again(kept: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple
         place=kept["place"],
         at=datetime.fromtimestamp(kept["at"], UTC),
         groups=kept["groups"],
+        client=kept.get("client", ""),
         said=(kept["quote"],) if kept["quote"] else (),
     )
     call = Call(tool, {**about["defaults"], **arguments}, quote=kept["quote"])

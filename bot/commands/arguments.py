@@ -64,6 +64,7 @@ def _policy(area: argparse.ArgumentParser) -> None:
     explain.add_argument("--as", required=True, dest="person", help="who asks: slack:T1:U2, web:ana …")
     explain.add_argument("--file", type=Path, help="another policy file than the one in force")
     explain.add_argument("--platform", choices=PLATFORMS, help="default: that of the person")
+    explain.add_argument("--client", default="", help="the program that calls through the gateway (platform mcp)")
     explain.add_argument("--channel", default="", help="where it is asked; default: in a direct chat")
     explain.add_argument("--mode", type=Mode, choices=tuple(Mode), help="default: the one in force")
     explain.add_argument("--at", help="when: 2026-11-21T09:30+01:00, or 2h (ago); default: now")

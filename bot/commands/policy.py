@@ -15,7 +15,7 @@ from bot.commands.arguments import CommandError, parse_moment, time_range
 from bot.commands.audit import entry_in, opened_log
 from bot.safe_text import visible
 from policies.approvers import grant_offered
-from policies.judging import Explanation, Policy, PolicyError, Tried, describe_approvers, explain, judge
+from policies.judging import ONLY_ITS_WORD, Explanation, Policy, PolicyError, Tried, describe_approvers, explain, judge
 from policies.matching import Fit
 from policies.model import Allow, Ask, Call, Deny, Facts, Mode, Tool, Verdict, canonical_json
 from policies.policy_file import load_policy
@@ -25,7 +25,7 @@ _FITS = {Fit.YES: "fits", Fit.NO: "does not fit", Fit.UNKNOWN: "not known"}
 
 
 def check(file: Path, out: TextIO, err: TextIO) -> int:
-    """Say whether a policy file can be used, and if not, which line is wrong and why."""
+    """Say whether a policy file can be used, and if not, which line is wrong and why; and what in it is doubtful."""
     try:
         policy = load_policy(file)
     except PolicyError as error:
@@ -33,6 +33,9 @@ def check(file: Path, out: TextIO, err: TextIO) -> int:
         return 1
     rules = "1 rule" if len(policy.rules) == 1 else f"{len(policy.rules)} rules"
     out.write(f"{file}: {rules}, version {policy.version}.\n")
+    for rule in policy.rules:
+        if rule.believes_a_client:
+            out.write(f"Warning: {rule.source}, “{rule.name}”: {ONLY_ITS_WORD}.\n")
     return 0
 
 
@@ -52,16 +55,23 @@ def explain_call(
     facts = Facts(
         mode=mode,
         requester=given.person,
-        platform=given.platform or given.person.partition(":")[0],
+        platform=_platform(given),
         place=given.channel,
         at=_when(given.at, now),
         groups={group: group in given.group for group in {*policy.requester_groups, *given.group}},
+        client=given.client,
         said=(given.quote,) if given.quote else (),
     )
     call = Call(tool, given.arguments, quote=given.quote)
     for line in _lines(policy, call, facts, explain(policy, call, facts), known=found is not None):
         out.write(f"{visible(line)}\n")
     return 0
+
+
+def _platform(given: argparse.Namespace) -> str:
+    if given.client and given.platform not in (None, "mcp"):
+        raise CommandError(f"only calls on platform mcp have a client, not those on {given.platform}")
+    return given.platform or ("mcp" if given.client else given.person.partition(":")[0])
 
 
 def _when(written: str | None, now: float) -> datetime:
@@ -83,7 +93,9 @@ def _lines(policy: Policy, call: Call, facts: Facts, why: Explanation, *, known:
     verdict = why.verdict
     yield f"{call.tool.server}: {call.tool.name} {canonical_json(dict(call.arguments))}"
     place = f" in {facts.place}" if facts.place else ""
-    yield f"asked for by {facts.requester} on {facts.platform}{place}, mode {facts.mode}, {facts.at:%Y-%m-%d %H:%M} UTC"
+    through = f" through {facts.client}" if facts.client else ""
+    where = f"{facts.platform}{place}{through}"
+    yield f"asked for by {facts.requester} on {where}, mode {facts.mode}, {facts.at:%Y-%m-%d %H:%M} UTC"
     if not known:
         yield (
             "The tool's server is out of reach, has everybody sign in, or has no such tool: judged without its "
@@ -127,6 +139,7 @@ class Difference:
 
     at: str
     requester: str
+    """And the program through which they asked, where there was one."""
     tool: str
     input: str
     before: str
@@ -177,9 +190,10 @@ def _difference(policy: Policy, entry: dict[str, Any]) -> Difference | None:
     now = judge(policy, call, facts)
     if _is_the_same(then, now, call):
         return None
+    through = f" through {facts.client}" if facts.client else ""
     return Difference(
         at=entry["at"],
-        requester=entry["requester"],
+        requester=f"{entry['requester']}{through}",
         tool=f"{entry['server']}: {entry['tool']}",
         input=entry["input"],
         before=_in_words(then, facts.requester),

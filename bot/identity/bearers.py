@@ -67,9 +67,17 @@ class Bearers:
         self._verifier = verifier
         self._logins = logins
 
-    async def principal(self, authorization: str | None) -> Principal | NotAuthenticated:
+    async def principal(
+        self, authorization: str | None, resources: Collection[str] | None = None
+    ) -> Principal | NotAuthenticated:
         """Returns whom a request with this header acts for. Raises `bot.accounts.ports.Unreachable` when that cannot be
-        found out now: the issuer whose keys are needed is away."""
+        found out now: the issuer whose keys are needed is away.
+
+        Args:
+            resources: the names under which others may have signed a token for the gateway (RFC 8707), beside
+                `API_JWT_AUDIENCE`; one that is for anything else does not count. Empty: there are none. `None`: the API
+                is asked.
+        """
         if not authorization:
             return _NO_TOKEN
         if len(authorization) > LONGEST_TOKEN:
@@ -77,13 +85,13 @@ class Bearers:
         token = bearer_token(authorization)
         if token is None:
             return _NO_TOKEN
-        found = await self._of(token)
+        found = await self._of(token, resources)
         if isinstance(found, NotAuthenticated):
             log.info("token_refused", cause=found.reason)
             return found
         return replace(found, accounts=await self._directory.accounts_of(found.person.person_id))
 
-    async def _of(self, token: str) -> Principal | NotAuthenticated:
+    async def _of(self, token: str, resources: Collection[str] | None) -> Principal | NotAuthenticated:
         if token.startswith(PREFIX):
             return await self._of_service_token(token)
         if self._logins is not None and (own := await self._of_login(token, self._logins)) is not None:
@@ -91,7 +99,7 @@ class Bearers:
         if self._verifier is None:
             return _NOT_KNOWN
         try:
-            claims = await self._verifier.verify(token)
+            claims = await self._verifier.verify(token, resources)
         except GrantRefused as fault:
             return NotAuthenticated(f"The token is not accepted: {fault}.")
         return await self._of_claims(claims)

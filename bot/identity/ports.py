@@ -5,7 +5,7 @@ Both speak HTTP, so adapters fill them (`adapters/oauth`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -61,8 +61,12 @@ class OpenIdSignIn(Protocol):
 class JwtVerifier(Protocol):
     """Verifies bearer tokens that others have signed: by the keys of `API_JWT_ISSUER`, or with `API_JWT_SECRET`."""
 
-    async def verify(self, token: str) -> Claims:
+    async def verify(self, token: str, resources: Collection[str] | None = None) -> Claims:
         """Returns what it says of its subject.
+
+        Args:
+            resources: the addresses of the gateway that it may be for, beside `API_JWT_AUDIENCE`; a token for something
+                else is refused. `None`: it is for the API, and one for a gateway is refused.
 
         Raises `bot.accounts.ports.GrantRefused` (the text names the kind of fault alone) and `Unreachable`.
         """

@@ -329,6 +329,7 @@ def _asked(r: Any) -> dict[str, Any]:
         "digest": r.digest,
         "risk": tuple(Risk(x) for x in r.risk),
         "ask": _ask(json.dumps(r.ask)),
+        "client": r.client or "",
         "requesters": tuple(r.requesters),
         "quote": r.quote,
     }
@@ -374,6 +375,8 @@ class GrantRow:
     given_at: float
     until: float
     revoked_at: float | None = None
+    client: str | None = None
+    """Through which program the call was asked for, and is allowed; `None`: our own agent."""
 
 
 def _in_force(now: Any) -> sa.ColumnElement[bool]:
@@ -385,6 +388,7 @@ def _of_person(query: sa.Select[Any]) -> Prepared:
     return Prepared(mine.order_by(grants.c.until.desc(), grants.c.grant_id))
 
 
+_client = sa.func.coalesce(grants.c.client, sa.literal_column("''"))
 _GRANTS_OF = _of_person(sa.select(grants.c.grant_id))
 _IN_FORCE = Prepared(
     sa.select(*(c for c in grants.c if c.name != "arguments"), approvals.c.risk)
@@ -394,6 +398,7 @@ _IN_FORCE = Prepared(
 _GRANTED = Prepared(
     sa.select(grants.c.grant_id)
     .where(grants.c.person_id == sa.bindparam("person"), grants.c.digest == sa.bindparam("call"))
+    .where(_client == sa.bindparam("program"))
     .where(_in_force(sa.bindparam("now")))
     .limit(1)
 )
@@ -401,9 +406,12 @@ _LISTED = Prepared(unless_longer(grants, grants.c.arguments).where(grants.c.gran
 
 
 async def add_grant(tx: Transaction, grant: GrantRow) -> None:
-    """Keep a grant; an earlier one of the same person for the same call ends."""
+    """Keep a grant; an earlier one of the same person for the same call through the same program ends."""
     earlier = sa.update(grants).where(
-        grants.c.person_id == grant.person_id, grants.c.digest == grant.digest, _in_force(grant.given_at)
+        grants.c.person_id == grant.person_id,
+        grants.c.digest == grant.digest,
+        _client == (grant.client or ""),
+        _in_force(grant.given_at),
     )
     await tx.run(earlier.values(revoked_at=grant.given_at))
     await tx.run(sa.insert(grants).values(**{**asdict(grant), "arguments": dict(grant.arguments)}))
@@ -427,9 +435,9 @@ async def grants_of(tx: Transaction, person_id: str, now: float) -> Sequence[tup
     return found
 
 
-async def is_granted(tx: Transaction, person_id: str, digest: str, now: float) -> bool:
-    """Whether somebody allows themselves the call with this digest now."""
-    return await tx.one(_GRANTED, {"person": person_id, "call": digest, "now": now}) is not None
+async def is_granted(tx: Transaction, person_id: str, client: str, digest: str, now: float) -> bool:
+    """Whether somebody allows themselves the call with this digest through this program (empty: our own agent) now."""
+    return await tx.one(_GRANTED, {"person": person_id, "program": client, "call": digest, "now": now}) is not None
 
 
 async def listed_grants(tx: Transaction, person_id: str, now: float, longest: int) -> Sequence[tuple[GrantRow, int]]:

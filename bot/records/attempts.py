@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -45,25 +45,30 @@ class AttemptRow:
 
 _BEGUN = ("started", "asking")
 _row = reader(AttemptRow, text=lambda text: text or "")
+_READ = [attempts.c[each.name] for each in fields(AttemptRow)]
+"""Without what was returned, which may be megabytes, and which only `returned_by` reads."""
 _LATEST = Prepared(
-    sa.select(attempts).where(attempts.c.call_id == sa.bindparam("call")).order_by(attempts.c.number.desc()).limit(1)
+    sa.select(*_READ).where(attempts.c.call_id == sa.bindparam("call")).order_by(attempts.c.number.desc()).limit(1)
 )
 _NTH = (attempts.c.call_id == sa.bindparam("call"), attempts.c.number == sa.bindparam("nth"))
-_OF_CALL = Prepared(sa.select(attempts).where(*_NTH))
-_SHORT = Prepared(unless_longer(attempts, attempts.c.arguments).where(attempts.c.attempt_id == sa.bindparam("attempt")))
+_OF_CALL = Prepared(sa.select(*_READ).where(*_NTH))
+_SHORT = Prepared(
+    unless_longer(attempts, attempts.c.arguments, without=attempts.c.returned).where(
+        attempts.c.attempt_id == sa.bindparam("attempt")
+    )
+)
 _LATEST_SHORT = Prepared(
-    unless_longer(attempts, attempts.c.arguments)
+    unless_longer(attempts, attempts.c.arguments, without=attempts.c.returned)
     .where(attempts.c.call_id == sa.bindparam("call"))
     .order_by(attempts.c.number.desc())
     .limit(1)
 )
 _ADD = Prepared(sa.insert(attempts))
 _END = Prepared(
-    sa.update(attempts)
-    .where(*_NTH, sa.or_(*(attempts.c.status == status for status in _BEGUN)))
-    .returning(*(attempts.c[each.name] for each in fields(AttemptRow)))
+    sa.update(attempts).where(*_NTH, sa.or_(*(attempts.c.status == status for status in _BEGUN))).returning(*_READ)
 )
-_GET = Prepared(sa.select(attempts).where(attempts.c.attempt_id == sa.bindparam("attempt")))
+_RETURNED = Prepared(sa.select(attempts.c.returned).where(attempts.c.attempt_id == sa.bindparam("attempt")))
+_GET = Prepared(sa.select(*_READ).where(attempts.c.attempt_id == sa.bindparam("attempt")))
 _TRIED_AGAIN = (
     sa.select(attempts.c.attempt_id)
     .where(attempts.c.call_id == sa.bindparam("call"), attempts.c.number < sa.bindparam("before"))
@@ -79,7 +84,7 @@ _MOVE = Prepared(
     .returning(attempts.c.attempt_id)
 )
 _UNKNOWN_IN = Prepared(
-    sa.select(attempts).where(
+    sa.select(*_READ).where(
         attempts.c.thread_id == sa.bindparam("thread"), attempts.c.status == UNKNOWN, attempts.c.choice.is_(None)
     )
 )
@@ -135,14 +140,14 @@ async def begun_in_turn(tx: Transaction, turn: str) -> Sequence[AttemptRow]:
     """The attempts at calls of a turn, by the key of its delivery, that have begun and not ended."""
     # Ids of calls begin with it (`graph.calls.own_ids`), and "/" follows "." in the order of the index.
     of_turn = attempts.c.call_id.between(f"{turn}.", f"{turn}/")
-    return [_row(r) for r in await tx.all(sa.select(attempts).where(of_turn, attempts.c.status.in_(_BEGUN)))]
+    return [_row(r) for r in await tx.all(sa.select(*_READ).where(of_turn, attempts.c.status.in_(_BEGUN)))]
 
 
 async def in_turn(tx: Transaction, turn: str) -> Sequence[AttemptRow]:
     """The newest attempt at each call of a turn, by the key of its delivery, in the order in which they began first."""
     of_turn = attempts.c.call_id.between(f"{turn}.", f"{turn}/")
     newest: dict[str, AttemptRow] = {}
-    for row in await tx.all(sa.select(attempts).where(of_turn).order_by(attempts.c.started_at, attempts.c.number)):
+    for row in await tx.all(sa.select(*_READ).where(of_turn).order_by(attempts.c.started_at, attempts.c.number)):
         newest[row.call_id] = _row(row)
     return list(newest.values())
 
@@ -189,10 +194,30 @@ async def end(
     text: str | None = None,
     whole: str | None = None,
     owner: str | None = None,
+    returned: Mapping[str, Any] | None = None,
 ) -> AttemptRow | None:
     """Say what came of an attempt. Returns it; none when it had ended before."""
-    outcome = {"status": status, "text": text, "whole": whole, "owner": owner, "ended_at": now}
+    outcome = {
+        "status": status,
+        "text": text,
+        "whole": whole,
+        "owner": owner,
+        "returned": returned,
+        "ended_at": now,
+    }
     return await tx.first(_row, _END, {"call": call_id, "nth": number, **outcome})
+
+
+async def returned_by(tx: Transaction, attempt_id: str) -> Mapping[str, Any] | None:
+    """What the server returned to an attempt, where that is kept (`graph.ports.Caller.keeps_returned`)."""
+    row = await tx.one(_RETURNED, {"attempt": attempt_id})
+    return row.returned if row else None
+
+
+async def drop_returned(tx: Transaction, call_ids: Collection[str]) -> None:
+    """Forget what servers returned to calls: whoever made them has it, or does not want it."""
+    kept = attempts.c.call_id.in_(call_ids), attempts.c.returned.is_not(None)
+    await tx.run(sa.update(attempts).where(*kept).values(returned=sa.null()))
 
 
 async def move(tx: Transaction, attempt_id: str, before: str, after: str) -> bool:

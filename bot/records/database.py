@@ -296,13 +296,17 @@ async def seen_through(task: asyncio.Future[None]) -> None:
         raise cancelled
 
 
-def unless_longer(table: sa.Table, *columns: sa.Column[Any]) -> sa.Select[Any]:
+def unless_longer(table: sa.Table, *columns: sa.Column[Any], without: sa.Column[Any] | None = None) -> sa.Select[Any]:
     """Selects rows for a list: these columns of JSON are null where they have more than the parameter `longest`
-    characters together, and `characters` says how many. What is long is then not parsed, which holds the event loop."""
+    characters together, and `characters` says how many. What is long is then not parsed, which holds the event loop.
+
+    Args:
+        without: a column that is not selected.
+    """
     characters = sum((sa.func.coalesce(sa.func.length(sa.cast(c, sa.Text)), 0) for c in columns), sa.literal(0))
     longest = sa.bindparam("longest", type_=sa.BigInteger)
     names = {column.name for column in columns}
-    others = [column for column in table.c if column.name not in names]
+    others = [column for column in table.c if column.name not in names and column is not without]
     short = [sa.case((characters <= longest, column), else_=sa.null()).label(column.name) for column in columns]
     return sa.select(*others, *short, characters.label("characters"))
 

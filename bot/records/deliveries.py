@@ -19,7 +19,8 @@ OUTAGES = "outages"
 COUNTED = 10_000
 """Deliveries of a state: how many more there are is for nobody to know within a request."""
 
-DeliveryKind = Literal["message", "resume", "stop", "timer"]
+DeliveryKind = Literal["message", "resume", "stop", "timer", "call"]
+"""`call`: another agent calls a tool (`bot.gateway`)."""
 
 
 @dataclass(frozen=True, slots=True)

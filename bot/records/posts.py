@@ -63,6 +63,11 @@ class PostRow:
     seq: int = 0
     """Grows from one post to the next."""
 
+    @property
+    def is_nowhere(self) -> bool:
+        """Whether it was given up and can be seen nowhere."""
+        return self.reference is None and self.sent_revision >= self.revision
+
 
 def _place(kept: Mapping[str, Any] | None) -> ConversationReference | None:
     return ConversationReference(**kept) if kept else None

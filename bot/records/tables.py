@@ -177,6 +177,7 @@ approvals = sa.Table(
     sa.Column("expires_at", sa.Float),
     sa.Column("settled_at", sa.Float),
     sa.Column("requester", sa.Text),
+    sa.Column("client", sa.Text),
     sa.UniqueConstraint("call_id", "round"),
     partial_index("ix_approvals_pending", "thread_id", where="status = 'pending'"),
     partial_index("ix_approvals_pending_since", "asked_at", where="status = 'pending'"),
@@ -261,6 +262,7 @@ attempts = sa.Table(
     sa.Column("status", sa.Text, nullable=False),
     sa.Column("text", sa.Text),
     sa.Column("whole", sa.Text),
+    sa.Column("returned", sa.JSON(none_as_null=True)),
     sa.Column("owner", sa.Text),
     sa.Column("choice", sa.Text),
     sa.Column("choice_by", sa.Text),
@@ -273,6 +275,37 @@ attempts = sa.Table(
     partial_index("ix_attempts_undecided_for", "requester", where="status = 'unknown' AND choice IS NULL"),
     partial_index("ix_attempts_settled_key", "settled_key", where="settled_key IS NOT NULL"),
 )
+gateway_calls = sa.Table(
+    "gateway_calls",
+    metadata,
+    sa.Column("gateway_call_id", sa.Text, primary_key=True),
+    sa.Column("thread_id", sa.Text, nullable=False, unique=True),
+    sa.Column("person_id", sa.Text, nullable=False),
+    sa.Column("client", sa.Text, nullable=False),
+    sa.Column("server", sa.Text, nullable=False),
+    sa.Column("tool", sa.Text, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("step", sa.Text, nullable=False),
+    sa.Column("state", sa.JSON(none_as_null=True)),
+    sa.Column("result", sa.JSON(none_as_null=True)),
+    sa.Column("task_seconds", sa.Float),
+    sa.Column("begun_at", sa.Float, nullable=False),
+    sa.Column("changed_at", sa.Float, nullable=False),
+    sa.Column("ended_at", sa.Float),
+    sa.Column("delivered_at", sa.Float),
+    sa.Column("failed", sa.Boolean),
+    sa.Column("handed_at", sa.Float),
+    sa.Column("forgotten_at", sa.Float),
+    partial_index(
+        "ix_gateway_calls_undelivered", "person_id", "client", "digest", where="delivered_at IS NULL", unique=True
+    ),
+    sa.Index(None, "person_id", "begun_at"),
+    partial_index("ix_gateway_calls_forgotten", "forgotten_at", where="forgotten_at IS NOT NULL"),
+)
+"""Calls that other agents make, each with a thread of its own. `step`: of the call's branch, where it stands; `state`:
+its `graph.state.ToolCallState`, until it has ended. `forgotten_at`: when nothing needs to be known of it any more. The
+same call again is this one until its result was delivered; `handed_at`: since when it is on its way to a client."""
 feedback = sa.Table(
     "feedback",
     metadata,
@@ -295,6 +328,7 @@ grants = sa.Table(
     sa.Column("given_at", sa.Float, nullable=False),
     sa.Column("until", sa.Float, nullable=False),
     sa.Column("revoked_at", sa.Float),
+    sa.Column("client", sa.Text),
     sa.Index(None, "person_id", "until"),
 )
 audit = sa.Table(

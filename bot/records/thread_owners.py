@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import sqlalchemy as sa
 
 from bot.domain import ThreadSummary
+from bot.gateway.thread_ids import GATEWAY_MARK
 from bot.records.approvals import ApprovalRow, without_arguments
 from bot.records.database import Transaction, insert_new
 from bot.records.statements import Prepared
@@ -55,7 +56,7 @@ async def threads_of(tx: Transaction, owners: Collection[str], limit: int) -> tu
     )
     rows = await tx.all(
         sa.select(threads.c.thread_id, threads.c.title, threads.c.updated_at, waiting_in(threads).label("waiting"))
-        .where(threads.c.thread_id.in_(own))
+        .where(threads.c.thread_id.in_(own), ~threads.c.thread_id.contains(GATEWAY_MARK))
         .order_by(threads.c.updated_at.desc())
         .limit(limit)
     )

@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.domain import ConversationReference, Feedback, Person, ThreadSummary
+from bot.gateway.thread_ids import GATEWAY_MARK
 from bot.records.database import Row, Transaction, insert_for, insert_new, reader, upsert
 from bot.records.statements import Prepared, PreparedForLists
 from bot.records.tables import (
@@ -20,6 +21,7 @@ from bot.records.tables import (
     clarifications,
     deliveries,
     feedback,
+    gateway_calls,
     people,
     places,
     sign_ins,
@@ -60,6 +62,7 @@ _OF_DELIVERY = Prepared(
     sa.select(threads, _HEARD_BEFORE.label("heard")).where(threads.c.thread_id == sa.bindparam("id"))
 )
 _OF_THREAD = sa.update(threads).where(threads.c.thread_id == sa.bindparam("id"))
+_CLIENT = Prepared(sa.select(gateway_calls.c.client).where(gateway_calls.c.thread_id == sa.bindparam("thread")))
 _SET_TURN = Prepared(_OF_THREAD)
 
 
@@ -121,6 +124,13 @@ async def get(tx: Transaction, thread_id: str) -> ThreadRow | None:
     return await tx.first(_thread, _BY_ID, {"id": thread_id})
 
 
+async def client_of(tx: Transaction, thread_id: str) -> str:
+    """What the program calls itself that made the call which a thread belongs to; empty: the thread is no call's, or
+    of one that was over long ago."""
+    row = await tx.one(_CLIENT, {"thread": thread_id})
+    return "" if row is None else str(row.client)
+
+
 async def of_delivery(tx: Transaction, thread_id: str, key: str) -> tuple[ThreadRow | None, str | None]:
     """The thread of a delivery, or none; and the key of the message before it there. `None`: it is the first."""
     row = await tx.one(_OF_DELIVERY, {"id": thread_id, "this": key})
@@ -160,7 +170,7 @@ async def let_go(tx: Transaction, thread_id: str, person_id: str) -> None:
 
 
 async def newest(tx: Transaction, platform: str, limit: int) -> tuple[ThreadSummary, ...]:
-    """The threads in which something happened last, with how many questions are open in each."""
+    """The conversations in which something happened last, with how many questions are open in each."""
     rows = await tx.all(_NEWEST, {"platform": platform, "limit": limit})
     return tuple(ThreadSummary(r.thread_id, r.title, r.updated_at, r.waiting) for r in rows)
 
@@ -182,7 +192,7 @@ def waiting_in(threads: sa.Table) -> sa.ColumnElement[int]:
 def _newest() -> sa.Select[Any]:
     return (
         sa.select(threads.c.thread_id, threads.c.title, threads.c.updated_at, waiting_in(threads).label("waiting"))
-        .where(threads.c.platform == sa.bindparam("platform"))
+        .where(threads.c.platform == sa.bindparam("platform"), ~threads.c.thread_id.contains(GATEWAY_MARK))
         .order_by(threads.c.updated_at.desc())
         .limit(sa.bindparam("limit"))
     )

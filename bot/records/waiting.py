@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from bot.gateway.thread_ids import GATEWAY_MARK
 from bot.records import approvals, attempts, clarifications, deliveries, sign_ins, tables, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
@@ -84,8 +85,19 @@ _WAITED_FOR = Prepared(
 )
 
 
+_OF_PROGRAMS = sum(
+    (
+        sa.select(sa.func.count())
+        .select_from(table)
+        .where(is_open, table.c.thread_id.contains(GATEWAY_MARK))
+        .scalar_subquery()
+        for table, is_open in _OPEN_IN
+    ),
+    start=sa.literal(0),
+)
 _CARDS = Prepared(
     sa.select(
+        _OF_PROGRAMS.label("of_programs"),
         sa.func.count().label("cards"),
         sa.func.coalesce(sa.func.sum(tables.posts.c.seq), 0).label("which"),
         sa.func.coalesce(sa.func.sum(tables.posts.c.revision), 0).label("revisions"),
@@ -96,11 +108,11 @@ _CARDS = Prepared(
 )
 
 
-async def cards_that_wait(tx: Transaction) -> tuple[int, int, int]:
+async def cards_that_wait(tx: Transaction) -> tuple[int, int, int, int]:
     """How many cards of approvals wait, and two numbers that change when others do, or one of them shows something
-    else."""
+    else; and how much of whatever kind waits for the calls of other agents."""
     row = await tx.one(_CARDS, {})
-    return (0, 0, 0) if row is None else (int(row.cards), int(row.which), int(row.revisions))
+    return (0, 0, 0, 0) if row is None else (int(row.cards), int(row.which), int(row.revisions), int(row.of_programs))
 
 
 async def anything_in(tx: Transaction, thread_id: str) -> bool:

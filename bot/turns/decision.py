@@ -278,6 +278,8 @@ def next_action(facts: TurnFacts) -> Action:
             return _go_on(facts)
         case "stop":
             return _stop(facts)
+        case "call":
+            return Park("it belongs to no conversation")
 
 
 def _for_message(facts: TurnFacts) -> Action:

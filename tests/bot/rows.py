@@ -21,6 +21,7 @@ def asked(
     requesters: tuple[str, ...] = ("chat:ana",),
     digest: str = DIGEST,
     what: str = "lamp",
+    client: str = "",
     **ask: Any,
 ) -> ApprovalAsked:
     """A call that waits for people; `ask` as in `Ask`."""
@@ -35,6 +36,7 @@ def asked(
         risk=(Risk.WRITES,),
         ask=Ask(rule="a rule", **ask),
         requesters=requesters,
+        client=client,
     )
 
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+from adapters.tool_servers.sessions import complaint_about
 from bot.accounts.account_services import AccountServices, make_accounts
 from bot.accounts.codes import Codes
 from bot.accounts.connections import Changed
@@ -21,6 +22,8 @@ from bot.card_masks import PLAIN
 from bot.conversations import Conversations
 from bot.crypto import NewId, Sealer
 from bot.domain import Clock, Person
+from bot.gateway.calls import GatewayCalls, GatewayLimits
+from bot.gateway.changes import CallChanges
 from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
 from bot.limits import NO_LIMIT, Beginnings, BeginningsHere, TurnLimit
@@ -35,9 +38,11 @@ from bot.turns.engine import Engine
 from bot.turns.handler import TurnHandler
 from bot.turns.messages import Introductions
 from bot.turns.open_requests import OpenRequests
-from graph.ports import Live, Spoken, Unfinished
+from graph.ports import Live, Spoken, Tools, Unfinished
 from graph.running import Agent, RunVerb, ThreadStatus
 from graph.state import Turn
+from policies.judging import Policy
+from policies.model import Mode
 
 KEY = b"A" * 43 + b"="
 SECRET = "https://accounts.example.com/start?ticket=top-secret-ticket"
@@ -158,6 +163,7 @@ def make_parts(
     changed: Changed = nobody,
     links_an_hour: int = NO_LIMIT,
     beginnings: Beginnings | None = None,
+    gateway_place: str | None = None,
 ) -> Parts:
     """The services on real records; `platforms` are asked about people."""
     platforms, engine, outside = platforms or {}, engine or NotedEngine(), outside or AccountServices()
@@ -176,7 +182,14 @@ def make_parts(
     )
     directory = PeopleDirectory(platforms, database, clock)
     requests = ApprovalRequests(
-        database, outbox, platforms, clock, new_id, learn_names=directory.learn_names, timer_set=engine.timer_was_set
+        database,
+        outbox,
+        platforms,
+        clock,
+        new_id,
+        learn_names=directory.learn_names,
+        timer_set=engine.timer_was_set,
+        gateway_place=gateway_place,
     )
     standing_approvals, audit = StandingApprovals(database, clock, new_id), AuditLog(database, clock, PLAIN)
     questions = Questions(*common, new_id)
@@ -213,8 +226,46 @@ def make_parts(
             database, directory, clock, PLAIN, queries=queries, is_operator=is_no_operator, note_reading=note_nothing
         ),
         queries=queries,
+        gateway=make_gateway_calls(
+            database, engine, clock, new_id, directory=directory, platforms=platforms, beginnings=beginnings
+        ),
     )
     return Parts(services, requests, standing_approvals, directory, sign_ins, codes, flow, open_requests)
+
+
+def make_gateway_calls(
+    database: Database,
+    engine: Engine,
+    clock: Clock,
+    new_id: NewId,
+    *,
+    directory: PeopleDirectory,
+    platforms: Mapping[str, Platform],
+    beginnings: Beginnings,
+    tools: object = None,
+    policy: Policy | None = None,
+    limits: GatewayLimits = GatewayLimits(NO_LIMIT, 100),  # noqa: B008  # frozen
+    place: str | None = None,
+    changes: CallChanges | None = None,
+) -> GatewayCalls:
+    """Calls of other agents; `tools`: their port, where any are listed."""
+    return GatewayCalls(
+        database,
+        engine,
+        clock,
+        tools=cast("Tools", tools),
+        complaint_about=lambda tool, arguments: complaint_about(arguments, tool.input_schema),
+        policy=lambda: policy or Policy(),
+        mode=Mode.DEFAULT,
+        directory=directory,
+        platforms=platforms,
+        new_id=new_id,
+        beginnings=beginnings,
+        limits=limits,
+        place=place,
+        changes=changes or CallChanges(),
+        learn_names=directory.learn_names,
+    )
 
 
 async def is_no_operator(_: Person) -> bool:

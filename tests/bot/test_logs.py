@@ -12,6 +12,10 @@ import pytest
 import structlog
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp.server.lowlevel import Server
+from mcp.shared.memory import create_client_server_memory_streams
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCMessage, JSONRPCRequest
 
 from bot.logs import MOST_MASKED, Mask, configure_logs, log_context
 from policies.masking import Masker
@@ -24,9 +28,9 @@ SECRET = 'p"ass/wörd\\1'
 def _leave_no_trace() -> Iterator[None]:
     """Gives the process its logging back as it was."""
     root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
+    handlers, filters, level = list(root.handlers), list(root.filters), root.level
     yield
-    root.handlers[:] = handlers
+    root.handlers[:], root.filters[:] = handlers, filters
     root.setLevel(level)
     logging.captureWarnings(False)
     structlog.reset_defaults()
@@ -110,6 +114,22 @@ def test_configuring_again_replaces_the_first_configuration() -> None:
 def fail_because_of(cause: Exception, error: Exception) -> None:
     token = "only-in-a-local-variable"  # noqa: F841 (a traceback with local variables would show it)
     raise error from cause
+
+
+async def test_what_a_client_of_our_mcp_server_sends_is_quoted_by_no_library() -> None:
+    stream = as_json()
+    wrong = {"name": "make", "arguments": f"not an object: {SECRET}"}
+    message = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call", params=wrong)
+    async with create_client_server_memory_streams() as ((answers, requests), (read, write)):
+        server: Server[Any, Any] = Server("any")
+        serving = asyncio.create_task(server.run(read, write, server.create_initialization_options(), stateless=True))
+        await requests.send(SessionMessage(JSONRPCMessage(message)))
+        answer = await answers.receive()
+        await requests.aclose()
+        await serving
+    assert isinstance(answer, SessionMessage)
+    assert "Invalid request parameters" in answer.message.model_dump_json()
+    assert stream.getvalue() == ""
 
 
 def test_an_exception_is_told_once_with_its_cause() -> None:

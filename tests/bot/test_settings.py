@@ -319,7 +319,7 @@ def test_the_example_uncommented_is_the_defaults(load: Load, tmp_path: Path) -> 
     ("module", "heavy"),
     [
         ("bot.settings", "langchain_core openai aiohttp langgraph sqlalchemy cryptography mcp"),
-        ("app", "langchain_openai openai sqlalchemy.dialects.postgresql cryptography mcp"),
+        ("app", "langchain_openai openai sqlalchemy.dialects.postgresql cryptography mcp a2a"),
     ],
 )
 def test_it_imports_only_what_every_start_needs(module: str, heavy: str) -> None:
