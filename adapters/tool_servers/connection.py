@@ -11,7 +11,7 @@ import reprlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,7 +29,7 @@ from adapters.tool_servers.config import ServerConfig, StdioTransport
 from adapters.tool_servers.elicitation import Elicitation
 from adapters.tool_servers.http_client import Endpoint, McpHttpClient
 from adapters.tool_servers.incoming import Signals
-from adapters.tool_servers.listing import LARGEST_LISTING, MOST_LISTED, masked, size_of
+from adapters.tool_servers.listing import MOST_LISTED, ListingSpace, masked
 from adapters.tool_servers.outcomes import (
     AnswerContext,
     CallResult,
@@ -54,7 +54,7 @@ from adapters.tool_servers.text import (
     without_links,
     without_secrets,
 )
-from graph.ports import NotSent, Progress, ToolOutcome
+from graph.ports import Caller, NotSent, Progress, ToolOutcome
 from policies.masking import A_TEXT, exceeds
 
 if TYPE_CHECKING:
@@ -145,16 +145,14 @@ class Connection:
         """What the server offers, unread and without secrets. Raises `McpError`, `FaultError`,
         `ValidationError`."""
         listed: list[Any] = []
-        space_left = LARGEST_LISTING
+        space = ListingSpace()
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             parameters = types.PaginatedRequestParams(cursor=cursor) if cursor else None
             request = types.ClientRequest(types.ListToolsRequest(params=parameters))
             page = await self._answered(self._session.send_request(request, ToolPage))
             # In a thread: masking megabytes takes a while, and nobody else should wait for it.
-            read = await asyncio.to_thread(masked, page.tools, self._mask_all(), space_left)
-            space_left -= await asyncio.to_thread(size_of, read)
-            listed += read
+            listed += await asyncio.to_thread(masked, page.tools, self._mask_all(), space)
             cursor = page.nextCursor
             if not cursor or len(listed) > MOST_LISTED:
                 break
@@ -192,11 +190,11 @@ class Connection:
         self._alive_at = time.monotonic()
         return answer
 
-    def begin(self, tool: str, arguments: dict[str, Any], person: str, progress: Progress) -> OngoingCall:
-        """Send a call for that person. Whoever began it goes on with `advance`, or else abandons it."""
-        call = OngoingCall(tool, progress)
+    def begin(self, tool: str, arguments: dict[str, Any], caller: Caller, progress: Progress) -> OngoingCall:
+        """Send a call. Whoever began it goes on with `advance`, or else abandons it."""
+        call = OngoingCall(tool, progress, caller.keeps_returned)
         self._calls.add(call)
-        call.answer = asyncio.create_task(self._request(call, arguments, person), name="tool-call")
+        call.answer = asyncio.create_task(self._request(call, arguments, caller.person), name="tool-call")
         call.answer.add_done_callback(lambda _: self._ended(call))
         return call
 
@@ -214,10 +212,11 @@ class Connection:
             if self.lost.done() and not call.answer.done():
                 await asyncio.wait({call.answer}, timeout=LAST_WORDS)
             if call.answer.done():
+                reading = replace(self._reading(), keeps_returned=call.keeps_returned)
                 if _is_short(call.answer):
-                    return self._outcome_of(call.answer, self._reading())
+                    return self._outcome_of(call.answer, reading)
                 # In a thread, as above.
-                return await asyncio.to_thread(self._outcome_of, call.answer, self._reading())
+                return await asyncio.to_thread(self._outcome_of, call.answer, reading)
             if self.lost.done():
                 return self._reading().outcome_unknown("the connection was lost")
             if asked.done():
@@ -362,6 +361,8 @@ class OngoingCall:
     tool: str
     progress: Progress
     """Who is told how far it is: the run that waits for it now."""
+    keeps_returned: bool
+    """Whether its result is kept as the server returned it."""
     request_id: int | None = None
     """`None`: not sent yet."""
     questions: asyncio.Queue[Elicitation] = field(default_factory=lambda: asyncio.Queue(MOST_UNREAD))

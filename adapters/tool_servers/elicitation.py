@@ -20,6 +20,7 @@ import structlog
 
 from adapters.tool_servers.listing import LARGEST_SCHEMA, masked_schema
 from adapters.tool_servers.outcomes import LONGEST_MESSAGE, RequestId, SessionLost, is_web_link, outcome_unknown
+from adapters.tool_servers.returned import told_before
 from adapters.tool_servers.text import MaskText, clean, one_line, shorten, without_links
 from bot.forms.editing import edit_fields
 from bot.schemas.measuring import problem_of
@@ -98,7 +99,7 @@ class InteractiveCall:
         """Whether its server has put any question."""
         self._notices: list[str] = []
         self._open: _Open | None = None
-        self._call = connection.begin(tool.name, arguments, caller.person, nobody)
+        self._call = connection.begin(tool.name, arguments, caller, nobody)
 
     @property
     def put(self) -> QuestionPut | SignInNeeded | None:
@@ -202,8 +203,11 @@ class InteractiveCall:
         told = " ".join(self._notices)
         if told and isinstance(outcome, Succeeded):
             whole = outcome.whole and f"{told}\n\n{outcome.whole}"
-            return replace(outcome, text=f"{told}\n\n{outcome.text}", whole=whole)
-        if told and isinstance(outcome, Failed | OutcomeUnknown):
+            returned = told_before(told, outcome.returned)
+            return replace(outcome, text=f"{told}\n\n{outcome.text}", whole=whole, returned=returned)
+        if told and isinstance(outcome, Failed):
+            return replace(outcome, text=f"{told} {outcome.text}", returned=told_before(told, outcome.returned))
+        if told and isinstance(outcome, OutcomeUnknown):
             return replace(outcome, text=f"{told} {outcome.text}")
         return outcome
 

@@ -4,6 +4,8 @@ A message is parsed in one go, in the event loop. What that costs depends on mor
 takes 3 ms, a megabyte of `[],` two seconds. So a list or object counts as 300 bytes, a member of an object as 100
 and an element as 20, counted outside of strings before anything is parsed. At `LARGEST_MESSAGE` each of these alone
 takes at most 40 ms in the MCP SDK. So does a digit as 100, in a number that already has `LONGEST_NUMBER` of them.
+What nests deeper than `DEEPEST` levels the SDK drops, so that its call would wait for nothing: it is treated as if it
+were too large.
 
 The SDK's session handles one message after another, a question included, so a question that waits for a person would
 hold up every other answer. It is taken out before the session reads it, given to whoever made the call, and answered
@@ -34,7 +36,9 @@ log = structlog.get_logger(__name__)
 LARGEST_MESSAGE = 4 * 1024 * 1024
 """Bytes, as they are counted here. The model gets 16 kB of a result; this holds a picture of 3 MB, or 3,000 rows of ten
 members."""
-TOO_LARGE = "its answer is larger than can be read here (4 MB)"
+DEEPEST = 180
+"""Levels of lists and objects in a message; at 200 the SDK's parser ends."""
+TOO_LARGE = f"its answer is larger than can be read here (4 MB), or nests deeper ({DEEPEST} levels)"
 """Ends "… gave no answer"."""
 LIST_OR_OBJECT = 300
 MEMBER = 100
@@ -61,11 +65,16 @@ ASKING = "elicitation/create"
 """Method of a server's question to a person (MCP 2025-11-25)."""
 LARGEST_QUESTION_MESSAGE = 256 * 1024
 """Bytes. Larger messages are not looked into: the session cancels the question in them."""
+TOOLS_CHANGED = "notifications/tools/list_changed"
+LONGEST_CHANGE = 500
+"""Bytes of a message that is looked at for whether it says so; a longer one the SDK reads."""
 _ID_FIRST = re.compile(
     rb"(?:(?:[a-z]+:[^\n{]*\n)*data:)?"  # of an event
     rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([0-9]{1,15})\s*,'
 )
 _DIGITS = b"0123456789"
+_OPENING, _CLOSING = b"[{", b"]}"
+_NO_BRACKETS = bytes(set(range(256)) - {*_OPENING, *_CLOSING})
 _LONG_NUMBER = re.compile(rb"(?<![0-9])[0-9]{%d,}" % (LONGEST_NUMBER + 1))
 _ID_LAST = re.compile(rb',\s*"id"\s*:\s*([0-9]{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 REPLACED_AT_ONCE = 256 * 1024
@@ -91,22 +100,38 @@ class Weight:
         self._outside = OutsideStrings()
         self._number = b""
         """The last digits of the number that the latest piece ended in."""
+        self._opened = self._depth = 0
+        """Lists and objects that have begun, and how many of them are open."""
+        self._is_too_deep = False
 
     @property
     def too_large(self) -> bool:
         """Whether it is more than is parsed."""
-        return self.total > LARGEST_MESSAGE
+        return self._is_too_deep or self.total > LARGEST_MESSAGE
 
     def feed(self, piece: bytes) -> None:
         """Take the next piece of the message."""
         self.total += len(piece)
         bare = self._outside.feed(piece)
-        self.total += LIST_OR_OBJECT * (bare.count(b"[") + bare.count(b"{"))
+        opened = bare.count(b"[") + bare.count(b"{")
+        self.total += LIST_OR_OBJECT * opened
+        self._go_deeper(opened, bare)
         self.total += MEMBER * bare.count(b":") + ELEMENT * bare.count(b",")
         seen = self._number + bare
         self.total += DIGIT * sum(len(long[0]) - LONGEST_NUMBER for long in _LONG_NUMBER.finditer(seen))
         end = seen[-LONGEST_NUMBER:]
         self._number = end[len(end.rstrip(_DIGITS)) :]
+
+    def _go_deeper(self, opened: int, bare: bytes) -> None:
+        self._opened += opened
+        if self._opened <= DEEPEST:
+            self._depth += opened - bare.count(b"]") - bare.count(b"}")
+            return
+        for bracket in bare.translate(None, _NO_BRACKETS):
+            self._depth += 1 if bracket in _OPENING else -1
+            self._is_too_deep = self._is_too_deep or self._depth > DEEPEST
+            if self.too_large:
+                return
 
 
 class Intake:
@@ -250,6 +275,18 @@ def elicitation_in(
     except ValidationError:
         return Elicitation(asked_as, request, None, send)
     return Elicitation(asked_as, request, params, send)
+
+
+def tells_of_other_tools(message: bytes) -> bool:
+    """Whether a JSON-RPC message says nothing but that the server has other tools now. Who tells so thousands of times
+    is not to be held up by it: it is enough to note it, which costs next to nothing."""
+    if len(message) > LONGEST_CHANGE or b"list_changed" not in message:
+        return False
+    try:
+        told = json.loads(message)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(told, dict) and told.get("method") == TOOLS_CHANGED and "id" not in told
 
 
 def _may_ask(message: bytes) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from adapters.tool_servers.config import ServerConfig
 from adapters.tool_servers.text import MaskText, clean, one_line, shorten, unchanged, without_known
 from bot.schemas.measuring import problem_of
+from graph.json_values import not_kept
 from policies.model import Annotations, Tool
 
 MOST_TOOLS = 128
@@ -29,7 +30,11 @@ LONGEST_READ = 16_384
 """Characters of a title or description that are read; it is masked before it is cut to its length."""
 MOST_REPORTED = 20
 """Withheld tools that are named with their reason; the others are counted."""
+LARGEST_PASSED_ON = 1024 * 1024
+"""Bytes of JSON, of all that of one server's tools is not read, but passed on. It costs no tool its place."""
 _READ = ("name", "title", "description", "inputSchema", "annotations")
+_PASSED_ON = ("outputSchema", "icons", "_meta", "execution")
+"""What other agents are told of a tool besides."""
 _TOO_LARGE = "tooLarge"
 """Our own key in an entry whose schema is not kept."""
 _NAME = re.compile(r"[A-Za-z0-9._/-]{1,128}")
@@ -46,6 +51,11 @@ class ToolListing:
     """Sentences for the log and the health check: what was left out and why, and what is not there."""
     problem: str | None
     """Why none of them may be used; `None`: they may."""
+    declared: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Full name → the tool's entry in the server's list, as it was, without secrets."""
+
+
+NOTHING_LISTED = ToolListing((), (), None)
 
 
 def read_listing(server: ServerConfig, listed: Sequence[Any], *, mask: MaskText = unchanged) -> ToolListing:
@@ -58,6 +68,7 @@ def read_listing(server: ServerConfig, listed: Sequence[Any], *, mask: MaskText 
         return mask(without_known(clean(text), server.secrets))
 
     tools: dict[str, Tool] = {}
+    declared: dict[str, Mapping[str, Any]] = {}
     skipped = []
     for entry in listed[:MOST_LISTED]:
         named = ascii(entry.get("name"))[:128] if isinstance(entry, Mapping) else "something"
@@ -73,6 +84,7 @@ def read_listing(server: ServerConfig, listed: Sequence[Any], *, mask: MaskText 
             skipped.append(f"{named} was left out: {reason}")
         else:
             tools[tool.full_name] = tool
+            declared[tool.full_name] = _declared(tool, entry, mask_all)
     names = {tool.name for tool in tools.values()}
     skipped += [f"{name} is in `{key}`, but the server has no such tool" for key, name in _missing(server, names)]
     if len(listed) > MOST_LISTED:
@@ -81,7 +93,13 @@ def read_listing(server: ServerConfig, listed: Sequence[Any], *, mask: MaskText 
         tools=tuple(sorted(tools.values(), key=lambda tool: tool.name)),
         skipped=_first(skipped),
         problem=_problem(server.require_approval - names),
+        declared=declared,
     )
+
+
+def _declared(tool: Tool, entry: Mapping[str, Any], mask: MaskText) -> Mapping[str, Any]:
+    said = {key: entry[key] for key in (*_READ, *_PASSED_ON) if key in entry}
+    return {**masked_schema(said, mask), "name": tool.name, "inputSchema": tool.input_schema}
 
 
 def _first(skipped: Sequence[str]) -> tuple[str, ...]:
@@ -89,20 +107,30 @@ def _first(skipped: Sequence[str]) -> tuple[str, ...]:
     return (*skipped[:MOST_REPORTED], f"and {more:,} more") if more > 0 else tuple(skipped)
 
 
-def masked(listed: Sequence[Any], mask: MaskText, space_left: int = LARGEST_LISTING) -> list[Any]:
+@dataclass(slots=True)
+class ListingSpace:
+    """How much more is kept of what a server lists, in bytes of JSON."""
+
+    read: int = LARGEST_LISTING
+    passed_on: int = LARGEST_PASSED_ON
+
+
+def masked(listed: Sequence[Any], mask: MaskText, space: ListingSpace) -> list[Any]:
     """What a server lists without secrets, still to be read; the names stay, by which its tools are called.
 
-    Only what is read of an entry is kept, and no more than `space_left` bytes in all.
+    Only what is read of an entry, or passed on, is kept, and no more than there is `space` for, which is taken up.
     """
     kept: list[Any] = []
     for entry in listed:
-        one = _masked_entry(entry, mask, space_left) if len(kept) < MOST_LISTED else None
+        one = _masked_entry(entry, mask, space.read) if len(kept) < MOST_LISTED else None
+        space.read -= size_of(one)
+        if one is not None and _TOO_LARGE not in one:
+            one |= _passed_on(entry, mask, space)
         kept.append(one)
-        space_left -= size_of(one)
     return kept
 
 
-def _masked_entry(entry: Any, mask: MaskText, space_left: int) -> Any:
+def _masked_entry(entry: Any, mask: MaskText, space_left: int) -> dict[str, Any] | None:
     if not isinstance(entry, Mapping):
         return None
     read = {key: entry[key] for key in _READ if key in entry}
@@ -117,6 +145,21 @@ def _masked_entry(entry: Any, mask: MaskText, space_left: int) -> Any:
         return {key: value if key == "name" else masked_schema(value, mask) for key, value in read.items()}
     except RecursionError:
         return {"name": read.get("name"), _TOO_LARGE: True}
+
+
+def _passed_on(entry: Mapping[str, Any], mask: MaskText, space: ListingSpace) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for key in _PASSED_ON:
+        size = size_of(entry[key]) if key in entry else 0
+        if size and size <= min(space.passed_on, LARGEST_SCHEMA) and not not_kept(entry[key]):
+            space.passed_on -= size
+            kept[key] = masked_schema(entry[key], mask)
+    return kept
+
+
+def _bare(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An entry without what is only passed on."""
+    return {key: value for key, value in entry.items() if key not in _PASSED_ON}
 
 
 def size_of(value: Any) -> int:
@@ -264,11 +307,15 @@ class Catalogue:
         for name in own:
             self._holders.setdefault(name, set()).add(person)
         self._entries = own | {name: entry for name, entry in self._entries.items() if name not in own}
-        space_left = LARGEST_LISTING
+        space = ListingSpace()
         for number, (name, entry) in enumerate(list(self._entries.items())):
-            space_left -= size_of(entry)
-            if number >= MOST_LISTED or space_left < 0:
+            bare = _bare(entry)
+            space.read -= size_of(bare)
+            space.passed_on -= size_of(entry) - size_of(bare)
+            if number >= MOST_LISTED or space.read < 0:
                 del self._entries[name], self._holders[name]
+            elif space.passed_on < 0:
+                self._entries[name] = bare
 
     def lacks(self, person: str, name: str) -> None:
         """The person does not have this tool; it is forgotten when nobody else has it."""

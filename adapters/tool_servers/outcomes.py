@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,10 +20,12 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict
 
 from adapters.tool_servers.config import SignInRule
+from adapters.tool_servers.returned import as_returned
 from adapters.tool_servers.text import (
     MaskText,
     clean,
     cut_to_bytes,
+    joined_by_secrets,
     one_line,
     shorten,
     unchanged,
@@ -56,9 +58,6 @@ LONGEST_LINK = 4_096
 """Characters of a link that a browser may be sent to; longer ones are not looked at."""
 MOST_LINKS = 100
 """Links of one error that are looked at for one that can be used."""
-LONGEST_SPLIT = 512
-"""Characters on either side of the border between two content blocks in which a secret is looked for that was cut in
-two there."""
 NOTHING = "Done. The tool returned nothing."
 DEEPEST = 20
 """Levels of structured content that are looked into."""
@@ -184,16 +183,26 @@ class AnswerContext:
     """Name of the connection that the account is of."""
     sign_in: SignInRule | None = None
     """How a result says that somebody must sign in; `None`: no result does."""
+    keeps_returned: bool = False
+    """Whether results are kept as the server returned them, besides the text for a model."""
 
     def sentence(self, said: str) -> str:
         """What the server says about a link, as it may be shown."""
         said = said[: 16 * LONGEST_MESSAGE]
         return one_line(self.mask(without_known(clean(said), self.secrets)), LONGEST_MESSAGE)
 
+    def masked(self, text: str) -> str:
+        """The text of a result without secrets."""
+        return self.mask(without_known(text, self.secrets))
+
+    def masked_in_error(self, text: str) -> str:
+        """The text of an error without secrets, and without what looks like a credential."""
+        return without_secrets(self.mask(text), self.secrets)
+
     def reported(self, account: str) -> Failed:
         """The server reported an error. `account`: its own of it, as it came."""
         # Cut to its length after taking secrets out: half a secret is no longer recognised.
-        masked = without_secrets(self.mask(clean(account[: 16 * LONGEST_ERROR])), self.secrets)
+        masked = self.masked_in_error(clean(account[: 16 * LONGEST_ERROR]))
         shown = shorten(masked, LONGEST_ERROR) or "it did not say which."
         return Failed(f"{self.server} reported an error: {shown}", owner=self.owner)
 
@@ -211,11 +220,19 @@ def outcome_of_result(result: CallResult, context: AnswerContext) -> ToolOutcome
     if context.sign_in and (url := sign_in_link(context.sign_in, content, structured)):
         return SignInNeeded(url, "", did_nothing=False)
     if result.isError:
-        return context.reported(_text_of(content, structured, context.mask))
+        failed = context.reported(_text_of(content, structured, context.mask))
+        return replace(failed, returned=_returned(result, context, context.masked_in_error))
     # Cut after masking: half a secret is no longer recognised.
-    whole = _text_of(content, structured, lambda text: context.mask(without_known(text, context.secrets)))
+    whole = _text_of(content, structured, context.masked)
     text = bounded(whole, context.limit)
-    return Succeeded(text=text, whole="" if text == whole else whole, owner=context.owner)
+    returned = _returned(result, context, context.masked)
+    return Succeeded(text=text, whole="" if text == whole else whole, owner=context.owner, returned=returned)
+
+
+def _returned(result: CallResult, context: AnswerContext, mask: MaskText) -> dict[str, Any] | None:
+    if not context.keeps_returned:
+        return None
+    return as_returned(result.content, result.structuredContent, mask, context.secrets)
 
 
 def outcome_of_error(code: int, message: str, data: Any, context: AnswerContext) -> ToolOutcome:
@@ -301,23 +318,8 @@ def _written(parts: Sequence[str]) -> tuple[list[str], int]:
 def _lines(parts: Sequence[str], mask: MaskText) -> str:
     """Each part on a line of its own, except where several hold a secret between them: that has to be whole to be
     recognised."""
-    written: list[str] = []
-    before = ""
-    for at, part in enumerate(parts):
-        after = _beginning(parts, at)
-        together = mask(before + after) != mask(before) + mask(after)
-        written.append(part if together or not written else f"\n{part}")
-        before = (before + written[-1])[-LONGEST_SPLIT:]
-    return "".join(written)
-
-
-def _beginning(parts: Sequence[str], at: int) -> str:
-    text = ""
-    for index in range(at, len(parts)):
-        text += parts[index][:LONGEST_SPLIT]
-        if len(text) >= LONGEST_SPLIT:
-            break
-    return text[:LONGEST_SPLIT]
+    joined = joined_by_secrets(parts, mask)
+    return "".join(part if not at or joined[at] else f"\n{part}" for at, part in enumerate(parts))
 
 
 def _is_text(block: Any) -> bool:

@@ -15,19 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from adapters.shared.importing import imported
 from adapters.tool_servers.accounts import AccountUnknown, Bearer
 from adapters.tool_servers.config import AccountConfig, ServerConfig
 from adapters.tool_servers.elicitation import InteractiveCall
-from adapters.tool_servers.listing import REMEMBERED, Catalogue, ToolListing, read_listing
+from adapters.tool_servers.listing import NOTHING_LISTED, REMEMBERED, Catalogue, ToolListing, read_listing
 from adapters.tool_servers.outcomes import NOT_LOOKED_UP, FaultError, FaultKind, SessionLost
 from adapters.tool_servers.sessions import (
+    SCHEMAS,
     BaseServer,
     CommonParts,
     ServerState,
     attend,
     connected,
     first_cause,
-    import_schemas,
     reason_of,
     settle,
     still_offered,
@@ -45,7 +46,6 @@ log = structlog.get_logger(__name__)
 SIGN_IN = "sign_in"
 MOST_SESSIONS = 100
 """People with an open session on one server; who has used theirs longest ago gives way."""
-_NOTHING_LISTED = ToolListing((), (), None)
 
 
 def sign_in_tool(server: ServerConfig) -> Tool:
@@ -84,7 +84,7 @@ class PersonalServer(BaseServer["PersonalSession"]):
         self._tokens = tokens
         self._catalogues = catalogues
         self._known = Catalogue()
-        self._listing = _NOTHING_LISTED
+        self._listing = NOTHING_LISTED
         self._sign_in = sign_in_tool(config)
         self._sessions: dict[str, PersonalSession] = {}
         self._leaving: set[PersonalSession] = set()
@@ -283,7 +283,7 @@ class PersonalServer(BaseServer["PersonalSession"]):
         return Succeeded(f"Signed in. The tools of {self.config.name} are: {names}.", owner=person)
 
     async def _remember(self) -> None:
-        await asyncio.to_thread(import_schemas)
+        await imported(SCHEMAS)
         listed: Sequence[Mapping[str, Any]] | None = None
         try:
             if self._catalogues is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,6 +31,7 @@ from adapters.tool_servers.sessions import (
     ServerState,
     Timings,
     attend,
+    complaint_about,
     connected,
     first_cause,
     reason_of,
@@ -91,12 +92,24 @@ class ToolServers:
         if result_limit < SMALLEST_RESULT_LIMIT:
             raise ValueError(f"result_limit must be at least {SMALLEST_RESULT_LIMIT} bytes, not {result_limit}")
         self._names = tuple(server.name for server in config.servers)
+        self._categories = tuple(dict.fromkeys(server.category for server in config.servers))
         timings = timings or Timings()
         calling = calling or OnlyProcess()
         self._waiting = WaitingCalls(timings.parked, completed, calling)
-        common = CommonParts(result_limit, timings, mask, self._waiting, calling)
+        self._hear_of_changes: list[Callable[[str], None]] = []
+        self._mask = mask
+        common = CommonParts(result_limit, timings, mask, self._waiting, calling, self._changed)
         made = {server.name: _server(server, common, tokens, catalogues) for server in config.servers}
         self._servers = {name: server for name, server in made.items() if server is not None}
+
+    def when_tools_change(self, tell: Callable[[str], None]) -> None:
+        """Have somebody told the name of a server whose tools are not what they were, in this process: it lists others,
+        or they cannot be called any more, or can again."""
+        self._hear_of_changes.append(tell)
+
+    def _changed(self, server: str) -> None:
+        for tell in self._hear_of_changes:
+            tell(server)
 
     async def start(self) -> None:
         """Begin to connect to every server; returns at once."""
@@ -124,6 +137,10 @@ class ToolServers:
         """How every configured server is, in the order of the file."""
         return [self._status_of(name) for name in self._names]
 
+    def categories(self) -> Sequence[str]:
+        """What the configured servers are for, in the words of the file."""
+        return self._categories
+
     async def available(self) -> Sequence[Tool]:
         """The tools that can be called now: in the order of the file, each server's by name. Raises what the records
         raise."""
@@ -140,6 +157,17 @@ class ToolServers:
             if tool := await server.find(full_name):
                 return tool
         return None
+
+    def declared(self, tool: Tool) -> Mapping[str, Any] | None:
+        """The tool as its server lists it, for other agents: with its output schema, icons, `_meta` and all it says in
+        `annotations`, without secrets. `None`: no server lists it here (any more), as its own tool to sign in."""
+        server = self._servers.get(tool.server)
+        return server.declared(tool) if server else None
+
+    def complaint_about(self, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+        """What of the arguments does not fit the tool's schema, without secrets; `None`: nothing. Takes a bounded
+        number of steps."""
+        return complaint_about(arguments, tool.input_schema, self._mask)
 
     @asynccontextmanager
     async def prepared(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> AsyncIterator[Prepared]:

@@ -4,7 +4,6 @@ call is sent over it."""
 from __future__ import annotations
 
 import asyncio
-import importlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -17,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import httpx
 import structlog
 
+from adapters.shared.importing import imported
 from adapters.tool_servers.accounts import Bearer
 from adapters.tool_servers.config import ServerConfig
 from adapters.tool_servers.elicitation import CallingRun, OnlyProcess, WaitingCalls
-from adapters.tool_servers.listing import ToolListing, read_listing
+from adapters.tool_servers.listing import NOTHING_LISTED, ToolListing, read_listing
 from adapters.tool_servers.outcomes import FaultError, Faults, SessionLost
 from adapters.tool_servers.text import MaskText, one_line, unchanged
 from graph.json_values import trouble_with
@@ -76,6 +76,8 @@ class CommonParts:
     mask: MaskText
     waiting: WaitingCalls
     calling: CallingRun = field(default_factory=OnlyProcess)
+    tools_changed: Callable[[str], None] = lambda _server: None
+    """Told the name of a server whose tools are not what they were, or cannot be called any more, or can again."""
 
 
 SessionT = TypeVar("SessionT")
@@ -102,6 +104,8 @@ class BaseServer(ABC, Generic[SessionT]):
         self.reason = "is being started"
         """Ends a sentence that begins with the server's name; empty while it is up."""
         self._common = common
+        self._offered = NOTHING_LISTED
+        """The tools as they were last offered."""
 
     @abstractmethod
     async def _session_for(
@@ -114,6 +118,10 @@ class BaseServer(ABC, Generic[SessionT]):
         self, session: SessionT, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress
     ) -> ToolOutcome | NotSent | SessionLost:
         """What comes of the call over this session."""
+
+    def declared(self, tool: Tool) -> Mapping[str, Any] | None:
+        """The tool's entry in the list of its server, as it was; `None`: it is in no list here."""
+        return self._offered.declared.get(tool.full_name)
 
     def _one_after_the_other(self) -> AbstractAsyncContextManager[None]:
         """Held while a call is made."""
@@ -150,11 +158,11 @@ class BaseServer(ABC, Generic[SessionT]):
     def _refusal(self, tool: Tool, arguments: dict[str, Any], tools: Iterable[Tool]) -> Failed | None:
         """Why a call may not be made, by what the server lists; `None`: it may."""
         if trouble := trouble_with(arguments):
-            return Failed(f"The arguments of {tool.full_name} held {trouble}. Nothing was called.")
+            return Failed(f"The arguments held {trouble}. Nothing was called.")
         if problem := still_offered(tool, tools):
             return problem
         if complaint := complaint_about(arguments, tool.input_schema, self._common.mask):
-            return Failed(f"The arguments of {tool.full_name} are not right: {complaint}. Nothing was called.")
+            return Failed(f"The arguments are not right: {complaint}. Nothing was called.")
         return None
 
     async def _is_trusted_with(self, connection: Connection, tool: Tool) -> bool:
@@ -181,10 +189,22 @@ class BaseServer(ABC, Generic[SessionT]):
             self._to(ServerState.MISCONFIGURED, f"cannot be used: {listing.problem}")
         else:
             self._to(ServerState.UP, "")
+        before, self._offered = self._offered, listing
+        if (listing.tools, listing.declared) != (before.tools, before.declared):
+            self._common.tools_changed(self.config.name)
 
     def _to(self, state: ServerState, reason: str) -> None:
+        was_up = self.state is ServerState.UP
         self.state = state
         self.reason = reason
+        if was_up != (state is ServerState.UP):
+            self._common.tools_changed(self.config.name)
+
+
+SCHEMAS = "bot.schemas.validating"
+"""What checks schemas; it takes a moment to import."""
+SDK = SCHEMAS, "adapters.tool_servers.connection"
+"""What needs the MCP SDK. It takes seconds to import, so that happens in a thread, and only when there is a server."""
 
 
 @asynccontextmanager
@@ -195,8 +215,8 @@ async def connected(
 
     `relist` is set when the server says that it has other tools. To be left by the task that entered it.
     """
-    await asyncio.to_thread(_import_sdk)
-    from adapters.tool_servers.connection import Connection, open_session  # noqa: PLC0415 - as `_import_sdk` says
+    await imported(*SDK)
+    from adapters.tool_servers.connection import Connection, open_session  # noqa: PLC0415 - as `SDK` says
     from adapters.tool_servers.incoming import Signals  # noqa: PLC0415
 
     lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -309,20 +329,9 @@ def settle(lost: asyncio.Future[str], reason: str) -> None:
         lost.set_result(reason)
 
 
-def import_schemas() -> None:
-    """Import what checks schemas. It takes a moment, so it happens in a thread, and only when there is a server."""
-    importlib.import_module("bot.schemas.validating")
-
-
-def _import_sdk() -> None:
-    """Import what needs the MCP SDK. It takes seconds, so it happens in a thread, and only when there is a server."""
-    import_schemas()
-    importlib.import_module("adapters.tool_servers.connection")
-
-
 def reason_of(error: BaseException) -> str:
     """Why a server could not be started, or ended, as the end of a sentence that begins with its name."""
-    from mcp.shared.exceptions import McpError  # noqa: PLC0415 - as `_import_sdk` says
+    from mcp.shared.exceptions import McpError  # noqa: PLC0415 - as `SDK` says
 
     match first_cause(error):
         case FileNotFoundError(filename=missing) | NotADirectoryError(filename=missing):

@@ -32,6 +32,7 @@ from adapters.tool_servers.incoming import (
     Signals,
     TooLarge,
     elicitation_in,
+    tells_of_other_tools,
     with_whole_characters,
 )
 from adapters.tool_servers.outcomes import FaultKind, Faults, RequestFault, ended_by_us
@@ -133,6 +134,9 @@ async def _messages(
         many = 0
         for piece in pieces(chunk):
             for line in lines.feed(piece):
+                if isinstance(line, bytes) and tells_of_other_tools(line):
+                    signals.tools_changed()
+                    continue
                 many += 1
                 if isinstance(line, bytes) and (question := elicitation_in(line, None, send)):
                     signals.asked(question)

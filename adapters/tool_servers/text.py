@@ -10,7 +10,7 @@ in errors, in log lines. What `without_guessed` finds besides is masked in error
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from policies.secret_shapes import IN_ERRORS, USER_AND_PASSWORD, without_guessed
 
@@ -89,3 +89,28 @@ def without_known(text: str, secrets: Iterable[str]) -> str:
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
     """The text with the known secrets and whatever looks like a credential replaced."""
     return without_guessed(without_known(text, secrets), IN_ERRORS)
+
+
+LONGEST_SPLIT = 512
+"""Characters on either side of the border between two content blocks in which a secret is looked for that was cut in
+two there."""
+
+
+def joined_by_secrets(parts: Sequence[str], mask: MaskText) -> list[bool]:
+    """Of each part whether it holds a secret together with those before: that has to be whole to be recognised."""
+    joined: list[bool] = []
+    before = ""
+    for at, part in enumerate(parts):
+        after = _beginning(parts, at)
+        joined.append(at > 0 and mask(before + after) != mask(before) + mask(after))
+        before = (before + (part if joined[-1] or not at else f"\n{part}"))[-LONGEST_SPLIT:]
+    return joined
+
+
+def _beginning(parts: Sequence[str], at: int) -> str:
+    text = ""
+    for index in range(at, len(parts)):
+        text += parts[index][:LONGEST_SPLIT]
+        if len(text) >= LONGEST_SPLIT:
+            break
+    return text[:LONGEST_SPLIT]

@@ -12,6 +12,7 @@ from typing import Any
 from mcp.server.fastmcp import Context, FastMCP
 from mcp.shared.exceptions import UrlElicitationRequiredError
 from mcp.types import ElicitRequestURLParams, ToolAnnotations
+from pydantic import BaseModel
 
 from tests.support.asgi import served_asgi
 
@@ -103,3 +104,15 @@ async def workshop() -> AsyncIterator[Workshop]:
 def entry(shop: Workshop, **more: Any) -> dict[str, Any]:
     """Its entry in `mcp.json`."""
     return {"url": shop.url, "trustAnnotations": True, **more}
+
+
+class Seat(BaseModel):
+    """What the tool asks for."""
+
+    seat: str
+
+
+async def reserve(what: str, ctx: Context[Any, Any, Any]) -> str:
+    """Reserve something; asks which seat."""
+    answer = await ctx.elicit("Which seat?", Seat)
+    return f"{what} in {answer.data.seat}" if answer.action == "accept" else "nothing"

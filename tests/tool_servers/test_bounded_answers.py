@@ -98,6 +98,27 @@ async def test_a_programs_large_answer_is_the_fault_of_that_call_alone(tmp_path:
         other.cancel()
 
 
+async def test_a_program_that_tells_of_other_tools_thousands_of_times_delays_no_answer(tmp_path: Path) -> None:
+    """Each counted as a message of 10,000 bytes, and the answer behind them was read half a minute later."""
+    async with running(tmp_path, {"odd": bare_server("odd.py", tmp_path)}) as servers:
+        async with asyncio.timeout(15):
+            assert await call(servers, "odd__echo", changes=5_000) == Succeeded("changed", "")
+
+
+@pytest.mark.parametrize("levels", [180, 181, 202, 902])
+async def test_a_programs_deep_answer_ends_its_call_at_once(tmp_path: Path, levels: int) -> None:
+    """Rule 4: the SDK drops what nests as deeply, and the call waited until its time was up."""
+    deep = '{"a":' * (levels - 2) + "1" + "}" * (levels - 2)
+    async with running(tmp_path, {"odd": bare_server("odd.py", tmp_path)}) as servers:
+        result = json.dumps({"content": []})[:-1] + f', "structuredContent": {deep}}}'
+        outcome = await call(servers, "odd__echo", result=result)
+        if levels == 180:
+            assert isinstance(outcome, Succeeded), outcome
+        else:
+            assert isinstance(outcome, OutcomeUnknown) and "nests deeper" in outcome.text, outcome
+        assert await call(servers, "odd__echo", text="still there") == Succeeded("still there", "")
+
+
 def said(text: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}]}
 
@@ -407,6 +428,20 @@ def test_lists_count_for_more_than_their_bytes() -> None:
     assert weight(b"[]," * 15_000) > LARGEST_MESSAGE
     assert weight(b'{"a":' * 15_000) > LARGEST_MESSAGE
     assert weight(b'"' + b"[],{}:" * 500_000 + b'"') < LARGEST_MESSAGE
+
+
+@pytest.mark.parametrize("piece", [1, 7, 100_000])
+def test_the_depth_is_that_of_what_is_open_at_a_time_however_it_is_cut(piece: int) -> None:
+    def is_too_large(message: bytes) -> bool:
+        weight = Weight()
+        for start in range(0, len(message), piece):
+            weight.feed(message[start : start + piece])
+        return weight.too_large
+
+    wide = b"[" + b'{"a":["]["]},' * 1_000 + b"0]"
+    assert not is_too_large(wide)
+    assert not is_too_large(wide[:-1] + b"," + b"[" * 179 + b"]" * 180)
+    assert is_too_large(wide[:-1] + b"," + b'{"a":[' * 90 + b"]}" * 90 + b"]")
 
 
 def test_numbers_of_very_many_digits_count_for_more_than_their_bytes() -> None:

@@ -13,14 +13,18 @@ from hypothesis import strategies as st
 from adapters.tool_servers.config import ServerConfig, StdioTransport
 from adapters.tool_servers.listing import (
     LARGEST_LISTING,
+    LARGEST_PASSED_ON,
     LARGEST_SCHEMA,
     MOST_LISTED,
     MOST_REPORTED,
     MOST_TOOLS,
+    Catalogue,
+    ListingSpace,
     ToolListing,
     masked,
     read_listing,
 )
+from adapters.tool_servers.text import unchanged
 from policies.masking import Masker
 from policies.model import Annotations
 from policies.trust import known_to_read
@@ -256,7 +260,7 @@ def test_a_tool_whose_schema_refers_to_itself_without_end_is_withheld() -> None:
 def test_what_may_be_read_of_a_listing_is_bounded() -> None:
     """Rule 13: bytes, entries and what is reported of them."""
     large = {"type": "object", "description": "x" * 60_000}
-    read = masked([tool(f"t{number}", inputSchema=large) for number in range(1_000)], lambda text: text)
+    read = masked([tool(f"t{number}", inputSchema=large) for number in range(1_000)], unchanged, ListingSpace())
     assert len(json.dumps(read)) < 1.1 * LARGEST_LISTING
     found = listing(*read)
     assert len(found.tools) == LARGEST_LISTING // 60_100
@@ -268,7 +272,9 @@ def test_only_so_many_entries_are_looked_at() -> None:
     """Rule 13."""
     asked = []
     read = masked(
-        [tool("t", description=str(number)) for number in range(5_000)], lambda text: asked.append(text) or text
+        [tool("t", description=str(number)) for number in range(5_000)],
+        lambda text: asked.append(text) or text,
+        ListingSpace(),
     )
     assert len(asked) <= 2 * MOST_LISTED
     assert listing(*read).skipped[-1].startswith("and ")
@@ -280,13 +286,44 @@ def test_a_schema_that_is_deeper_than_the_stack_withholds_its_tool_alone(depth: 
     deep: Any = {}
     for _ in range(depth):
         deep = {"items": deep}
-    read = masked([tool("bad", inputSchema={**OBJECT, "properties": {"a": deep}}), tool("good")], lambda text: text)
+    read = masked(
+        [tool("bad", inputSchema={**OBJECT, "properties": {"a": deep}}), tool("good")], unchanged, ListingSpace()
+    )
     found = listing(*read)
     assert names(found) == ["good"]
     assert found.skipped[0].startswith("'bad' was left out: its input schema is")
 
 
-def test_what_is_not_read_of_an_entry_is_not_kept() -> None:
+def test_what_is_only_passed_on_is_bounded_and_costs_no_tool_its_place() -> None:
     """Rule 13: an output schema may be as large as it likes."""
-    (read,) = masked([tool("t", outputSchema={"x": "y" * 10_000_000}, _meta={"a": 1})], lambda text: text)
+    entry = tool("t", outputSchema={"x": "y" * 10_000_000}, _meta={"a": 1}, more=1)
+    (read,) = masked([entry], unchanged, ListingSpace())
+    assert read == tool("t", _meta={"a": 1})
+    (read,) = masked([tool("t", icons=[float("nan")], execution={"a": 2**70})], unchanged, ListingSpace())
     assert read == tool("t")
+    most = LARGEST_PASSED_ON // 60_002
+    entries = [tool(f"t{number}", outputSchema="y" * 60_000) for number in range(most + 5)]
+    read = masked(entries, unchanged, ListingSpace())
+    assert read == [*entries[:most], *(tool(f"t{number}") for number in range(most, most + 5))]
+    catalogue = Catalogue()
+    catalogue.listed("web:ana", entries)
+    assert catalogue.entries == read
+
+
+def test_tools_are_declared_as_their_server_lists_them_without_secrets() -> None:
+    said = tool(
+        "make",
+        title="Make\nit",
+        description="Makes. " * 1_000,
+        annotations={"title": "Maker", "readOnlyHint": "perhaps", "more": [1]},
+        outputSchema={**OBJECT, "properties": {"a": {"type": "string", "title": "hunter2hunter2"}}},
+        icons=[{"src": "https://x/hunter2hunter2.png"}],
+        _meta={"a/b": {"c": "hunter2hunter2"}},
+    )
+    found = listing(tool("plain"), said, {"name": 7}, secrets=frozenset({"hunter2hunter2"}))
+    without = json.loads(json.dumps(said).replace("hunter2hunter2", "[redacted]"))
+    assert found.declared == {"one__plain": tool("plain"), "one__make": without}
+
+
+def test_tools_that_the_operator_left_out_are_not_declared() -> None:
+    assert listing(tool("a"), tool("b"), tools=frozenset({"a"})).declared.keys() == {"one__a"}

@@ -94,6 +94,11 @@ async def test_the_tools_are_known_after_a_restart_and_to_everybody(tmp_path: Pa
         entry = {"url": server.url, "auth": "oauth"}
         async with running(tmp_path, {"drive": entry}, tokens=FakeTokens(), catalogues=catalogues) as again:
             assert await names(again) == ["error", "repeat", "scope", "whoami"]
+            (error, *_) = await again.available()
+            declared = again.declared(error)
+            assert declared is not None
+            assert declared["inputSchema"] == error.input_schema
+            assert declared == servers.declared(error)
             assert await call(again, "drive__whoami", caller=BEN) == AccountNeeded("drive")
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from adapters.tool_servers.servers import ToolServers
 from graph.ports import Failed, OutcomeUnknown, QuestionPut, SignInNeeded, Succeeded
 from policies.model import Annotations
 
-from .conftest import Heard, call, made, running, server, until_found
+from .conftest import CALLER, Heard, call, made, running, server, until_found
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -43,6 +46,21 @@ async def test_its_tools_are_there_with_what_it_says_of_them(servers: ToolServer
     assert [(each.server, each.state, each.reason) for each in servers.status()] == [("friendly", "up", "")]
 
 
+async def test_its_tools_are_declared_as_it_lists_them(servers: ToolServers) -> None:
+    echo, person = await servers.find("friendly__echo"), await servers.find("friendly__person")
+    assert echo is not None
+    assert person is not None
+    declared = servers.declared(echo)
+    assert declared is not None
+    assert (declared["name"], declared["title"]) == ("echo", "Say it again")
+    assert declared["annotations"] == {"readOnlyHint": True, "openWorldHint": False}
+    assert declared["inputSchema"] == echo.input_schema
+    declared = servers.declared(person)
+    assert declared is not None
+    assert declared["outputSchema"]["required"] == ["name", "age"]
+    assert servers.declared(replace(echo, name="other")) is None
+
+
 async def test_a_call_returns_what_the_tool_returns(servers: ToolServers) -> None:
     assert await call(servers, "friendly__echo", text="äb", times=2) == Succeeded("äbäb")
 
@@ -51,6 +69,29 @@ async def test_structured_content_comes_once(servers: ToolServers) -> None:
     got = await call(servers, "friendly__person")
     assert isinstance(got, Succeeded)
     assert got.text.count("Ana") == 1
+
+
+async def test_a_program_gets_what_the_server_returned_besides(servers: ToolServers) -> None:
+    program = replace(CALLER, keeps_returned=True)
+    person = await call(servers, "friendly__person", caller=program)
+    assert isinstance(person, Succeeded)
+    assert person.returned is not None
+    assert person.returned["structuredContent"] == {"name": "Ana", "age": 7}
+    assert [json.loads(block["text"]) for block in person.returned["content"]] == [{"name": "Ana", "age": 7}]
+    picture = await call(servers, "friendly__picture", caller=program)
+    assert isinstance(picture, Succeeded)
+    assert picture.text == "[image: image/png, 30 kB, left out]"
+    assert picture.returned is not None
+    (image,) = picture.returned["content"]
+    assert (image["type"], image["mimeType"]) == ("image", "image/png")
+    assert base64.b64decode(image["data"]) == b"\x89PNG" + bytes(30_000)
+    broken = await call(servers, "friendly__broken", caller=program, text="hunter2hunter2 is it")
+    assert isinstance(broken, Failed)
+    assert broken.returned is not None
+    assert broken.returned["content"][0]["text"].endswith("[redacted] is it")
+    secret = await call(servers, "friendly__environment", caller=program, name="MY_TOKEN")
+    assert isinstance(secret, Succeeded)
+    assert "hunter2" not in str(secret.returned)
 
 
 async def test_many_calls_at_once_get_their_own_answers(servers: ToolServers) -> None:

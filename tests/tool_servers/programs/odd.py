@@ -47,6 +47,9 @@ def call(request_id: int, name: str, arguments: dict[str, Any]) -> None:
     match name:
         case "echo" if "result" in arguments:
             say({"id": request_id, "result": json.loads(arguments["result"])})
+        case "echo" if "changes" in arguments:
+            sys.stdout.write('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n' * arguments["changes"])
+            text(request_id, "changed")
         case "echo":
             text(request_id, arguments.get("text", ""))
         case "die":
