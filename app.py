@@ -12,10 +12,9 @@ import os
 import signal
 import sys
 import tomllib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
 from subprocess import SubprocessError
 from typing import TYPE_CHECKING, Any, cast
@@ -28,6 +27,7 @@ from dotenv import dotenv_values
 from adapters.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts
 from adapters.identity import jwt_verifier, open_id_sign_in
 from adapters.platforms import PlatformSetup, Receivers, make_receivers, make_senders
+from adapters.shared.importing import imported
 from adapters.shared.outages import OutageAnswers
 from adapters.shared.people_changes import PeopleChanges
 from adapters.shared.serving import (
@@ -57,6 +57,9 @@ from bot.conversations import Conversations
 from bot.crypto import KeyFileError, Sealer, kept_key, random_id
 from bot.data_folder import FolderInUseError, folder_lock
 from bot.domain import Clock, Person, system_clock
+from bot.gateway.calls import GatewayCalls, GatewayLimits
+from bot.gateway.changes import CallChanges
+from bot.gateway.thread_ids import is_gateway_thread
 from bot.health import records_health
 from bot.identity.bearers import Bearers, OwnLogins
 from bot.identity.operators import Operators, named_by
@@ -74,6 +77,7 @@ from bot.policy_in_force import PolicyInForce
 from bot.queries import Queries
 from bot.questions import Questions
 from bot.records.database import Database, is_outage
+from bot.records.deliveries import Delivery
 from bot.records.startup import (
     DamagedFileError,
     NewerSchemaError,
@@ -250,6 +254,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             new_id,
             learn_names=directory.learn_names,
             timer_set=engine.timer_was_set,
+            gateway_place=settings.gateway_place,
         )
         standing_approvals = StandingApprovals(database, clock, new_id)
         ledger = AttemptLedger(database, outbox, clock, new_id, audit)
@@ -261,18 +266,41 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             per_thread=settings.limit_thread_turns_per_minute,
         )
 
+        # Calls of other agents.
+        call_changes = CallChanges(notifications)
+        seen = platforms if settings.web_enabled else {chat.sender.name: chat.sender for chat in senders.chats}
+        _check_gateway_place(settings, seen)
+        gateway_calls = GatewayCalls(
+            database,
+            engine,
+            clock,
+            tools=tools,
+            complaint_about=tools.complaint_about,
+            policy=policy,
+            mode=settings.mode,
+            directory=directory,
+            platforms=seen,
+            new_id=new_id,
+            beginnings=shared.beginnings,
+            limits=GatewayLimits(settings.limit_gateway_calls_per_minute, settings.limit_gateway_calls_waiting),
+            place=settings.gateway_place,
+            changes=call_changes,
+            learn_names=directory.learn_names,
+        )
+
         # The graph, and the turns that run it: made while messages are kept and acknowledged already, since importing
         # its libraries takes longer than starting all the rest.
         models = await stack.enter_async_context(AsyncExitStack())
 
         async def turn_handler() -> DeliveryHandler:
-            for module in ("graph.workflow", "bot.turns.handler"):
-                await asyncio.to_thread(import_module, module)
+            await imported("graph.workflow", "bot.turns.handler", "bot.gateway.handler")
+            from bot.gateway.handler import GatewayCallHandler  # noqa: PLC0415
             from bot.turns.handler import TurnHandler  # noqa: PLC0415
             from graph.models.streaming import Retry  # noqa: PLC0415
             from graph.nodes.policy_router import create_router  # noqa: PLC0415
             from graph.nodes.use_tools import making_calls  # noqa: PLC0415
             from graph.running import Agent  # noqa: PLC0415
+            from graph.single_calls import SingleCalls  # noqa: PLC0415
             from graph.workflow import build_workflow  # noqa: PLC0415
 
             retry = Retry(times=settings.model_retries)
@@ -313,8 +341,14 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 turn_limit,
                 begins_turns=settings.agent_enable,
             )
+            calls = GatewayCallHandler(database, SingleCalls(ports), open_requests, engine, clock, changes=call_changes)
             await tools.settled(FIRST_CONNECTION)
-            return turns.handle
+
+            def handle(delivery: Delivery) -> Awaitable[None]:
+                handler = calls if is_gateway_thread(delivery.thread_id) else turns
+                return handler.handle(delivery)
+
+            return handle
 
         # Services: what people may ask for, from now on.
         acceptance = Acceptance(database, clock, quiet_seconds=settings.session_quiet_hours * 3600)
@@ -347,7 +381,9 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             connections=connections,
             sign_in_links=links,
             queries=queries,
+            gateway=gateway_calls,
         )
+        await stack.enter_async_context(gateway_calls.running())
         await outbox.start()
         stack.push_async_callback(outbox.stop, 1.0)
         await connections.start()
@@ -371,7 +407,17 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
 
         # Receivers, in one application.
         receivers = make_receivers(
-            senders, services, settings, tools=tools, shared=shared, bearers=bearers, identity=identity, key=key
+            senders,
+            services,
+            settings,
+            tools=tools,
+            shared=shared,
+            bearers=bearers,
+            identity=identity,
+            key=key,
+            version=_version(),
+            starting=starting,
+            notifications=notifications,
         )
         await senders.page.start(services.queries, lambda: engine.is_ready)
         if page is not None:
@@ -392,6 +438,10 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         application.router.add_get("/ready", readiness(lambda: engine.is_ready and not ending.is_set()))
         application.add_routes(account_routes(account_config, flow, settings, receivers.visitor))
         application.add_routes(receivers.api.routes())
+        if receivers.gateway is not None:
+            application.add_routes(receivers.gateway.routes())
+            policy.when_put_in_force(receivers.gateway.listeners.all_may_have_changed)
+            application.on_shutdown.append(receivers.gateway.end)
         application.on_shutdown.append(senders.page.end_streams)  # while the server waits for what is being served
 
         async def end_sign_ins(_application: web.Application) -> None:
@@ -493,6 +543,32 @@ def _shared_page(settings: Settings, database: Database) -> SharedPage:
     from bot.records.notifications import Notifications  # noqa: PLC0415  # the same
 
     return SharedPage(Notifications(settings.records_address), LiveAnswers(cast("PostgresDatabase", database)))
+
+
+def _check_gateway_place(settings: Settings, platforms: Mapping[str, Platform]) -> None:
+    """Raises `ConfigurationError` where nobody could be asked at GATEWAY_PLACE.
+
+    Args:
+        platforms: those that people see.
+    """
+    place = settings.gateway_place
+    if place is None or not settings.gateway_enable or any(each.named_place(place) for each in platforms.values()):
+        return
+    match place.partition(":")[0]:
+        case "web" if not settings.web_enabled:
+            why = "the page is off. Take out WEB_ENABLED=false"
+        case "web":
+            why = "nobody signs in on the page under that id. Name somebody who does"
+        case "slack" if "slack" not in platforms:
+            why = "Slack is not connected. Connect it"
+        case "teams" if "teams" not in platforms:
+            why = "Teams is not connected. Connect it"
+        case _:
+            why = "no such place is known. Name another one"
+    raise ConfigurationError(
+        f"GATEWAY_PLACE: nobody can be asked at {place}: {why}, or leave GATEWAY_PLACE out, so that people are asked "
+        "where the caller is."
+    )
 
 
 def _settings_facts(settings: Settings, tools: ToolServersConfig, key: bytes) -> Mapping[str, str]:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Protocol
 
 from aiohttp import web
 
-from adapters.api.access import ApiConfig, Authenticates
+from adapters.api.agent_to_agent.contract import AgentFacts
 from adapters.api.receiver import ApiReceiver
 from adapters.api.thread_names import ThreadNames
+from adapters.gateway.in_progress import RequestsInProgress
+from adapters.gateway.receiver import GatewayConfig, GatewayReceiver
+from adapters.gateway.sessions import GatewaySessions
+from adapters.gateway.tool_changes import ToolListeners
 from adapters.shared.calls import PauseExchange
+from adapters.shared.importing import imported
 from adapters.shared.people_changes import PeopleChanges
+from adapters.shared.program_access import Authenticates, ProgramAccess, ProgramAccessConfig
+from adapters.shared.token_watch import TokenWatch
 from adapters.tool_servers.servers import ToolServers
 from adapters.web.config import DEFAULT_PEOPLE, NO_MODEL, PageFacts, ToolServerFacts
 from adapters.web.config import config_from as web_config
@@ -23,10 +32,16 @@ from bot.accounts.sign_ins import SignInLinks
 from bot.domain import Clock
 from bot.identity.identities import IdentityRecords
 from bot.identity.page_identity import PageIdentity
+from bot.limits import BeginningsHere
 from bot.platform import Platform
 from bot.services import Services
 from bot.settings import DEMO, Settings
 from bot.sharing import SharedState
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+    from bot.records.notifications import Notifications
 
 
 class Sender(Platform, Protocol):
@@ -154,6 +169,7 @@ class Receivers:
 
     page: WebReceiver | None
     api: ApiReceiver
+    gateway: GatewayReceiver | None
     chats: list[Receiver]
 
     @property
@@ -176,16 +192,20 @@ def make_receivers(
     bearers: Authenticates,
     identity: PageIdentity,
     key: bytes,
+    version: str,
+    starting: asyncio.Task[None],
+    notifications: Notifications | None,
 ) -> Receivers:
     """Returns the receiving halves. `tools`: whose state the page tells; `identity`: who its people are; `key`: what
-    seals the records."""
+    seals the records; `version`: of this program, for others; `starting`: ends when turns, and calls, are handled;
+    `notifications`: by which processes tell each other, where there may be several."""
     facts = partial(_page_facts, settings, tools)
     guesses = shared.beginnings if shared.replicas is not None else None
     page = None
     if settings.web_enabled:
         page = WebReceiver(senders.page, services, facts, clock=shared.clock, guesses=guesses, identity=identity)
     api = ApiReceiver(
-        _api_config(settings),
+        _program_access(settings),
         services,
         bearers,
         shared.clock,
@@ -195,14 +215,68 @@ def make_receivers(
         show_message=senders.page.show_message,
         messages_a_minute=settings.limit_turns_per_minute,
         hitl_timeout_seconds=settings.hitl_timeout_seconds,
+        agent=AgentFacts(tools.categories, settings.api_jwt_issuer or ""),
     )
-    return Receivers(page, api, [chat.receiver(services) for chat in senders.chats])
+    gateway = None
+    if settings.gateway_enable:
+        gateway = _gateway_receiver(
+            settings,
+            services,
+            tools,
+            bearers,
+            shared,
+            in_progress=RequestsInProgress(notifications),
+            key=key,
+            version=version,
+            starting=starting,
+        )
+    return Receivers(page, api, gateway, [chat.receiver(services) for chat in senders.chats])
 
 
-def _api_config(settings: Settings) -> ApiConfig:
+def _gateway_receiver(
+    settings: Settings,
+    services: Services,
+    tools: ToolServers,
+    bearers: Authenticates,
+    shared: SharedState,
+    *,
+    in_progress: RequestsInProgress,
+    key: bytes,
+    version: str,
+    starting: asyncio.Task[None],
+) -> GatewayReceiver:
+    async def server() -> Server[Any, Any]:
+        await asyncio.wait([starting])
+        module = await imported("adapters.gateway.server")  # half a second
+        made: Server[Any, Any] = module.make_server(
+            services.gateway,
+            services.sign_in_links,
+            tools.find,
+            tools.declared,
+            wait_seconds=settings.gateway_wait,
+            version=version,
+        )
+        return made
+
+    listeners = ToolListeners()
+    tools.when_tools_change(listeners.changed)
+    names = frozenset(each.server for each in tools.status())
+    return GatewayReceiver(
+        GatewayConfig(names, settings.public_url, settings.api_jwt_issuer),
+        ProgramAccess(_program_access(settings), bearers, BeginningsHere(monotonic)),
+        GatewaySessions(key, shared.clock),
+        TokenWatch(bearers, shared.clock),
+        make_server=server,
+        handed=services.gateway,
+        listeners=listeners,
+        in_progress=in_progress,
+    )
+
+
+def _program_access(settings: Settings) -> ProgramAccessConfig:
     """Without a token, programs on this machine are the local person of the page: where that needs no password."""
     is_local = settings.web_login == "local" and settings.on_loopback and settings.web_password is None
-    return ApiConfig(DEFAULT_PEOPLE[0] if is_local else None, settings.public_url, settings.api_cors_origins)
+    return ProgramAccessConfig(DEFAULT_PEOPLE[0] if is_local else None, settings.public_url, settings.api_cors_origins)
 
 
 def _page_facts(settings: Settings, tools: ToolServers) -> PageFacts:

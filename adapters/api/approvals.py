@@ -12,7 +12,6 @@ from pydantic import ConfigDict, Field, model_validator
 from adapters.api.bodies import Body
 from adapters.api.models import ApprovalShape, Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
-from adapters.api.problems import Problem
 from adapters.api.results import (
     MOST_CHARACTERS_OF_AN_ID,
     SAME_KEY,
@@ -25,6 +24,7 @@ from adapters.api.results import (
     settled,
 )
 from adapters.shared.live.entries import form_json
+from adapters.shared.problems import Problem
 from bot.approvals.decisions import LONGEST_REASON
 from bot.domain import ApprovalView, Choice, ClickResult, Decision, Form, Shown, Unknown
 from bot.queries import NO_APPROVAL
@@ -276,7 +276,7 @@ class ApprovalResources:
         person, key = call.principal.person, click_key(call)
         seen = await self._services.conversations.seen_among([each.approval_id for each in choices], person)
         taken = tuple(choice for choice in choices if choice.approval_id in seen)
-        decided = await self._services.approvals.decide(Decision(key, person, taken)) if taken else {}
+        decided = await self._services.approvals.decide(Decision(key, person, taken, via="api")) if taken else {}
         return {choice.approval_id: decided.get(choice.approval_id, NO_APPROVAL) for choice in choices}
 
     async def _seen(self, call: ApiCall, approval_id: str) -> None:

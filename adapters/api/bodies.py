@@ -10,7 +10,7 @@ from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
 from adapters.api.operations import ModelT
-from adapters.api.problems import Problem
+from adapters.shared.problems import Problem
 from adapters.shared.requests import BodyNotReadError, read_whole_body
 from adapters.shared.untrusted_json import LONG, MalformedBodyError, has_too_many_values, json_in, refuse_unsound
 from graph.json_values import storable
@@ -28,8 +28,6 @@ async def read_body(request: web.Request, kind: type[ModelT]) -> ModelT:
     if request.content_type != "application/json":
         raise Problem(415, "The body must be JSON: send Content-Type: application/json.")
     too_large = f"The body is larger than {LARGEST_BODY // 1024} KiB."
-    if (request.content_length or 0) > LARGEST_BODY:
-        raise Problem(413, too_large)
     try:
         raw = await read_whole_body(request, LARGEST_BODY, too_large)
     except BodyNotReadError as error:

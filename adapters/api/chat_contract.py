@@ -17,9 +17,9 @@ from adapters.api.bodies import DEEPEST, NOT_BLANK, LooseBody
 from adapters.api.endings import IDEMPOTENCY, answer_in, idempotency_key, runs_on
 from adapters.api.models import Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
-from adapters.api.problems import Problem
 from adapters.api.thread_names import new_thread_id
 from adapters.api.turns import LONGEST_TEXT, LONGEST_WAIT, ApiTurns
+from adapters.shared.problems import Problem
 from adapters.shared.untrusted_json import LONG, MalformedBodyError, json_in, refuse_unsound
 from bot.conversations import NO_CONVERSATION, CallState, TurnState
 from bot.identity.principal import Principal

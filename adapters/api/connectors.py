@@ -9,9 +9,9 @@ from pydantic import ConfigDict, Field, RootModel
 
 from adapters.api.models import LONGEST_LINE, Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
-from adapters.api.problems import Problem
 from adapters.api.questions import CodeForm
 from adapters.api.results import SAME_KEY, ResultShape, click_key, id_in, settled
+from adapters.shared.problems import Problem
 from bot.domain import AlreadySettled, CodeEntry, ConnectionStatus, ConnectionView, Refused, ServiceView, Unknown
 from bot.safe_text import visible, visible_line
 from bot.services import Services

@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, RootModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from adapters.api.models import ProblemShape
-from adapters.api.operations import Answer, Operation
-from adapters.api.problems import CONTENT_TYPE
-from adapters.api.server_sent import EVENT_STREAM
+from adapters.api.operations import ANY_SCOPE, Answer, Operation
+from adapters.shared.problems import CONTENT_TYPE
+from adapters.shared.server_sent import EVENT_STREAM
 
 Json = dict[str, Any]
 COMPONENTS = "#/components/schemas/"
@@ -115,7 +115,7 @@ def _operation(operation: Operation, ref: Ref) -> Json:
 def _security(operation: Operation, *, without_token: bool) -> list[Json]:
     if operation.scope is None:
         return []
-    return [{"bearer": [operation.scope]}, *([{}] if without_token else [])]
+    return [{"bearer": [] if operation.scope == ANY_SCOPE else [operation.scope]}, *([{}] if without_token else [])]
 
 
 def _of_path(operation: Operation) -> list[Json]:

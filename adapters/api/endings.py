@@ -6,8 +6,8 @@ import hashlib
 from urllib.parse import quote
 
 from adapters.api.operations import ApiCall
-from adapters.api.problems import Problem
 from adapters.shared.outages import AGAIN_SECONDS
+from adapters.shared.problems import Problem
 from bot.conversations import TurnState
 from bot.safe_text import visible
 

@@ -17,16 +17,16 @@ from time import monotonic
 
 from aiohttp import web
 
-from adapters.api.access import ApiAccess
-from adapters.api.long_answers import LongAnswers
 from adapters.api.operations import ApiCall
-from adapters.api.problems import Problem
-from adapters.api.server_sent import ClientGone, EventStream, OpenStreams, named_event
-from adapters.api.token_watch import TokenWatch
 from adapters.shared.live.board import LiveBoard
 from adapters.shared.live.entries import entry_json
 from adapters.shared.live.hub import ENTRIES, SHOW_ANEW, THREADS_CHANGED, EndedError, Hub, Reader
+from adapters.shared.long_answers import LongAnswers
 from adapters.shared.outages import AGAIN_SECONDS, AWAY
+from adapters.shared.problems import Problem
+from adapters.shared.program_access import ProgramAccess
+from adapters.shared.server_sent import ClientGone, EventStream, OpenStreams, named_event
+from adapters.shared.token_watch import TokenWatch
 from bot.conversations import NO_CONVERSATION, Conversations
 from bot.crypto import random_token
 from bot.domain import MessageView, Person, Post, ThreadView, Unknown
@@ -108,7 +108,7 @@ class ThreadEvents:
     """Serves `GET /api/v1/threads/{id}/events`."""
 
     def __init__(
-        self, conversations: Conversations, hub: Hub, board: LiveBoard, access: ApiAccess, watch: TokenWatch
+        self, conversations: Conversations, hub: Hub, board: LiveBoard, access: ProgramAccess, watch: TokenWatch
     ) -> None:
         self._conversations = conversations
         self._hub = hub
@@ -124,7 +124,7 @@ class ThreadEvents:
         sent = SentEntries.of_event_id(call.request.headers.get("Last-Event-ID", "")) or SentEntries()
         person = call.principal.person
         with (
-            self._open.opened(call) as stream,
+            self._open.opened(call.request, call.principal) as stream,
             self._hub.reading(thread_id, person.person_id, random_token(), sees_all=False) as reader,
         ):
             view = await self._view(thread_id, person)

@@ -45,6 +45,11 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Sentence(Text):
+    """A piece that is no answer: a notice, or what the turn waits for."""
+
+
+@dataclass(frozen=True, slots=True)
 class CallChanged:
     """A tool call has come to this."""
 
@@ -273,7 +278,7 @@ class TurnFollower:
                     return None
                 self._marks = marks
             self._whole_at = monotonic() + WHOLE_SECONDS
-            return _of_this_turn(await self.turns.state(self.principal, self.thread_id, self.message))
+            return of_this_turn(await self.turns.state(self.principal, self.thread_id, self.message))
         except Exception as error:
             if not is_outage(error):
                 raise
@@ -330,7 +335,7 @@ class TurnFollower:
             if state.status != "running":
                 yield from self._in_words(state)
 
-    def _piece(self, sent: SentText, text: str) -> Iterator[Happening]:
+    def _piece(self, sent: SentText, text: str) -> Iterator[Text]:
         if text:
             between = BETWEEN if self._speaking is not None and self._speaking is not sent else ""
             self._speaking = sent
@@ -340,7 +345,7 @@ class TurnFollower:
         for sentence in sentences(state):
             if sentence not in self._sentences:
                 self._sentences.append(sentence)
-                yield from self._piece(SentText(), sentence)
+                yield from (Sentence(each.text) for each in self._piece(SentText(), sentence))
 
     def _call(self, call: CallState) -> Iterator[Happening]:
         told = self._calls.get(call.call_id)
@@ -362,7 +367,7 @@ class TurnFollower:
                 yield ApprovalEnded(approval_id, status)
 
 
-def _of_this_turn(state: TurnState) -> TurnState:
+def of_this_turn(state: TurnState) -> TurnState:
     """Without what a later turn of the conversation waits for."""
     found = replace(
         state,

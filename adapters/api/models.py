@@ -11,6 +11,7 @@ from adapters.api.bodies import NOT_BLANK, Body
 from bot.conversations import TurnState
 from bot.domain import ApprovalView, ClarificationView, OutcomeView, SignInView, ThreadSummary
 from bot.safe_text import visible, visible_line
+from policies.model import LONGEST_CLIENT
 
 ModeName = Literal["readOnly", "default", "safeWrite"]
 LONGEST_LINE = 200
@@ -90,6 +91,7 @@ class ApprovalShape(Shape):
     masks: int = Field(description="How many secrets are masked in the arguments.")
     risk: list[str]
     requester: str
+    client: str = Field(description="What the program calls itself that asked at /mcp; empty: it was asked of the bot.")
     may_decide: str
     rule: str
     quorum: int
@@ -116,6 +118,7 @@ class ApprovalShape(Shape):
             masks=view.masks,
             risk=list(view.risk),
             requester=visible_line(view.requester, LONGEST_LINE),
+            client=visible_line(view.client, LONGEST_CLIENT),
             may_decide=visible(view.may_decide),
             rule=visible(view.rule),
             quorum=view.quorum,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from aiohttp import web
 from pydantic import BaseModel
@@ -12,6 +12,9 @@ from pydantic import BaseModel
 from bot.identity.principal import Principal, Scope
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
+AnyScope = Literal["any"]
+ANY_SCOPE: AnyScope = "any"
+"""What the operation asks for depends on its body: it looks at the scopes itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class Operation:
     handle: Handle
     answers: Mapping[int, Answer]
     """Those that are no problems."""
-    scope: Scope | None = "read"
+    scope: Scope | AnyScope | None = "read"
     """What a token must allow; `None`: nobody has to sign in."""
     body: type[BaseModel] | None = None
     query: type[BaseModel] | None = None
@@ -99,11 +102,6 @@ class Operation:
         if "{" in self.path:
             statuses |= {404}
         return statuses
-
-
-def is_there(request: web.Request) -> bool:
-    """Returns whether the client is still connected, as far as is known."""
-    return request.transport is not None and not request.transport.is_closing()
 
 
 def json_answer(body: BaseModel | Mapping[str, Any], *, status: int = 200) -> web.Response:

@@ -12,14 +12,15 @@ from pydantic import ConfigDict, Field
 from adapters.api.bodies import Body
 from adapters.api.models import LONGEST_LINE, Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
-from adapters.api.problems import Problem
 from adapters.api.results import MOST_CHARACTERS_OF_AN_ID, ResultShape, id_in, settled
+from adapters.shared.problems import Problem
 from bot.conversations import MOST_AUDIT_ENTRIES
 from bot.domain import AlreadySettled, Feedback, GrantView
 from bot.identity.principal import Scope
 from bot.inbox import LONGEST_COMMENT
 from bot.safe_text import visible_line
 from bot.services import Services
+from policies.model import LONGEST_CLIENT
 
 
 class MeShape(Shape):
@@ -45,6 +46,7 @@ class StandingApprovalShape(Shape):
     until: float
     masks: int
     unread: int = Field(description="Characters of arguments that are too long for a list.")
+    client: str = Field(description="What the program calls itself at /mcp for which alone it counts; empty: the bot.")
 
     @classmethod
     def of(cls, view: GrantView) -> StandingApprovalShape:
@@ -57,6 +59,7 @@ class StandingApprovalShape(Shape):
             until=view.until,
             masks=view.masks,
             unread=view.unread,
+            client=visible_line(view.client, LONGEST_CLIENT),
         )
 
 

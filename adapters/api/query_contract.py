@@ -32,9 +32,9 @@ from adapters.api.following import (
 )
 from adapters.api.models import LONGEST_LINE, Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
-from adapters.api.problems import Problem
-from adapters.api.server_sent import ClientGone, EventStream, OpenStreams, named_event
 from adapters.api.turns import LONGEST_WAIT, ApiTurns
+from adapters.shared.problems import Problem
+from adapters.shared.server_sent import ClientGone, EventStream, OpenStreams, named_event
 from bot.crypto import random_token
 from bot.domain import AlreadySettled, ApprovalView, Choice, Decision, Invalid, Refused, Settled, Unknown
 from bot.identity.principal import Principal
@@ -189,7 +189,7 @@ class QueryContract:
     async def stream(self, call: ApiCall) -> web.StreamResponse:
         """`POST /query/stream`."""
         body, principal = call.body(QueryBody), call.principal
-        with self._streams.opened(call) as stream:
+        with self._streams.opened(call.request, call.principal) as stream:
             given, thread_id = await _thread(self._turns, principal, body)
             before = Before.of(await self._turns.newest_state(principal, thread_id))
             options = {"approval_seconds": self._timeout_seconds}
@@ -247,7 +247,7 @@ class QueryContract:
         instructions = (body.instructions or "").strip()
         is_approval = body.decision == "approved" and not instructions
         choice = Choice(body.request_id, "approve" if is_approval else "reject", instructions)
-        decision = Decision(f"api:{random_token()}", person, (choice,))
+        decision = Decision(f"api:{random_token()}", person, (choice,), via="api")
         match (await self._services.approvals.decide(decision))[body.request_id]:
             case Settled(text=text, final=final):
                 decided: Literal["approved", "denied"] = "approved" if is_approval else "denied"

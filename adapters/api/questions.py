@@ -12,9 +12,9 @@ from pydantic import ConfigDict, Field, model_validator
 from adapters.api.bodies import Body
 from adapters.api.models import ClarificationShape, OutcomeShape, Shape, SignInShape
 from adapters.api.operations import Answer, ApiCall, Handle, Operation, json_answer
-from adapters.api.problems import Problem
 from adapters.api.results import SAME_KEY, SETTLING, ResultShape, click_key, id_in, refused, settled
 from adapters.shared.live.entries import passage
+from adapters.shared.problems import Problem
 from bot.domain import (
     ClarificationView,
     CodeEntry,
@@ -190,13 +190,13 @@ class QuestionResources:
         """`POST /api/v1/clarifications/{id}/answer`."""
         body, view = call.body(AnswerForm), await self._own(call, ClarificationView)
         person = _asked_person(call, view)
-        answer = FormAnswer(click_key(call), person, view.clarification_id, body.values or {}, body.text)
+        answer = FormAnswer(click_key(call), person, view.clarification_id, body.values or {}, body.text, via="api")
         return json_answer(settled(await self._services.questions.answer(answer)))
 
     async def dismiss(self, call: ApiCall) -> web.Response:
         """`POST /api/v1/clarifications/{id}/dismissal`."""
         body, view = call.body(DismissalForm), await self._own(call, ClarificationView)
-        dismissal = Dismissal(click_key(call), _asked_person(call, view), view.clarification_id, body.action)
+        dismissal = Dismissal(click_key(call), _asked_person(call, view), view.clarification_id, body.action, via="api")
         return json_answer(settled(await self._services.questions.dismiss(dismissal)))
 
     async def sign_in(self, call: ApiCall) -> web.Response:
@@ -214,13 +214,13 @@ class QuestionResources:
     async def reply(self, call: ApiCall) -> web.Response:
         """`POST /api/v1/sign-ins/{id}`."""
         body, view = call.body(SignInForm), await self._own(call, SignInView)
-        reply = SignInReply(click_key(call), call.principal.person, view.sign_in_id, done=body.done)
+        reply = SignInReply(click_key(call), call.principal.person, view.sign_in_id, done=body.done, via="api")
         return json_answer(settled(await self._services.connections.sign_in_reply(reply)))
 
     async def code(self, call: ApiCall) -> web.Response:
         """`POST /api/v1/sign-ins/{id}/code`."""
         body, view = call.body(CodeForm), await self._own(call, SignInView)
-        entry = CodeEntry(click_key(call), call.principal.person, body.code, view.sign_in_id)
+        entry = CodeEntry(click_key(call), call.principal.person, body.code, view.sign_in_id, via="api")
         return json_answer(settled(await self._services.connections.enter_code(entry)))
 
     async def outcome(self, call: ApiCall) -> web.Response:
@@ -230,7 +230,7 @@ class QuestionResources:
     async def choose(self, call: ApiCall) -> web.Response:
         """`POST /api/v1/outcomes/{id}`."""
         body, view = call.body(ChoiceForm), await self._own(call, OutcomeView)
-        choice = OutcomeChoice(click_key(call), _asked_person(call, view), view.outcome_id, body.choice)
+        choice = OutcomeChoice(click_key(call), _asked_person(call, view), view.outcome_id, body.choice, via="api")
         return json_answer(settled(await self._services.approvals.settle_outcome(choice)))
 
     async def _own(self, call: ApiCall, kind: type[ViewT]) -> ViewT:

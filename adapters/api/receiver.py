@@ -11,32 +11,33 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from adapters.api.access import ApiAccess, ApiConfig, Authenticates
+from adapters.api.agent_to_agent.contract import AgentContract, AgentFacts
 from adapters.api.approvals import ApprovalResources
 from adapters.api.bodies import read_body, read_query
 from adapters.api.chat_contract import ChatContract
 from adapters.api.connectors import ConnectorResources
 from adapters.api.document import DocumentResources
 from adapters.api.events import ThreadEvents
-from adapters.api.long_answers import LongAnswers
-from adapters.api.operations import ApiCall, Operation
+from adapters.api.operations import ANY_SCOPE, ApiCall, Operation
 from adapters.api.own import OwnResources
-from adapters.api.problems import Problem, new_reference, problem_answer
 from adapters.api.query_contract import QueryContract
 from adapters.api.questions import QuestionResources
 from adapters.api.reference_page import reference_page
 from adapters.api.resources import ThreadResources
 from adapters.api.run_contract import RunContract
-from adapters.api.server_sent import EVENT_STREAM, OpenStreams
 from adapters.api.stream_contract import StreamContract
 from adapters.api.thread_names import ThreadNames
-from adapters.api.token_watch import TokenWatch
 from adapters.api.turns import ApiTurns, ShowMessage
 from adapters.shared.live.board import LiveBoard
 from adapters.shared.live.hub import Hub
+from adapters.shared.long_answers import LongAnswers
 from adapters.shared.outages import AGAIN_SECONDS, AWAY
+from adapters.shared.problems import Problem, new_reference, problem_answer
+from adapters.shared.program_access import Authenticates, ProgramAccess, ProgramAccessConfig
+from adapters.shared.server_sent import EVENT_STREAM, OpenStreams
+from adapters.shared.token_watch import TokenWatch
 from bot.domain import Clock
-from bot.identity.principal import Principal
+from bot.identity.principal import ALL_SCOPES, Principal
 from bot.limits import BeginningsHere
 from bot.records.database import is_outage
 from bot.services import Services
@@ -52,7 +53,7 @@ class ApiReceiver:
 
     def __init__(
         self,
-        config: ApiConfig,
+        config: ProgramAccessConfig,
         services: Services,
         bearers: Authenticates,
         clock: Clock,
@@ -63,9 +64,10 @@ class ApiReceiver:
         show_message: ShowMessage,
         messages_a_minute: int,
         hitl_timeout_seconds: float,
+        agent: AgentFacts,
     ) -> None:
         beginnings = BeginningsHere(monotonic)
-        self._access = ApiAccess(config, bearers, beginnings)
+        self._access = ProgramAccess(config, bearers, beginnings)
         watch = TokenWatch(bearers, clock)
         turns = ApiTurns(
             services,
@@ -83,6 +85,7 @@ class ApiReceiver:
         document = DocumentResources(
             lambda: self.operations, reference_page, without_token=config.local_person is not None
         )
+        agents = AgentContract(services, turns, streams, open_=self._open, facts=agent, config=config)
         events = ThreadEvents(services.conversations, hub, board, self._access, watch)
         self.operations: Sequence[Operation] = [
             *ThreadResources(services, turns, events).operations(),
@@ -94,6 +97,7 @@ class ApiReceiver:
             *ChatContract(services, turns).operations(),
             *StreamContract(turns, streams).operations(),
             *QueryContract(services, turns, streams, hitl_timeout_seconds).operations(),
+            *agents.operations(),
             *document.operations(),
         ]
 
@@ -165,7 +169,10 @@ class ApiReceiver:
         return ApiCall(request, principal, given, asked)
 
     async def _principal(self, operation: Operation, request: web.Request) -> Principal | None:
-        return None if operation.scope is None else await self._access.principal(request, operation.scope)
+        if operation.scope is None:
+            return None
+        scopes = sorted(ALL_SCOPES) if operation.scope == ANY_SCOPE else [operation.scope]
+        return await self._access.principal(request, scopes)
 
 
 def _is_stream(operation: Operation) -> bool:

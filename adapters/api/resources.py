@@ -17,12 +17,12 @@ from adapters.api.models import (
     WaitQuery,
 )
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
-from adapters.api.problems import Problem
 from adapters.api.results import SAME_KEY, ResultShape, click_key, idempotency_key, settled
-from adapters.api.server_sent import EVENT_STREAM
 from adapters.api.thread_names import THREAD_PREFIX, new_thread_id
 from adapters.api.turns import ApiTurns
 from adapters.shared.live.entries import entry_json
+from adapters.shared.problems import Problem
+from adapters.shared.server_sent import EVENT_STREAM
 from bot.conversations import NO_CONVERSATION
 from bot.domain import ConversationReference, Refused, Unknown
 from bot.services import Services
@@ -181,7 +181,7 @@ class ThreadResources:
     async def stop(self, call: ApiCall) -> web.Response:
         """`POST /api/v1/threads/{id}/stop`."""
         thread_id, person = thread_id_in(call), call.principal.person
-        if await self._services.conversations.owners_for(thread_id, person) is None:
+        if await self._services.conversations.owners_to_write(thread_id, person) is None:
             raise Problem(404, NO_CONVERSATION.text)
         result = await self._services.inbox.stop(click_key(call), thread_id, person, accounts=call.principal.person_ids)
         if isinstance(result, Refused):

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from adapters.api.models import Shape
 from adapters.api.operations import ApiCall
-from adapters.api.problems import Problem
+from adapters.shared.problems import Problem
 from bot.crypto import random_token
 from bot.domain import AlreadySettled, ClickResult, Invalid, Refused, Settled, Unknown
 from bot.safe_text import visible

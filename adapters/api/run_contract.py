@@ -23,15 +23,15 @@ from adapters.api.bodies import NOT_BLANK, LooseBody
 from adapters.api.endings import IDEMPOTENCY, answer_in, idempotency_key, key_of_request, runs_on, what_failed
 from adapters.api.models import Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
-from adapters.api.problems import Problem
+from adapters.api.sign_in_replies import SKIP, reply_to_sign_in
 from adapters.api.turns import LONGEST_TEXT, LONGEST_WAIT, ApiTurns
+from adapters.shared.problems import Problem
 from adapters.shared.untrusted_json import MalformedBodyError, json_in
 from bot.conversations import TurnState
 from bot.domain import (
     AlreadySettled,
     Choice,
     ClickResult,
-    CodeEntry,
     Decision,
     Dismissal,
     FormAnswer,
@@ -39,7 +39,6 @@ from bot.domain import (
     OutcomeChoice,
     Refused,
     Settled,
-    SignInReply,
     SignInView,
     Unknown,
 )
@@ -52,8 +51,6 @@ KIND = "run"
 """Of the threads whose ids are known here alone (`ThreadNames`)."""
 MOST_ANSWERS = 100
 """Approvals, or answers to questions, of one request."""
-DONE, SKIP = "done", "skip"
-"""Answers to a sign-in."""
 Outcome = Literal["it_was_done", "try_again", "skip"]
 _OUTCOMES: Mapping[str, Outcome] = {each: each for each in get_args(Outcome)}
 _AFTER: Mapping[AskedKind, str] = {"approval": "", "clarification": "", "sign_in": "/sign-in", "outcome": "/outcome"}
@@ -461,7 +458,7 @@ class RunContract:
             for each in given
         )
         if choices:
-            decision = Decision(key, principal.person, choices, whole=True)
+            decision = Decision(key, principal.person, choices, whole=True, via="api")
             _check_done(await self._services.approvals.decide(decision), names)
 
     async def _reply(
@@ -485,7 +482,9 @@ class RunContract:
         result: ClickResult
         match row.kind:
             case "clarification" if given.action != "accept":
-                result = await self._services.questions.dismiss(Dismissal(key, person, row.subject, given.action))
+                result = await self._services.questions.dismiss(
+                    Dismissal(key, person, row.subject, given.action, via="api")
+                )
             case "outcome":
                 if not principal.may("approve"):
                     raise Problem(403, "This token does not allow it: its scopes do not have `approve`.")
@@ -493,7 +492,9 @@ class RunContract:
                 if choice is None:
                     said = f"one of {', '.join(_OUTCOMES)} is expected"
                     raise Problem(422, "A response is not as it has to be.", errors={given.call_id: said})
-                result = await self._services.approvals.settle_outcome(OutcomeChoice(key, person, row.subject, choice))
+                result = await self._services.approvals.settle_outcome(
+                    OutcomeChoice(key, person, row.subject, choice, via="api")
+                )
             case "sign_in":
                 result = await self._reply_to_sign_in(principal, given, row, key)
             case _:
@@ -503,14 +504,8 @@ class RunContract:
     async def _reply_to_sign_in(
         self, principal: Principal, given: ClarificationAnswer, row: AskedRow, key: str
     ) -> ClickResult:
-        """What came of it. Of `done` nothing is refused: what it waits for is told once more, while it does."""
-        person, text = principal.person, given.text.strip()
-        if given.action != "accept" or text == SKIP:
-            return await self._services.connections.sign_in_reply(SignInReply(key, person, row.subject, done=False))
-        if text == DONE:
-            await self._services.connections.sign_in_reply(SignInReply(key, person, row.subject, done=True))
-            return Settled("")
-        return await self._services.connections.enter_code(CodeEntry(key, person, text, row.subject))
+        text = SKIP if given.action != "accept" else given.text.strip()
+        return await reply_to_sign_in(self._services, principal, row.subject, text, key)
 
 
 def name_of(row: AskedRow) -> str:
@@ -529,8 +524,8 @@ def _form_answer(principal: Principal, given: ClarificationAnswer, row: AskedRow
         except (MalformedBodyError, UnicodeEncodeError):
             values = None
     if isinstance(values, dict):
-        return FormAnswer(key, principal.person, row.subject, values)
-    return FormAnswer(key, principal.person, row.subject, {}, text=given.text)
+        return FormAnswer(key, principal.person, row.subject, values, via="api")
+    return FormAnswer(key, principal.person, row.subject, {}, text=given.text, via="api")
 
 
 def _check_known(found: Mapping[str, AskedRow], named: Sequence[str], where: str) -> None:

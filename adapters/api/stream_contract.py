@@ -23,10 +23,10 @@ from adapters.api.bodies import LooseBody
 from adapters.api.following import Before, CallChanged, Happening, Interrupted, Silence, Text, TurnFollower
 from adapters.api.models import LONGEST_LINE, ModeName
 from adapters.api.operations import Answer, ApiCall, Operation
-from adapters.api.problems import Problem
-from adapters.api.server_sent import ClientGone, EventStream, OpenStreams
 from adapters.api.thread_names import new_thread_id
 from adapters.api.turns import ApiTurns
+from adapters.shared.problems import Problem
+from adapters.shared.server_sent import ClientGone, EventStream, OpenStreams
 from bot.conversations import CallState
 from bot.identity.principal import Principal
 from bot.safe_text import visible_line
@@ -102,7 +102,7 @@ class StreamContract:
         return await self._stream(call, call.body(PromptBody), {"tools": False})
 
     async def _stream(self, call: ApiCall, body: PromptBody, options: Mapping[str, Any]) -> web.StreamResponse:
-        with self._streams.opened(call) as stream:
+        with self._streams.opened(call.request, call.principal) as stream:
             if not body.prompt.strip():
                 await _only(stream, EMPTY)
             else:

@@ -9,12 +9,13 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from adapters.api.operations import ApiCall, is_there
-from adapters.api.problems import Problem
+from adapters.api.operations import ApiCall
 from adapters.api.thread_names import ThreadNames
-from adapters.api.token_watch import ENDED, TokenWatch
 from adapters.shared.live.board import LiveBoard
 from adapters.shared.live.hub import EndedError, Hub, Reader
+from adapters.shared.problems import Problem
+from adapters.shared.requests import is_there
+from adapters.shared.token_watch import ENDED, TokenWatch
 from bot.accounts.codes import codes_among
 from bot.conversations import NO_CONVERSATION, Conversations, TurnState, turn_of_call
 from bot.crypto import random_token
@@ -94,11 +95,10 @@ class ApiTurns:
             raise Problem(400, "The message is empty.")
         if len(text) > LONGEST_TEXT:
             raise Problem(413, f"The message has {len(text):,} characters; at most {LONGEST_TEXT:,} are taken.")
-        owners = await self._conversations.owners_for(thread_id, principal.person)
+        owners = await self._conversations.owners_to_write(thread_id, principal.person)
         if owners is None:
             raise Problem(404, NO_CONVERSATION.text)
-        made = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32] if key else random_token()[:32]
-        message_key = f"{thread_id}:{made}"
+        message_key = self.key_of(thread_id, key) if key else f"{thread_id}:{random_token()[:32]}"
         if key and await self._is_known(message_key, thread_id, text):
             return message_key
         pace = Window(f"api-messages:{principal.person.person_id}", self._messages_a_minute)
@@ -122,11 +122,16 @@ class ApiTurns:
             if not codes_among(text) or await self._conversations.message(thread_id, message_key) is not None:
                 view = MessageView(message.key, message.author.name, message.author.person_id, message.text, message.at)
                 self._show_message(thread_id, view)
-        elif await self._conversations.owners_for(thread_id, principal.person) is None:
+        elif await self._conversations.owners_to_write(thread_id, principal.person) is None:
             raise Problem(404, NO_CONVERSATION.text)
         else:  # another request with this key may have come between
             await self._is_known(message_key, thread_id, text)
         return message_key
+
+    @staticmethod
+    def key_of(thread_id: str, key: str) -> str:
+        """The key of a message that is sent with the caller's own key."""
+        return f"{thread_id}:{hashlib.sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
     async def _is_known(self, message_key: str, thread_id: str, text: str) -> bool:
         """Whether a message was kept before. Raises `Problem` (422) when it was another one."""

@@ -135,8 +135,10 @@ class IdentityProvider:
             raise GrantRefused(f"{host}: ID token not accepted: it was made for another client")
         return claims
 
-    async def claims_of(self, token: str, *, audience: str, required: Sequence[str]) -> Mapping[str, Any]:
-        """The claims of a token that the provider has signed for this audience, and that counts now.
+    async def claims_of(
+        self, token: str, *, audience: str | Sequence[str], required: Sequence[str]
+    ) -> Mapping[str, Any]:
+        """The claims of a token that the provider has signed for this audience, or one of these, and that counts now.
 
         Raises `GrantRefused`, whose text says what is wrong with it, and `Unreachable`.
         """

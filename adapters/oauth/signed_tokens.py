@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import jwt
@@ -19,6 +19,7 @@ LONGEST_NAME = 200
 """Characters of a person's name."""
 LONGEST_ADDRESS = 320
 """Characters (RFC 3696)."""
+FOR_ANOTHER = "it is for somebody else"
 
 
 def signed_by(token: str) -> tuple[str, str]:
@@ -46,7 +47,7 @@ def claims_signed_with(
     *,
     algorithm: str,
     issuer: str | None = None,
-    audience: str | None = None,
+    audience: str | Sequence[str] | None = None,
     required: Sequence[str],
 ) -> Mapping[str, Any]:
     """The claims of a token that is signed with this key, and that counts now.
@@ -54,7 +55,7 @@ def claims_signed_with(
     Args:
         algorithm: the key's; a token that names another one is refused.
         issuer: `None`: whoever has the key is one.
-        audience: whom it has to be for; `None`: it may say what it wants.
+        audience: whom it has to be for, or one of whom; `None`: it may say what it wants.
         required: claims that may not be missing.
 
     Raises `GrantRefused`, whose text says what is wrong with it.
@@ -85,13 +86,18 @@ def claims_signed_with(
 _FAULTS: Mapping[type[Exception], str] = {
     jwt.ExpiredSignatureError: "it has expired",
     jwt.ImmatureSignatureError: "it does not count yet",
-    jwt.InvalidAudienceError: "it is for somebody else",
+    jwt.InvalidAudienceError: FOR_ANOTHER,
     jwt.InvalidIssuerError: "it is another issuer's",
     InvalidSubjectError: "it names nobody",
     jwt.InvalidSignatureError: "its signature is wrong",
     jwt.InvalidAlgorithmError: "it is signed in a way that does not count here",
     OverflowError: "it does not say clearly when it counts",
 }
+
+
+def is_for(said: object, names: Collection[str]) -> bool:
+    """Whether a claim `aud`, which is one name or a list, has one of these."""
+    return any(each in names for each in (said if isinstance(said, list) else [said]) if isinstance(each, str))
 
 
 def _is_moment(value: object) -> bool:

@@ -57,6 +57,11 @@ def address_of_sender(request: web.Request, public_url: str | None) -> str:
     return "" if is_passed_on else request.remote or ""
 
 
+def is_there(request: web.Request) -> bool:
+    """Returns whether the client is still connected, as far as is known."""
+    return request.transport is not None and not request.transport.is_closing()
+
+
 # --------------------------- bodies, read with a limit on their size and on the time that they take
 
 BODY_SECONDS = 15.0
@@ -74,6 +79,8 @@ class BodyNotReadError(Exception):
 async def read_whole_body(request: web.Request, most: int, too_large: str) -> bytes:
     """Returns the body, of `most` bytes at most. Raises `BodyNotReadError`: 413 with the sentence `too_large`, without
     reading on; 408; 400."""
+    if (request.content_length or 0) > most:
+        raise BodyNotReadError(413, too_large)
     raw = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS):

@@ -43,7 +43,7 @@ class Limits:
     header_seconds: float = 10.0
     """Seconds from connecting, or from the first byte of a further request, until its headers are there."""
     body_seconds: float = 20.0
-    """Seconds from then until its body is there. The largest that is taken, 1 MiB, needs 52 kB/s for that."""
+    """Seconds from then until its body is there. The largest that is taken, 1 MiB, needs 53 kB/s for that."""
     connections: int = MOST_CONNECTIONS
     body_bytes: int = 64 * 1024 * 1024
     """Bytes of all unfinished bodies together: Slack's have to be read whole before it is known who sends them."""

@@ -130,13 +130,34 @@ def approval_summary(view: ApprovalView, longest: int) -> str:
     """Returns an approval in a sentence, for notifications; names and who may decide have `longest` characters each."""
     if view.status != "pending":
         return f"{heading(view)}. {outcome(view)}"
-    return f"{heading(view)}. {line(view.requester, longest)} asks. May decide: {line(view.may_decide, longest)}."
+    asks = requested_by(line(view.requester, longest), view.client) or f"{line(view.requester, longest)} asks."
+    return f"{heading(view)}. {asks} May decide: {line(view.may_decide, longest)}."
+
+
+def requested_by(name: str, client: str, space: Space = WHOLE) -> str:
+    """Returns who asks, and through which program, as a sentence; empty where our own agent asks. What a program calls
+    itself is its own word, so it comes last."""
+    if not client:
+        return ""
+    return f"Requested by {space.line(name, LONGEST_NAMES)}, through {space.line(client, LONGEST_NAME)}."
+
+
+def through(client: str, space: Space = WHOLE) -> str:
+    """Returns through which program somebody's own request came, as a sentence; empty: through none."""
+    return f"Requested through {space.line(client, LONGEST_NAME)}." if client else ""
+
+
+def only_through(grant: GrantView, space: Space = WHOLE) -> str:
+    """Returns through which program alone a call runs without asking, as a sentence; empty: it is our own agent's."""
+    return f"Only through {space.line(grant.client, LONGEST_NAME)}." if grant.client else ""
 
 
 def asking(view: ApprovalView, space: Space = WHOLE) -> tuple[str, ...]:
     """Returns who asks, and the rest of that sentence, with the server's own title of the tool."""
     titled = view.title.strip() and view.title != view.tool
     title = (f" The server calls it “{space.line(view.title, LONGEST_TITLE)}”.",) if titled else ()
+    if by_client := requested_by(view.requester, view.client, space):
+        return (by_client, *title)
     return (space.line(view.requester, LONGEST_NAMES), " asks for this.", *title)
 
 
@@ -153,7 +174,8 @@ def risk(view: ApprovalView, space: Space = WHOLE) -> str:
 def in_brief(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns who asks, and what the call may do to the world, where it is decided away from its card."""
     warned = f" Risk: {risk(view, space)}." if view.risk else ""
-    return f"{space.line(view.requester, LONGEST_NAMES)} asks.{warned}"
+    asks = requested_by(view.requester, view.client, space) or f"{space.line(view.requester, LONGEST_NAMES)} asks."
+    return f"{asks}{warned}"
 
 
 def deciders_line(view: ApprovalView, space: Space = WHOLE) -> str:
@@ -214,7 +236,9 @@ def result(view: ApprovalView, signs: Mapping[str, str], space: Space = WHOLE) -
 
 def provenance(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns who asked, and by which rule that took an approval."""
-    return f"Asked by {space.line(view.requester, LONGEST_NAMES)}. Rule: {rule(view, space)}."
+    name = space.line(view.requester, LONGEST_NAMES)
+    asked = requested_by(view.requester, view.client, space) or f"Asked by {name}."
+    return f"{asked} Rule: {rule(view, space)}."
 
 
 def page_name(name: str, number: int, count: int) -> str:

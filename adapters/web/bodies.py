@@ -158,8 +158,6 @@ def checked_text(text: str) -> str:
 
 async def _read_bytes(request: web.Request) -> bytes:
     too_large = f"The body is larger than {LARGEST_BODY // 1024} KiB."
-    if (request.content_length or 0) > LARGEST_BODY:
-        raise RefusalError(413, too_large)
     try:
         return await read_whole_body(request, LARGEST_BODY, too_large)
     except BodyNotReadError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from time import monotonic
 from typing import Any
 from weakref import WeakValueDictionary
@@ -23,7 +23,8 @@ from adapters.web.access import SECURITY_HEADERS, PageVisitor
 from adapters.web.bodies import RefusalError
 from adapters.web.inbound import thread_id_of
 from bot.conversations import NO_CONVERSATION, Conversations
-from bot.domain import Decidable, Person, ThreadView, Unknown
+from bot.domain import Decidable, Person, Shown, ThreadView, Unknown
+from bot.gateway.thread_ids import is_gateway_thread
 from bot.queries import Queries
 from bot.records.database import is_outage
 
@@ -185,7 +186,7 @@ class ThreadLists:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._as_of = hub.changes
         self._frames: dict[str, bytes] = {}
-        self._decidable: dict[str, Decidable] = {}
+        self._decidable: dict[str, tuple[Decidable, Sequence[Shown]]] = {}
         self._decidable_while: tuple[object, float] = (None, 0.0)
         """What waited when those were read, and until when they are believed."""
 
@@ -209,25 +210,37 @@ class ThreadLists:
             return read
 
     async def _read(self, person: Person) -> bytes:
-        decidable = await self._may_decide(person)  # may take two seconds, where another service has to be asked
+        cards = await self._queries.cards_that_wait()
+        # May take two seconds, where another service has to be asked.
+        decidable, own_approvals = await self._approvals_of(person, cards)
         async with self._turn:
             threads = await self._conversations.owned(person)
+            asked = [*(await self._queries.asked_through_programs(person) if cards[-1] else ()), *own_approvals]
             # Reading from the database does not yield, so that the next in turn would follow within the same step.
             await asyncio.sleep(0)
         own = {thread.thread_id for thread in threads}
-        return frame("threads", {**threads_json(threads), **asked_json(decidable, own)})
+        return frame("threads", {**threads_json(threads), **asked_json(decidable, own, asked)})
 
-    async def _may_decide(self, person: Person) -> Decidable:
-        """Each word in any conversation changes the list of threads, and seldom what waits for decisions."""
-        cards, now = await self._queries.cards_that_wait(), monotonic()
+    async def _approvals_of(self, person: Person, cards: tuple[int, ...]) -> tuple[Decidable, Sequence[Shown]]:
+        """What they may decide, and what of their other agents' calls waits for others. Each word in any conversation
+        changes the list of threads, and seldom what waits for decisions."""
+        now = monotonic()
         if cards != self._decidable_while[0] or now >= self._decidable_while[1] or len(self._decidable) >= MOST_KEPT:
             self._decidable_while = (cards, now + DECIDABLE_SECONDS)
             self._decidable.clear()
         if not cards[0]:
-            return Decidable()
+            return Decidable(), ()
         known, kept = self._decidable.get(person.person_id), self._decidable_while
         if known is None:
-            known = await self._queries.decidable(person)
+            decidable = await self._queries.decidable(person)
+            theirs = {shown.post.post_id for shown in decidable.listed}
+            asked = await self._queries.asked_for(person) if cards[-1] else ()
+            known = (
+                decidable,
+                tuple(
+                    each for each in asked if is_gateway_thread(each.post.thread_id) and each.post.post_id not in theirs
+                ),
+            )
             if kept == self._decidable_while:
                 self._decidable[person.person_id] = known
         return known

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any, assert_never
 
 from adapters.shared.arguments import call_asked_in, page_of
-from adapters.shared.wording import WHOLE
+from adapters.shared.wording import LONGEST_NAME, WHOLE
 from bot.card_masks import unseen_in_words
 from bot.characters import before_suspicious
 from bot.domain import (
@@ -36,11 +36,13 @@ from bot.domain import (
     Said,
     ServiceView,
     Settled,
+    Shown,
     SignInView,
     ThreadSummary,
     ThreadView,
     Unknown,
 )
+from bot.gateway.thread_ids import is_gateway_thread
 from bot.safe_text import (
     cut_by_size,
     holds_unseen,
@@ -100,20 +102,33 @@ def threads_json(summaries: tuple[ThreadSummary, ...]) -> Json:
     return {"threads": [_json(each, lines="title", as_is="thread_id updated_at waiting") for each in summaries]}
 
 
-def asked_json(decidable: Decidable, own: Collection[str]) -> Json:
-    """Approvals that somebody may decide, but for those in the threads that are their `own`. Of a thread that the page
-    does not show there is the card as well, under which everything else is fetched."""
+def asked_json(decidable: Decidable, own: Collection[str], through_programs: Sequence[Shown] = ()) -> Json:
+    """Approvals that somebody may decide, but for those in the threads that are their `own`, and what waits for their
+    other agents' calls (`through_programs`), which are in no conversation. Of a thread that the page does not show
+    there is the card as well, under which everything else is fetched."""
     asked = []
     for shown in decidable.listed:
         view, thread_id = shown.post.content, shown.post.thread_id
         if isinstance(view, ApprovalView) and thread_id not in own:
-            card = None if thread_id.startswith(PAGE) else _short(view)
-            call = _json(view, lines=f"requester {_CALL}")
+            is_opened = thread_id.startswith(PAGE) and not is_gateway_thread(thread_id)
+            card = None if is_opened else _short(view)
+            call = _json(view, lines=f"requester {_CALL}") | _client_json(view)
             asked.append({"id": view.approval_id, "thread_id": thread_id, **call, "card": card})
-    return {"asked": asked, "more_asked": decidable.more}
+    return {
+        "asked": asked,
+        "more_asked": decidable.more,
+        "through_programs": list(map(_waiting_json, through_programs)),
+    }
 
 
-def _short(view: ApprovalView) -> Json:
+def _waiting_json(shown: Shown) -> Json:
+    """Something that waits for the requester of another agent's call, with its card."""
+    post = shown.post
+    card = _short(post.content) if isinstance(post.content, ApprovalView | OutcomeView) else content_json(post.content)
+    return {"id": card["id"], "thread_id": post.thread_id, "card": card}
+
+
+def _short(view: ApprovalView | OutcomeView) -> Json:
     """A card in a list: what it does not show at first is fetched when somebody wants to see it."""
     card = content_json(replace(view, unread=0))
     if view.unread:
@@ -171,6 +186,7 @@ def _approval(view: ApprovalView) -> Json:
         "votes": [_json(vote, lines="name", as_is="verb at") for vote in view.votes],
         "requester_id": view.requester_ids[0] if view.requester_ids else "",
         "result": line(view.result, LONGEST_RESULT),
+        **_client_json(view),
         **seen_json(view),
         **_json(
             view,
@@ -186,12 +202,19 @@ def _clarification(view: ClarificationView) -> Json:
     texts = _json(view, passages="question context requester answer server", as_is="status requester_id")
     fields = [field_json(field) for field in view.fields]
     about = call_asked_in(view)(WHOLE)
-    return {"kind": "clarification", "id": view.clarification_id, "fields": fields, "about": about, **texts}
+    return {
+        "kind": "clarification",
+        "id": view.clarification_id,
+        "fields": fields,
+        "about": about,
+        **texts,
+        **_client_json(view),
+    }
 
 
 def _sign_in(view: SignInView) -> Json:
     shown = _json(view, lines="service", passages="server host owner", as_is="status owner_id code_wanted")
-    return {"kind": "sign_in", "id": view.sign_in_id, **shown}
+    return {"kind": "sign_in", "id": view.sign_in_id, **shown, **_client_json(view)}
 
 
 def _outcome(view: OutcomeView) -> Json:
@@ -201,7 +224,13 @@ def _outcome(view: OutcomeView) -> Json:
         "arguments": arguments_json(view.arguments),
         **seen_json(view),
         **_json(view, lines=_CALL, passages="requester settled_by known", as_is="status requester_id"),
+        **_client_json(view),
     }
+
+
+def _client_json(view: ApprovalView | ClarificationView | SignInView | OutcomeView | GrantView) -> Json:
+    """What a program calls itself through which it was asked for, its own word; empty: it was asked of our agent."""
+    return {"client": line(view.client, LONGEST_NAME)}
 
 
 def _json(view: object, *, lines: str = "", passages: str = "", as_is: str = "") -> Json:
@@ -383,6 +412,7 @@ def grants_json(grants: Sequence[GrantView]) -> Json:
                 "arguments": [_unread_json(grant.unread)] if grant.unread else arguments_json(grant.arguments),
                 **seen_json(replace(grant, unread=0)),
                 **_json(grant, lines="server tool", as_is="until"),
+                **_client_json(grant),
             }
             for grant in grants
         ]

@@ -135,8 +135,9 @@ class SlackPostSender:
     async def _send_privately(self, post: Post, shown: Sequence[SlackMessage], user: str) -> Reference:
         direct = location = location_of(post.place)
         parts: list[str] = []
+        is_direct = is_user(location.channel)  # a message there is for one person anyway, and does not vanish
         for piece in shown:
-            if parts or not await self._private.whisper(location.team, user, location, piece):
+            if is_direct or parts or not await self._private.whisper(location.team, user, location, piece):
                 direct, ts = await self._private.write(location.team, user, piece)
                 parts.append(ts)
         return _reference(direct, parts) if parts else EPHEMERAL

@@ -131,6 +131,12 @@ def _pending(view: ApprovalView, team: str) -> list[Block]:
     ]
 
 
+def through_program(name: str, client: str) -> list[Block]:
+    """Who asks, and through which program, where another agent does."""
+    told = wording.requested_by(name, client)
+    return [context(plain(told))] if told else []
+
+
 def _facts(view: ApprovalView, team: str) -> Iterator[Block]:
     if view.risk:
         sign = "⚠️ " if "destroys" in view.risk else ""
@@ -217,7 +223,8 @@ def clarification_card(view: ClarificationView, team: str) -> SlackMessage:
         else []
     )
     end = run(wording.QUESTION_ENDS[view.status].format(asker="the tool server"))
-    return piece([_question(view), *asker, rich_text(flow([end, *said]))], text)
+    through = through_program(view.requester, view.client)
+    return piece([_question(view), *asker, *through, rich_text(flow([end, *said]))], text)
 
 
 def answer_buttons(view: ClarificationView) -> list[Block]:
@@ -240,6 +247,7 @@ def _asked(view: ClarificationView, team: str) -> Iterator[Block]:
     if view.server:
         yield context(plain(f"From the tool server {line(view.server, wording.LONGEST_NAME)}, which gets the answer"))
         yield from asked_in(view)
+    yield from through_program(view.requester, view.client)
     yield _question(view)
     if choices := list(wording.choices(view)):
         yield rich_text(flow(one for label, texts in choices for one in (run(label, "bold"), run(f"{texts}\n"))))
@@ -253,7 +261,8 @@ def asked_in(view: ClarificationView) -> list[Block]:
 
 
 def _how_to_answer(view: ClarificationView) -> str:
-    if view.server and len(view.fields) != 1:  # a plain reply could not say what belongs to which
+    # A plain reply could not say what belongs to which, and the call of another agent is in no conversation.
+    if view.server and (len(view.fields) != 1 or view.client):
         return "Use the buttons. Decline says no, Cancel says nothing; what comes of that is up to the tool."
     return "Use the button, or simply reply here." if view.fields else "Please reply here."
 
@@ -279,6 +288,7 @@ def outcome_card(view: OutcomeView) -> SlackMessage:
     blocks = [
         header(line(wording.outcome_title(view), LONGEST_HEADER)),
         sentence(text),
+        *through_program(view.requester, view.client),
         *known,
         *pair_blocks(shown.pairs),
         *unseen_note(view, shown, ""),
@@ -310,13 +320,14 @@ def sign_in_card(view: SignInView) -> SlackMessage:
     owner, where = line(view.owner, wording.LONGEST_NAME), where_to(view)
     if view.status != "open":
         text = wording.SIGN_IN_ENDS[view.status].format(owner=owner, where=where)
-        return piece([sentence(text)], text)
+        return piece([sentence(text), *through_program(view.owner, view.client)], text)
     text = f"Waiting for {owner} to sign in at {where} ({line(view.host, _HOST)})."
     if view.service:
         text = f"Waiting for {owner} to sign in at {where}{_for_whom(view)}."
     if view.code_wanted:
         text = f"Waiting for {owner} to tell me the code that their browser shows, to connect their account at {where}."
-    return piece([sentence(text), button_row(*sign_in_buttons(view))], text)
+    through = through_program(view.owner, view.client)
+    return piece([sentence(text), *through, button_row(*sign_in_buttons(view))], text)
 
 
 def sign_in_piece(view: SignInView, link: str) -> SlackMessage:
@@ -327,7 +338,10 @@ def sign_in_piece(view: SignInView, link: str) -> SlackMessage:
         text = wording.unreachable(where, "Slack", host)
         return piece([sentence(text), button_row(not_now)], text)
     text = f"Please sign in at {where}{_for_whom(view)}. The link leads to {line(host, _HOST)} and is yours alone."
-    told = [sentence(_CODE)] if view.service else _in_its_words(view)
+    told = [
+        *through_program(view.owner, view.client),
+        *([sentence(_CODE)] if view.service else _in_its_words(view)),
+    ]
     # When an account is connected, the callback says when that is done.
     done = [] if view.service else [button("I have signed in", actions.SIGNED_IN, view.sign_in_id, "primary")]
     code = [_enter_code(view)] if view.code_wanted else []

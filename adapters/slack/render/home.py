@@ -213,7 +213,8 @@ def _to_decide(shown: Shown, link: LinkOf) -> list[Block]:
     if not isinstance(view, ApprovalView):
         return _waiting(shown, link)
     part = excerpt(view.arguments, _ARGUMENTS, _VALUE)
-    asks = [run(f"{line(view.requester, wording.LONGEST_NAME)} asks for this."), *summary(part.pairs)]
+    by_client = wording.requested_by(view.requester, view.client)
+    asks = [run(by_client or f"{line(view.requester, wording.LONGEST_NAME)} asks for this."), *summary(part.pairs)]
     small = [plain(line(f"Risk: {', '.join(view.risk) or 'unknown'}", _QUESTION))]
     if view.expires_at is not None:
         small.append(mrkdwn(f"Open until {reader_time(view.expires_at)}"))
@@ -230,22 +231,28 @@ def _to_decide(shown: Shown, link: LinkOf) -> list[Block]:
 def _waiting(shown: Shown, link: LinkOf) -> list[Block]:
     match shown.post.content:
         case ApprovalView() as view:
-            detail = f"May decide: {line(view.may_decide, _QUESTION)}"
+            detail = f"May decide: {line(view.may_decide, _QUESTION)}{_through(view.client)}"
             return _call_entry(shown, view, detail, [withdraw_button(view)], link)
         case ClarificationView() as view:
-            entry = _entry(shown, "It waits for your answer.", [])
+            entry = _entry(shown, f"It waits for your answer.{_through(view.client)}", [])
             row = [*answer_buttons(view), *_open_thread(shown, link)]
             return [*entry, *asked_in(view), *([button_row(*row)] if row else [])]
         case SignInView() as view:
             wanted = "for the code that your browser shows" if view.code_wanted else "for you to sign in"
-            detail, buttons = f"It waits {wanted}.", sign_in_buttons(view)
+            detail, buttons = f"It waits {wanted}.{_through(view.client)}", sign_in_buttons(view)
         case OutcomeView(unread=0) as view:
-            return _call_entry(shown, view, "Nobody knows what came of it.", outcome_buttons(view), link)
+            told = f"Nobody knows what came of it.{_through(view.client)}"
+            return _call_entry(shown, view, told, outcome_buttons(view), link)
         case OutcomeView() as view:  # nothing of it was read, so that nobody could tell which call would be made again
-            return _call_entry(shown, view, "Nobody knows what came of it: its card asks.", [], link)
+            told = f"Nobody knows what came of it: its card asks.{_through(view.client)}"
+            return _call_entry(shown, view, told, [], link)
         case _:
             detail, buttons = "", []
     return _entry(shown, detail, [*buttons, *_open_thread(shown, link)])
+
+
+def _through(client: str) -> str:
+    return f"\n{told}" if (told := wording.through(client)) else ""
 
 
 def _call_entry(
@@ -265,9 +272,10 @@ def _call_entry(
 def _granted(grant: GrantView) -> list[Block]:
     part = excerpt(grant.arguments, _ARGUMENTS, _VALUE)
     name = run(line(call_name(grant.server, grant.tool), wording.LONGEST_NAME), "bold")
+    through = filter(None, [wording.only_through(grant)])
     return [
         rich_text(flow([name, *summary(part.pairs)])),
-        context(mrkdwn(f"Runs without asking you until {reader_time(grant.until)}")),
+        context(mrkdwn(f"Runs without asking you until {reader_time(grant.until)}"), *map(plain, through)),
         *unseen_note(grant, part, ""),
         button_row(button("Revoke", REVOKE, grant.grant_id)),
     ]

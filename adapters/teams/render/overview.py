@@ -105,9 +105,10 @@ def _granted_in(grant: GrantView, arguments: Excerpt, space: Space) -> Element:
     pairs = ", ".join(f"{name} {value}" for name, value in arguments.pairs)
     told = [rich(words(space.line(pairs, _DETAIL)), spacing="Small")] if pairs else []
     name = rich(bold(space.line(call_name(grant.server, grant.tool), _QUESTION)))
-    until = small(f"Runs without asking you until {reader_time(grant.until)}")
+    until = [small(f"Runs without asking you until {reader_time(grant.until)}")]
+    until += [small(escape(told)) for told in [wording.only_through(grant, space)] if told]
     revoke = action_set(execute("Revoke", REVOKE, grant.grant_id))
-    return container("default", name, *told, until, *_unseen(grant, arguments), revoke, separator=True)
+    return container("default", name, *told, *until, *_unseen(grant, arguments), revoke, separator=True)
 
 
 def _unseen(view: ApprovalView | GrantView, arguments: Excerpt) -> list[Element]:
@@ -136,24 +137,30 @@ def _said(shown: Shown, arguments: Excerpt, space: Space) -> tuple[str, str, lis
     match shown.post.content:
         case ApprovalView(status="pending") as view:
             pairs = ", ".join(f"{name} {value}" for name, value in arguments.pairs)
-            detail = space.line(f"{view.requester} asks. {pairs}", _DETAIL)
+            by_client = wording.requested_by(view.requester, view.client, space)
+            detail = space.line(f"{by_client or f'{view.requester} asks.'} {pairs}", _DETAIL)
             return wording.heading(view, space), detail, [opens_dialog("Look and decide…", SHOW_ALL, view.approval_id)]
         case ApprovalView() as view:
             return wording.heading(view, space), wording.result(view, SIGNS, space) or wording.outcome(view, space), []
         case ClarificationView() as view:
             asker = f"From the tool server {view.server}" if view.server else "A question"
             title = space.line(f"{asker}: {view.question}", _QUESTION)
-            detail = f"It waits for your answer. {call_asked_in(view)(space)}".strip()
+            detail = f"It waits for your answer.{_through(view.client, space)} {call_asked_in(view)(space)}".strip()
             return title, detail, answer_button(view)
         case SignInView() as view:
             link = execute("Get my link", GET_LINK, view.sign_in_id)
             title = space.line(sign_in_title(view), _QUESTION)
-            return title, "It waits for you to sign in.", [*code_button(view), link]
+            detail = f"It waits for you to sign in.{_through(view.client, space)}"
+            return title, detail, [*code_button(view), link]
         case OutcomeView() as view:
             title = space.line(wording.outcome_title(view), _QUESTION)
-            return title, "Nobody knows what came of it: its card asks.", []
+            return title, f"Nobody knows what came of it: its card asks.{_through(view.client, space)}", []
         case content:
             return space.line(content.text, _QUESTION), "", []
+
+
+def _through(client: str, space: Space) -> str:
+    return f" {told}" if (told := wording.through(client, space)) else ""
 
 
 def _open(shown: Shown) -> list[Element]:

@@ -88,7 +88,7 @@ def _dismissing(view: ClarificationView) -> list[Element]:
 def _advice(view: ClarificationView) -> str:
     if view.server and not view.fields:
         return "It goes on when you accept, and without it when you decline."
-    if view.server and len(view.fields) > 1:
+    if view.server and (len(view.fields) > 1 or view.client):
         return "Please answer with the form. Only answer what you want this tool server to know."
     if view.server:
         return "Use the button, or simply reply here. Only answer what you want this tool server to know."
@@ -109,9 +109,16 @@ def _asked(view: ClarificationView, about: str, space: Space) -> Iterator[Elemen
     yield heading(_title(view, space))
     if about:
         yield small(escape(about))
+    yield from _through(view.requester, view.client, space)
     yield rich(bold(space.passage(view.question, wording.LONGEST_QUESTION)))
     if view.context.strip():
         yield rich(words(space.passage(view.context, wording.LONGEST_CONTEXT)))
+
+
+def _through(name: str, client: str, space: Space) -> Iterator[Element]:
+    """Who asks, and through which program, where another agent does."""
+    if told := wording.requested_by(name, client, space):
+        yield small(escape(told))
 
 
 def _title(view: ClarificationView, space: Space) -> str:
@@ -161,6 +168,7 @@ def _outcome(view: OutcomeView, shown: Excerpt, space: Space) -> Element:
         container(
             "warning" if view.status == "open" else "emphasis", rich(words(wording.outcome_sentence(view, space)))
         ),
+        *_through(view.requester, view.client, space),
         *_known(view, space),
         *fact_set(shown.pairs),
         *unseen_note(view, shown),
@@ -233,7 +241,8 @@ def _sentence(view: SignInView, space: Space) -> str:
 
 
 def _body(view: SignInView, space: Space) -> list[Element]:
-    return [rich(words(_sentence(view, space))), *_code_wanted(view, space)]
+    through = _through(view.owner, view.client, space)
+    return [rich(words(_sentence(view, space))), *through, *_code_wanted(view, space)]
 
 
 def _code_wanted(view: SignInView, space: Space) -> list[Element]:
@@ -253,7 +262,8 @@ def _private(view: SignInView, link: str, space: Space) -> Element:
         return card([rich(words(text))], [not_now], summary=text)
     buttons = [opens_page("Open the sign-in page", link, style="positive"), *_said_to_be_done(view), not_now]
     text = _invitation(view, space.line(host, _HOST), space)
-    return card([rich(words(text)), *_message(view, space)], buttons, summary=text)
+    through = _through(view.owner, view.client, space)
+    return card([rich(words(text)), *through, *_message(view, space)], buttons, summary=text)
 
 
 def _said_to_be_done(view: SignInView) -> list[Element]:

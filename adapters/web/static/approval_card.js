@@ -1,7 +1,7 @@
 // The card of an approval: everything that a person needs to decide, and afterwards what was decided and came of it.
 
 import { h, ICONS } from "./dom.js";
-import { actions, argumentList, callArguments, card, chip, lateAnswer, risks, unseenText, what } from "./card_parts.js";
+import { actions, argumentList, callArguments, card, chip, lateAnswer, requestedBy, risks, unseenText, what } from "./card_parts.js";
 import { fromNow, short, time } from "./time.js";
 
 const ENDS = {
@@ -59,7 +59,7 @@ function pending(view, { me, people, can, decides, memory }) {
       h(
         "dl",
         { className: "facts" },
-        fact("Asked by", [view.requester, " · ", time(view.asked_at, fromNow)]),
+        fact(...askedBy(view), [" · ", time(view.asked_at, fromNow)]),
         fact("Who may decide", deciders(view)),
         view.handed_to.length ? fact("Also asked to decide", view.handed_to.join(", ")) : null,
         view.escalates_at === null ? null : fact("Others may decide too from", time(view.escalates_at, short)),
@@ -90,7 +90,7 @@ function settled(view, can, memory) {
       view.result ? h("p", { className: `result ${view.result_tone}` }, h("span", { className: "muted" }, "Result: "), view.result) : null,
       lateAnswer(memory),
       h("details", { className: "more" }, h("summary", {}, view.asked_arguments ? "What was asked, and changed" : "What was asked"), quote(view), list.node,
-        h("dl", { className: "facts" }, fact("Asked by", [view.requester, " · ", time(view.asked_at)]), fact("Rule", view.rule))),
+        h("dl", { className: "facts" }, fact(...askedBy(view), [" · ", time(view.asked_at)]), fact("Rule", view.rule))),
     ],
   });
 }
@@ -117,6 +117,11 @@ function votes(view) {
   return lines.length ? h("p", { className: "votes" }, lines.join(" · ")) : null;
 }
 
-function fact(name, value) {
+function fact(name, ...value) {
   return h("div", { className: "fact" }, h("dt", {}, name), h("dd", {}, value));
+}
+
+/** Who asks; of another agent's call also through which program, in its own word for itself. */
+function askedBy(view) {
+  return [view.client ? "Requested by" : "Asked by", requestedBy(view.requester, view.client)];
 }

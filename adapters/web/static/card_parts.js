@@ -19,6 +19,16 @@ export function what({ server, tool, title }) {
   return h("div", { className: "what" }, name, own);
 }
 
+/** Who asks, and through which program where another agent does: that is the program's own word for itself. */
+export function requestedBy(name, client) {
+  return client ? [name, ", through ", h("bdi", {}, client)] : name;
+}
+
+/** The same as a line of a card; none where our own agent asks. */
+export function throughProgram(name, { client }) {
+  return client ? h("p", { className: "muted" }, "Requested by ", requestedBy(name, client), ".") : null;
+}
+
 /** What a call may do to the world. */
 export function risks(words) {
   return h("ul", { className: "risks", "aria-label": "Risk" }, words.map((word) => {

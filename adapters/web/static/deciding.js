@@ -2,7 +2,7 @@
 // clicked, or to null when the dialog was closed.
 
 import { api } from "./api.js";
-import { argumentList, callArguments, risks, what } from "./card_parts.js";
+import { argumentList, callArguments, requestedBy, risks, what } from "./card_parts.js";
 import { openDialog } from "./dialogs.js";
 import { h } from "./dom.js";
 import { makeForm } from "./forms.js";
@@ -21,7 +21,7 @@ export async function approveAll(views) {
     title: `Approve these ${views.length}?`,
     submit: `Approve ${views.length}`,
     tone: "approve",
-    body: h("ol", { className: "approving" }, views.map((view) => h("li", {}, what(view), risks(view.risk), h("p", { className: "muted small" }, `Asked by ${view.requester}`), callArguments(view, null, () => showAll(view.id)).node))),
+    body: h("ol", { className: "approving" }, views.map((view) => h("li", {}, what(view), risks(view.risk), h("p", { className: "muted small" }, view.client ? "Requested by " : "Asked by ", requestedBy(view.requester, view.client)), callArguments(view, null, () => showAll(view.id)).node))),
     async act() {
       try {
         said = (await api.decide({ approvals: views.map((view) => view.id), verb: "approve" })).results;

@@ -40,5 +40,5 @@ function item(grant, list, said) {
       revoke.disabled = false;
     }
   }
-  return h("li", {}, what(grant), callArguments(grant, null, () => showAll(grant.id, "grants")).node, h("p", { className: "small muted" }, "Until ", time(grant.until, short)), revoke);
+  return h("li", {}, what(grant), callArguments(grant, null, () => showAll(grant.id, "grants")).node, h("p", { className: "small muted" }, ...(grant.client ? ["Through ", h("bdi", {}, grant.client), ", until "] : ["Until "]), time(grant.until, short)), revoke);
 }

@@ -1,7 +1,7 @@
 // The cards of a question, and of an attempt whose outcome is unknown.
 
 import { api } from "./api.js";
-import { actions, callArguments, card, chip, lateAnswer, what } from "./card_parts.js";
+import { actions, callArguments, card, chip, lateAnswer, throughProgram, what } from "./card_parts.js";
 import { h, ICONS } from "./dom.js";
 import { markdown } from "./markdown.js";
 
@@ -32,7 +32,7 @@ export function clarificationCard(view, { me, can, memory }) {
     label: view.server ? `From the tool server ${view.server}` : open ? "A question" : "Question",
     heading: h("div", { className: "question" }, view.server ? h("p", { className: "plain", dir: "auto" }, view.question) : markdown(view.question)),
     side: open ? null : chip(...QUESTION_ENDS[view.status]),
-    body: [view.about ? h("p", { className: "muted", dir: "auto" }, view.about) : null, view.context ? h("div", { className: "context" }, markdown(view.context)) : null, foot, open ? null : lateAnswer(memory)],
+    body: [throughProgram(view.requester, view), view.about ? h("p", { className: "muted", dir: "auto" }, view.about) : null, view.context ? h("div", { className: "context" }, markdown(view.context)) : null, foot, open ? null : lateAnswer(memory)],
   });
 }
 
@@ -68,6 +68,6 @@ export function outcomeCard(view, { can, memory }) {
     label: "Outcome unknown",
     heading: what(view),
     side: open ? null : chip(...OUTCOME_ENDS[view.status]),
-    body: foot,
+    body: [throughProgram(view.requester, view), ...foot],
   });
 }

@@ -1,7 +1,7 @@
 // The card of a sign-in: a link that is fetched for its owner alone, when they ask for it.
 
 import { api } from "./api.js";
-import { actions, card, chip, lateAnswer } from "./card_parts.js";
+import { actions, card, chip, lateAnswer, throughProgram } from "./card_parts.js";
 import { openDialog } from "./dialogs.js";
 import { h, ICONS } from "./dom.js";
 import { anchor, webAddress } from "./markdown_inline.js";
@@ -30,7 +30,7 @@ export function signInCard(view, { me, memory }) {
     label: "Sign-in needed",
     heading: h("div", { className: "what" }, h("span", { className: "what-name" }, h("b", {}, view.server)), view.service && view.service !== view.server ? h("span", { className: "what-title" }, view.service) : null),
     side: open ? null : chip(...ENDS[view.status]),
-    body: [foot, open ? null : lateAnswer(memory)],
+    body: [throughProgram(view.owner, view), foot, open ? null : lateAnswer(memory)],
   });
 }
 

@@ -32,6 +32,7 @@ export class ThreadView {
   #everybodySoon = null;
   #asked = [];
   #moreAsked = 0;
+  #throughPrograms = [];
   #askedList = new AskedList();
   #seenAs = "owner";
   #shownTitle = "";
@@ -124,10 +125,11 @@ export class ThreadView {
         byId("everybody-switch").hidden = !is_operator;
         if (!is_operator) byId("everybody").checked = false;
       },
-      threads: ({ threads, asked, more_asked }) => {
+      threads: ({ threads, asked, more_asked, through_programs }) => {
         this.#threads = threads;
         this.#asked = asked;
         this.#moreAsked = more_asked;
+        this.#throughPrograms = through_programs;
         this.#drawLists();
         if (byId("everybody").checked) this.#everybodySoon ??= setTimeout(() => this.#readEverybodys(), EVERYBODY_EVERY);
         byId("title").textContent = this.#title();
@@ -202,7 +204,7 @@ export class ThreadView {
 
   #drawLists() {
     drawThreads(byId("everybody").checked ? this.#everybodys : this.#threads, this.threadId);
-    this.#askedList.draw(this.#asked, this.#moreAsked, this.threadId, { me: this.session.me.person_id, people: this.session.people });
+    this.#askedList.draw(this.#asked, this.#moreAsked, this.#throughPrograms, this.threadId, { me: this.session.me.person_id, people: this.session.people });
   }
 
   /** For operators: also the conversations of others. */

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from adapters.api.problems import Problem
+from adapters.shared.problems import Problem
 from bot.identity.principal import Principal
 
 MOST_OPEN = 32

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from adapters.api.access import Authenticates
+from adapters.shared.program_access import Authenticates
 from bot.domain import Clock
 from bot.identity.principal import Principal
 from bot.repeated_failures import RepeatedFailure

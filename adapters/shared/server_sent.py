@@ -10,11 +10,12 @@ from typing import Any
 
 from aiohttp import web
 
-from adapters.api.access import ApiAccess
-from adapters.api.long_answers import LongAnswers
-from adapters.api.operations import ApiCall, is_there
-from adapters.api.token_watch import TokenWatch
 from adapters.shared.live.hub import Reader
+from adapters.shared.long_answers import LongAnswers
+from adapters.shared.program_access import ProgramAccess
+from adapters.shared.requests import is_there
+from adapters.shared.token_watch import TokenWatch
+from bot.identity.principal import Principal
 from bot.records.database import is_outage
 
 WRITE_SECONDS = 10.0
@@ -40,17 +41,17 @@ class OpenStreams:
         open_: counts them.
     """
 
-    def __init__(self, access: ApiAccess, watch: TokenWatch, open_: LongAnswers) -> None:
+    def __init__(self, access: ProgramAccess, watch: TokenWatch, open_: LongAnswers) -> None:
         self._access = access
         self._watch = watch
         self._open = open_
 
     @contextmanager
-    def opened(self, call: ApiCall) -> Iterator[EventStream]:
+    def opened(self, request: web.Request, principal: Principal) -> Iterator[EventStream]:
         """A stream for whoever asks. What fails once it has begun ends it in the middle. Raises `Problem` (429)."""
-        stream = EventStream(call, self._access)
+        stream = EventStream(request, self._access.answer_headers(request))
         try:
-            with self._open.one_more(call.principal), self._watch.watched(call.principal, stream.cut):
+            with self._open.one_more(principal), self._watch.watched(principal, stream.cut):
                 yield stream
         except Exception as error:
             if stream.response.prepared:
@@ -62,12 +63,12 @@ class OpenStreams:
 class EventStream:
     """An answer that is a stream of events."""
 
-    def __init__(self, call: ApiCall, access: ApiAccess) -> None:
+    def __init__(self, request: web.Request, headers: Mapping[str, str]) -> None:
         self.reader: Reader | None = None
         """Hears for it what happens, if anything does."""
-        self._request = call.request
+        self._request = request
         self._is_cut = False
-        self.response = web.StreamResponse(headers={**access.answer_headers(call.request), **_HEADERS})
+        self.response = web.StreamResponse(headers={**headers, **_HEADERS})
 
     @property
     def is_read(self) -> bool:

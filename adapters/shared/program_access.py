@@ -1,16 +1,16 @@
-"""Who a request acts for, and what stands before every operation: signing in, scopes, other sites' pages, pace."""
+"""Whom a program's request acts for, and what stands before it: signing in, scopes, other sites' pages, pace."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from adapters.api.problems import Problem
 from adapters.shared.outages import AGAIN_SECONDS
+from adapters.shared.problems import Problem
 from adapters.shared.requests import address_of_sender, why_not_from_here
 from bot.accounts.ports import Unreachable
 from bot.crypto import random_token
@@ -27,14 +27,23 @@ SECURITY_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
+EXPOSED = "Retry-After, Location, WWW-Authenticate, Mcp-Session-Id"
+"""Headers of answers that pages elsewhere may read."""
+ALLOWED = (
+    "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Mcp-Session-Id, MCP-Protocol-Version, A2A-Version"
+)
+"""Headers that they may send."""
 SIGN_IN = "Send a token: `Authorization: Bearer …` (see /api/docs)."
 
 
 class Authenticates(Protocol):
     """Says who a header acts for."""
 
-    async def principal(self, authorization: str) -> Principal | NotAuthenticated:
-        """Raises `bot.accounts.ports.Unreachable` when the issuer of a token cannot be asked now."""
+    async def principal(
+        self, authorization: str, resources: Collection[str] | None = None
+    ) -> Principal | NotAuthenticated:
+        """`resources`: as what a signed token may name the gateway, beside `API_JWT_AUDIENCE`; `None`: the API. Raises
+        `bot.accounts.ports.Unreachable` when the issuer of a token cannot be asked now."""
         ...
 
     async def keys_left(self, keys: Collection[str], now: float) -> frozenset[str]:
@@ -43,8 +52,8 @@ class Authenticates(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ApiConfig:
-    """Who may use the API without a token, and from whose pages."""
+class ProgramAccessConfig:
+    """Who may ask without a token, and from whose pages."""
 
     local_person: Person | None
     """As whom requests from this machine act that have no token; `None`: as nobody."""
@@ -52,31 +61,47 @@ class ApiConfig:
     cors_origins: tuple[str, ...] = ()
 
 
-class ApiAccess:
-    """Checks every request of the API."""
+class ScopeMissing(Problem):
+    """A token does not allow what is asked for. `scopes`: of which it needs one."""
 
-    def __init__(self, config: ApiConfig, bearers: Authenticates, beginnings: Beginnings) -> None:
+    def __init__(self, scopes: Sequence[Scope]) -> None:
+        missing = " or ".join(f"`{scope}`" for scope in scopes)
+        super().__init__(403, f"This token does not allow it: its scopes do not have {missing}.")
+        self.scopes = scopes
+
+
+class ProgramAccess:
+    """Checks every request of a program: to the API, and of other agents."""
+
+    def __init__(self, config: ProgramAccessConfig, bearers: Authenticates, beginnings: Beginnings) -> None:
         self._config = config
         self._bearers = bearers
         self._beginnings = beginnings
 
-    async def principal(self, request: web.Request, scope: Scope) -> Principal:
-        """Who it acts for. Raises `Problem`: 401, 403, 429, 503."""
+    async def principal(
+        self, request: web.Request, scopes: Sequence[Scope], resources: Collection[str] | None = None
+    ) -> Principal:
+        """Who it acts for. Raises `Problem`: 401, 403, 429, 503.
+
+        Args:
+            scopes: of which the token has to have one.
+            resources: as what a signed token may name the gateway, beside `API_JWT_AUDIENCE`; `None`: the API is asked.
+        """
         header = request.headers.get("Authorization")
         if header is None:
             principal = await self._local(request)
         else:
-            principal = await self._of_token(request, header)
-        if not principal.may(scope):
-            raise Problem(403, f"This token does not allow it: its scopes do not have `{scope}`.")
+            principal = await self._of_token(request, header, resources)
+        if not any(principal.may(scope) for scope in scopes):
+            raise ScopeMissing(scopes)
         pace = Window(f"api:{principal.person.person_id}", REQUESTS_A_MINUTE)
         if full := await self._beginnings.count(random_token(), [pace]):
             raise Problem(429, "Too many requests within a minute.", retry_after=full.wait)
         return principal
 
-    async def _of_token(self, request: web.Request, header: str) -> Principal:
+    async def _of_token(self, request: web.Request, header: str, resources: Collection[str] | None) -> Principal:
         try:
-            found = await self._bearers.principal(header)
+            found = await self._bearers.principal(header, resources)
         except Unreachable:
             raise Problem(
                 503, "The issuer of the token cannot be asked at the moment.", retry_after=AGAIN_SECONDS
@@ -100,6 +125,14 @@ class ApiAccess:
             raise Problem(401, SIGN_IN)
         return Principal(person, via="local", subject=person.person_id.rpartition(":")[2])
 
+    def check_origin(self, request: web.Request) -> None:
+        """Raises `Problem` (403) for a request that a page has made which is neither ours nor listed."""
+        origin = request.headers.get("Origin", "").lower()
+        if not (
+            is_own_origin(request.headers) or origin in self._config.cors_origins or origin == self._config.public_url
+        ):
+            raise Problem(403, "Pages of this site may not ask here: see API_CORS_ORIGINS.")
+
     def answer_headers(self, request: web.Request) -> Mapping[str, str]:
         """What every answer has."""
         return {**SECURITY_HEADERS, **self.cors(request)}
@@ -114,7 +147,7 @@ class ApiAccess:
         return {
             "Vary": "Origin",
             "Access-Control-Allow-Origin": origin,
-            "Access-Control-Expose-Headers": "Retry-After, Location",
+            "Access-Control-Expose-Headers": EXPOSED,
         }
 
     def preflight(self, request: web.Request, methods: str) -> Mapping[str, str]:
@@ -125,7 +158,7 @@ class ApiAccess:
         return {
             **headers,
             "Access-Control-Allow-Methods": methods,
-            "Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, Last-Event-ID",
+            "Access-Control-Allow-Headers": ALLOWED,
             "Access-Control-Max-Age": "600",
         }
 
