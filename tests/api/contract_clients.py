@@ -25,9 +25,10 @@ def with_tokens(home: ProductFolder) -> ProductFolder:
     return home
 
 
-def token(subject: str, scope: str = "") -> str:
+def token(subject: str, scope: str = "", *, audience: str = "") -> str:
     """A token of somebody's."""
-    claims = {"sub": subject, "exp": int(time.time()) + 600, **({"scope": scope} if scope else {})}
+    also = {**({"scope": scope} if scope else {}), **({"aud": audience} if audience else {})}
+    claims = {"sub": subject, "exp": int(time.time()) + 600, **also}
     return jwt.encode(claims, SECRET, algorithm="HS256")
 
 

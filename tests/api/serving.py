@@ -13,11 +13,12 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from adapters.api.access import ApiConfig
+from adapters.api.agent_to_agent.contract import AgentFacts
 from adapters.api.operations import Operation
 from adapters.api.receiver import ApiReceiver
 from adapters.api.resources import place_of
 from adapters.api.thread_names import ThreadNames
+from adapters.shared.program_access import ProgramAccessConfig
 from adapters.web.config import WebConfig
 from adapters.web.sender import WebSender
 from bot.accounts.account_services import AccountServices, NoServices
@@ -134,8 +135,8 @@ class Tokens:
         self.people[token] = Principal(person, frozenset(scopes) or ALL_SCOPES, "token", key=f"token:{token}")
         return token
 
-    async def principal(self, authorization: str) -> Principal | NotAuthenticated:
-        """Fills `adapters.api.access.Authenticates`."""
+    async def principal(self, authorization: str, resources: Collection[str] = ()) -> Principal | NotAuthenticated:
+        """Fills `adapters.shared.program_access.Authenticates`."""
         found = self.people.get(authorization.removeprefix("Bearer "))
         return found or NotAuthenticated("The token is not accepted.")
 
@@ -389,7 +390,7 @@ async def served_api(database: Database, clock: SetClock, new_id: NewId) -> Asyn
     served = ServedApi(database, clock, new_id)
     sender = served.sender
     served.receiver = ApiReceiver(
-        ApiConfig(None, "https://bot.example", (ORIGIN,)),
+        ProgramAccessConfig(None, "https://bot.example", (ORIGIN,)),
         served.services,
         served.tokens,
         clock,
@@ -399,6 +400,7 @@ async def served_api(database: Database, clock: SetClock, new_id: NewId) -> Asyn
         show_message=sender.show_message,
         messages_a_minute=20,
         hitl_timeout_seconds=5.0,
+        agent=AgentFacts(lambda: ["calendar", "tasks"], "https://issuer.example"),
     )
     application = web.Application()
     application.add_routes(served.receiver.routes())

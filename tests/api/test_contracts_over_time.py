@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.api.agents import Agent
+from tests.api.agents import said as agent_said
 from tests.api.contract_clients import Chats, Runs, http, pending, response_of, token, with_tokens
 from tests.fakes.openai_server import fake_openai
 from tests.kills.brain import brain, wire_problems
@@ -36,6 +38,8 @@ async def test_a_process_that_is_killed_between_a_question_and_its_answer_is_not
         (question,) = (await runs.asked("u", "ask bed", "clarification"))["clarifications"]
         asked = await chats.told("ask desk")
         assert "What of desk?" in asked["agent_response"]
+        agent = Agent(product.url, token("ana"))
+        task = await agent.say("ask lamp")
         await product.kill()
 
         await product.start()
@@ -46,6 +50,8 @@ async def test_a_process_that_is_killed_between_a_question_and_its_answer_is_not
         assert "oak" in response_of(await runs.respond("u", question["call_id"], "oak"))
         answered = await chats.told("walnut", asked["conversation_id"])
         assert "walnut" in answered["agent_response"]
+        assert await agent.get(task.id) == task
+        assert "brass" in agent_said(await agent.say("brass", task_id=task.id))
         assert await product.terminate() == 0
         assert (home.folder / "acts").read_text().split() == ["lamp/0"]
         assert wire_problems(model) == []
@@ -66,6 +72,13 @@ async def test_what_one_replica_has_asked_is_answered_at_another(tmp_path: Path,
         assert response_of(await elsewhere.approve("t", call["call_id"])) == "Results: made lamp"
         assert response_of(await runs.approve("t", call["call_id"])) == "Results: made lamp"
         assert shop.done == ["make lamp 1"]
+
+        agent = Agent(here, token("ana"), address=f"{here}/a2a")
+        task = await agent.say("use make what=bed")
+        agent_there = replace(agent, url=there, address=f"{there}/a2a")
+        assert await agent_there.get(task.id) == task
+        assert agent_said(await agent_there.decide(task, "approve")) == "Results: made bed"
+        assert agent_said(await agent.get(task.id)) == "Results: made bed"
 
         chats = Chats(here, session, token("ana"), "ana")
         asked = await chats.told("ask desk")

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from adapters.api.events import MOST_STREAMS, SentEntries
-from adapters.api.token_watch import ENDED
+from adapters.shared.token_watch import ENDED
 from bot.domain import Decision
 from tests.api.serving import BEN, ApiUser, EventReader, ServedApi, StreamedEvent
 

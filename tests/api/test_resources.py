@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from adapters.api.access import REFUSED_A_MINUTE
+from adapters.shared.program_access import REFUSED_A_MINUTE
 from bot.records import deliveries
 from tests.api.serving import ANA, BEN, CHLOE, ORIGIN, ApiAnswer, ApiUser, ServedApi
 from tests.api.things import THREAD, everything_of_anas
@@ -301,7 +301,7 @@ async def test_accounts_are_connected_listed_and_disconnected(served: ServedApi,
 async def test_standing_approvals_are_listed_and_revoked(served: ServedApi, ana: ApiUser) -> None:
     things = await everything_of_anas(served)
     (listed,) = (await ana.get("standing-approvals")).body["standing_approvals"]
-    assert (listed["id"], listed["arguments"]) == (things.ids["grant"], {"what": "lamp"})
+    assert (listed["id"], listed["arguments"], listed["client"]) == (things.ids["grant"], {"what": "lamp"}, "")
     statuses = [(await ana.delete(f"standing-approvals/{listed['id']}")).body["status"] for _ in range(2)]
     assert statuses == ["settled", "already_settled"]
     assert (await ana.get("standing-approvals")).body == {"standing_approvals": []}

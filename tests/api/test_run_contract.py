@@ -14,8 +14,8 @@ from mcp.server.fastmcp import Context
 from pydantic import BaseModel
 
 from adapters.api.operations import ApiCall
-from adapters.api.problems import Problem
 from adapters.api.run_contract import RunBody, RunContract
+from adapters.shared.problems import Problem
 from bot.conversations import TurnState
 from bot.domain import Person
 from bot.identity.principal import Principal

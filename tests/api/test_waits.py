@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 
-from adapters.api.long_answers import MOST_OPEN
+from adapters.shared.long_answers import MOST_OPEN
 from tests.api.serving import ApiAnswer, ApiUser, ServedApi
 from tests.bot.conftest import until
 

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import aiohttp
 
-from bot.identity.principal import ALL_SCOPES
+from adapters.api.operations import ANY_SCOPE
+from bot.identity.principal import ALL_SCOPES, Scope
 from tests.api.serving import ANA, CHLOE, ApiUser, ServedApi
 from tests.api.things import THREAD, everything_of_anas
 
@@ -29,6 +30,19 @@ class Line:
 
 
 SAID = {"text": "Hello"}
+TO_AGENT = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "message/send",
+    "params": {
+        "message": {
+            "messageId": "m",
+            "contextId": "shared",
+            "role": "user",
+            "parts": [{"kind": "text", "text": "Hello"}],
+        }
+    },
+}
 LINES: Mapping[str, Line] = {
     "listThreads": Line("own"),
     "createThread": Line("own", status=201),
@@ -71,6 +85,8 @@ LINES: Mapping[str, Line] = {
     "query": Line("own", {"query": "Hello"}),
     "streamQuery": Line("own", {"query": "Hello"}),
     "respond": Line(404, {"request_id": "{approval}", "decision": "approved"}),
+    "getAgentCard": Line("open"),
+    "agentToAgent": Line("own", TO_AGENT),
     "getDocument": Line("open"),
     "getDocs": Line("open"),
 }
@@ -117,7 +133,8 @@ async def test_a_token_does_what_its_scopes_allow_and_nobody_does_anything_witho
         if operation.scope is None:
             continue
         path, body = things.path(operation.path), things.filled(LINES[operation.name].body)
-        others = ApiUser(served, http, served.tokens.of(ANA, *sorted(ALL_SCOPES - {operation.scope})))
+        needed: Scope = "run" if operation.scope == ANY_SCOPE else operation.scope  # for what the line asks
+        others = ApiUser(served, http, served.tokens.of(ANA, *sorted(ALL_SCOPES - {needed})))
         statuses = tuple([(await user.ask(operation.method, path, body)).status for user in (others, nobody)])
         if statuses != (403, 401):
             wrong[operation.name] = statuses

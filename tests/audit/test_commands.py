@@ -18,7 +18,7 @@ from bot.audit.entries import Link
 from bot.data_folder import folder_lock
 from bot.records.startup import NEWEST_REVISION
 from policies.model import Tool
-from tests.audit.calls import NOON, READING, chain, ended, tool
+from tests.audit.calls import NOON, READING, chain, ended, judged, tool
 from tests.support.commands import run_command
 from tests.support.empty_database import empty_database
 
@@ -311,6 +311,29 @@ def test_an_explanation_can_be_of_what_a_program_asks_for(command: Command) -> N
     assert "asked for by web:ana on api" in out
 
 
+def test_an_explanation_can_be_of_what_another_agent_calls(command: Command, policy: Path) -> None:
+    policy.write_text(POLICY.replace("{tool: look}", '{tool: look, client: ["claude*", "cursor*"]}'))
+    arguments = ("policy", "explain", "--tool", "workshop__look", "--as", "slack:T1:U2", "--client")
+    _, out, _ = command(*arguments, "Cursor", tools=[READING])
+    assert "asked for by slack:T1:U2 on mcp through Cursor" in out
+    assert "ALLOW" in out
+    _, out, _ = command(*arguments, "goose", "--platform", "mcp", tools=[READING])
+    assert "client is goose; wanted: claude* or cursor*" in out
+    assert "ASK" in out
+    _, out, _ = command(*arguments[:-1], tools=[READING])
+    assert "client is our own agent; wanted" in out
+    code, _, err = command(*arguments, "Cursor", "--platform", "slack", tools=[READING])
+    assert code == 2
+    assert "only calls on platform mcp have a client" in err
+
+
+def test_a_rule_that_permits_something_to_a_client_is_warned_of(command: Command, policy: Path) -> None:
+    policy.write_text(POLICY.replace("{tool: look}", "{tool: look, client: x}"))
+    code, out, _ = command("policy", "check", str(policy))
+    assert code == 0
+    assert f"Warning: {policy}:4, “reading is free”: a program says of itself what it is called" in out
+
+
 def test_an_explanation_shows_what_of_the_arguments_cannot_be_seen(command: Command) -> None:
     """Rule 8: no escape sequence reaches the terminal, and half a character, which has no bytes, ends nothing."""
     given = '{"what": "a\\u001b[31m\\u009b\\u202e\\ud800"}'
@@ -344,6 +367,16 @@ rules:
     assert "now: deny (“no lamps”" in out
     assert "lamp" in out
     assert "vase" not in out
+
+
+def test_a_replay_knows_which_program_called(command: Command, records: Path) -> None:
+    file = records.with_name("new.yaml")
+    file.write_text('version: 1\nrules:\n  - {name: not cursor, match: {client: "cursor*"}, decide: deny}\n')
+    by_cursor = judged(tool(), {"what": "lamp"}, platform="mcp", client="Cursor 2")
+    keep(records, chain(ended(1), ended(2, judged=by_cursor)))
+    _, out, _ = command("policy", "replay", str(file))
+    assert out.splitlines()[-1].startswith("2 calls, 1 decided differently")
+    assert "web:ana through Cursor 2" in out
 
 
 def test_a_replay_shows_what_of_the_arguments_cannot_be_seen(command: Command, records: Path) -> None:

@@ -108,6 +108,19 @@ def test_a_judgement_comes_back_as_the_same_judgement(mode: Mode) -> None:
         assert judge(POLICY, call, facts) == verdict
 
 
+def test_an_entry_says_which_program_called_and_nothing_of_one_where_our_own_agent_did() -> None:
+    kept = json.loads(json.dumps(judged(READING, {}, platform="mcp", client=f"Cursor {TOKEN}")))
+    assert judged_again(kept, {})[1].client == f"Cursor {TOKEN}"
+    entry = said(ended(1, READING, {}, judged=kept))
+    assert entry["client"] == entry["judged"]["client"]
+    assert entry["client"].startswith("Cursor [secret: github token")
+    assert entry["judged"]["platform"] == "mcp"
+    own = said(ended(1, READING, {}))
+    assert "client" not in own
+    assert "client" not in own["judged"], "entries stay what they were, and so do their hashes"
+    assert judged_again(own["judged"], {})[1].client == ""
+
+
 def test_of_a_large_call_only_so_much_is_looked_through_as_may_be_kept() -> None:
     """Rule 13: a megabyte of arguments does not hold up the end of its call."""
     looked_through: list[int] = []

@@ -170,6 +170,21 @@ def test_the_documentation_of_commands_is_all_that_is_read_of_the_files_of_a_ser
     assert decided(COMMANDS, "m365", "m365_get_command_docs", arguments).startswith("only the")
 
 
+@pytest.mark.parametrize(
+    ("client", "reads", "rule"),
+    [
+        ("Cursor", False, "one client"),
+        ("Cursor", True, "programs may"),
+        ("goose", False, "what programs"),
+        ("", False, "no"),
+    ],
+)
+def test_programs_may_look_things_up(client: str, reads: bool, rule: str) -> None:  # noqa: FBT001 - a value
+    policy = parse_policy(EXAMPLES["Other agents"], "docs")
+    around = Facts(Mode.DEFAULT, "slack:T0ACME:U0ANA", "mcp" if client else "slack", "", MONDAY, client=client)
+    assert judge(policy, Call(Tool("shop", "stock", reads_only=reads), {}), around).rule.startswith(rule)
+
+
 def test_every_key_and_field_is_told_of() -> None:
     for word in (*ASK_KEYS, *Match.__dataclass_fields__, *NAMES):
         assert f"`{word}`" in DOCS, word

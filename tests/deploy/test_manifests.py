@@ -17,6 +17,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import app
+from adapters.api.agent_to_agent import contract as agents
+from adapters.gateway import receiver as gateway
 from adapters.oauth import http
 from adapters.shared import serving
 from adapters.slack.web_api import client as slack
@@ -270,6 +272,12 @@ def test_there_are_enough_connections_to_postgresql() -> None:
     at_once = pods["replicas"] + pods["strategy"]["rollingUpdate"]["maxSurge"]
     (given,) = re.findall(r"max_connections=(\d+)", " ".join(SERVICES["database"]["command"]))
     assert int(given) > at_once * MOST_CONNECTIONS
+
+
+def test_whoever_makes_an_ingress_reads_that_answers_to_other_agents_are_streams() -> None:
+    said = " ".join((KUBERNETES / "ingress.example.yaml").read_text().replace("\n#", " ").split())
+    (streams,) = re.findall(r"does not buffer event streams \(([^)]*)\)", said)
+    assert {gateway.PATH, f"{gateway.PATH}/*", agents.RPC_PATH} <= set(streams.split(", "))
 
 
 def test_no_request_makes_the_proxy_take_a_replica_for_dead() -> None:

@@ -320,6 +320,20 @@ async def test_a_header_of_another_form_is_no_token(door: Entrance, header: str 
 # -------------------------------------------------------------------------------------------- those that count
 
 
+async def test_a_token_for_the_resource_counts_for_what_asks_there_and_nowhere_else(door: Entrance) -> None:
+    mine, other = "https://bot.example/mcp", "https://bot.example/mcp/board"
+    for make in (door.issuer.token, door.shared):
+        for audience, resources, counts in (
+            (mine, [mine], True),
+            ([other, mine], [mine], True),
+            (AUDIENCE, [mine], True),
+            (other, [mine], False),
+            (mine, [], False),
+        ):
+            found = await door.bearers.principal(f"Bearer {make(aud=audience)}", resources)
+            assert isinstance(found, Principal) == counts, (audience, resources)
+
+
 @pytest.mark.parametrize(
     ("key", "signed_with"),
     [("rsa", "RS256"), ("rsa", "PS256"), ("rsa-pss", "PS256"), ("elliptic", "ES256"), ("edwards", "EdDSA")],

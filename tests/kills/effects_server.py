@@ -21,6 +21,8 @@ LONGEST = 0.08
 """Seconds that an act goes on after its effect, at most."""
 HANGING = "hang"
 """An act whose key begins so takes effect and never answers."""
+HELD = "hold"
+"""An act, or a look, whose key begins so takes effect and answers once there is `FOLDER/go`."""
 
 
 def build(folder: Path, seed: str) -> FastMCP:
@@ -33,6 +35,7 @@ def build(folder: Path, seed: str) -> FastMCP:
         _append(folder / "acts", key)
         if key.startswith(HANGING):
             await asyncio.Event().wait()
+        await _held(folder, key)
         await asyncio.sleep(random.Random(f"{seed}:{key}").uniform(0, LONGEST))
         return f"acted on {key}"
 
@@ -40,9 +43,15 @@ def build(folder: Path, seed: str) -> FastMCP:
     async def look(key: str) -> str:
         """Look something up."""
         _append(folder / "looks", key)
+        await _held(folder, key)
         return f"looked at {key}"
 
     return server
+
+
+async def _held(folder: Path, key: str) -> None:
+    while key.startswith(HELD) and not (folder / "go").exists():
+        await asyncio.sleep(0.01)
 
 
 def _append(path: Path, key: str) -> None:

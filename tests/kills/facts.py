@@ -32,6 +32,7 @@ class Facts:
     deliveries: list[Row]
     approvals: list[Row]
     attempts: list[Row]
+    gateway_calls: list[Row]
     effects: Counter[str]
 
     def acts(self) -> list[Row]:
@@ -52,7 +53,7 @@ def read_facts(home: ProductFolder, address: str | None = None) -> Facts:
     with connected(address or home.database) as connection:
         found = {
             name: [dict(row) for row in connection.execute(sa.select(tables.metadata.tables[name])).mappings()]
-            for name in ("deliveries", "approvals", "attempts")
+            for name in ("deliveries", "approvals", "attempts", "gateway_calls")
         }
     return Facts(**found, effects=Counter(lines_of(home.folder / "acts")))
 

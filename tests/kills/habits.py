@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from tests.kills.people import Ana, Sent, settling_outcomes
+from tests.kills.people import Ana, Sent, name_of, settling_outcomes
+from tests.kills.programs import ACT, asked_about, result_of
+from tests.support.gateway_program import GatewayProgram, programs
 
 LEAST_TURNS = 4
 Habit = Callable[[Ana, str], Awaitable[None]]
@@ -16,7 +18,7 @@ async def live(ana: Ana, dying_is_over: asyncio.Event, habits: Sequence[Habit] |
     """Take turn after turn while the product is being killed, and then ask whether anybody is there. Returns the
     outcomes that she had to settle. `habits`: what she does, `HABITS` when not given."""
     turn = 0
-    number = ana.thread.thread_id[-6:]
+    number = name_of(ana.thread)
     async with settling_outcomes(ana, ["skip", "it_was_done"]) as settled:
         while turn < LEAST_TURNS or not dying_is_over.is_set():
             await ana.rng.choice(habits or HABITS)(ana, f"{number}-{turn}")
@@ -109,6 +111,18 @@ async def _chats(ana: Ana, key: str) -> None:
     await ana.hears(f"hello {key}")
 
 
+async def _lets_a_program_act(ana: Ana, key: str) -> None:
+    """A program of hers calls a tool, and again until it has the result; she decides."""
+    async with programs() as http, asyncio.TaskGroup() as group:
+        program = GatewayProgram(ana.thread.visitor.url, http, name=ana.rng.choice(["cursor", "claude-code"]))
+        calling = group.create_task(result_of(program, ACT, key, where=lambda: ana.thread.visitor.some_url(ana.rng)))
+        card, verb = await asked_about(ana.thread, key), ana.rng.choice(["approve", "approve", "reject"])
+        results = await ana.click(ana.other, [card], verb)
+        assert [each["kind"] for each in results.values()] == ["settled"], results
+    said = calling.result()
+    assert said.text.startswith("Rejected by Ana") == (verb == "reject"), said
+
+
 HABITS: tuple[Habit, ...] = (
     _decides,
     _decides,
@@ -120,4 +134,6 @@ HABITS: tuple[Habit, ...] = (
     _stops_what_waits,
     _stops_what_runs,
     _chats,
+    _lets_a_program_act,
+    _lets_a_program_act,
 )

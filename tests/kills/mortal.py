@@ -12,6 +12,7 @@ from pathlib import Path
 import aiohttp
 
 from bot.turns.replicas import DEAD_SECONDS
+from tests.api.contract_clients import with_tokens
 from tests.fakes.openai_server import FakeOpenAI
 from tests.support import postgres_cluster
 from tests.support.forks import STARTS_WITHIN, Fork, forked, forked_with_output
@@ -124,8 +125,9 @@ async def effects_server(home: ProductFolder, seed: str) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def home_with_effects(folder: Path, model: FakeOpenAI) -> AsyncIterator[ProductFolder]:
-    """What a product that asks this model has on disk, with the tool server."""
-    home = ProductFolder(folder)
+    """What a product that asks this model has on disk, with the tool server. Programs can use it, too."""
+    home = with_tokens(ProductFolder(folder))
+    home.variables["LIMIT_GATEWAY_CALLS_PER_MINUTE"] = "0"
     home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "no-secret-at-all", "LLM_MODEL": "scripted"}
     async with effects_server(home, seed="7"):
         yield home

@@ -146,12 +146,24 @@ async def settling_outcomes(ana: Ana, choices: Sequence[str]) -> AsyncIterator[l
 
 
 async def next_outcome(thread: Thread, known: set[str]) -> Json:
-    """Wait for the card of a call whose outcome is unknown, for as long as it takes."""
+    """Wait for the card of a call whose outcome is unknown, for as long as it takes: one of this conversation, or of a
+    program's call whose key begins with its name."""
 
     def shown() -> Json | None:
-        return next((c for c in thread.contents("outcome") if c["status"] == "open" and c["id"] not in known), None)
+        cards = [*thread.contents("outcome"), *_outcomes_of_programs(thread)]
+        return next((c for c in cards if c["status"] == "open" and c["id"] not in known), None)
 
     async with thread.changed:
         while (card := shown()) is None:
             await thread.changed.wait()
     return card
+
+
+def name_of(thread: Thread) -> str:
+    """How the keys begin of all that is done in a conversation, or through programs by who has it open."""
+    return thread.thread_id[-6:]
+
+
+def _outcomes_of_programs(thread: Thread) -> list[Json]:
+    cards = [item["card"] for item in thread.through_programs if item["card"]["kind"] == "outcome"]
+    return [card for card in cards if any(each["value"].startswith(name_of(thread)) for each in card["arguments"])]

@@ -13,7 +13,9 @@ import pytest
 from tests.kills.crash_points import COUNTDOWN, DIED, set_countdown
 from tests.kills.facts import check_calls, check_endings, check_inbox, check_shown, opened_anew, read_facts
 from tests.kills.mortal import MortalProduct
-from tests.kills.people import PATIENCE, Ana, insisting, settling_outcomes
+from tests.kills.people import PATIENCE, Ana, insisting, name_of, settling_outcomes
+from tests.kills.programs import ACT, approves, check_programs, result_of
+from tests.support.gateway_program import GatewayProgram, programs
 from tests.support.product import ProductFolder
 from tests.support.visitor import visiting
 
@@ -53,6 +55,8 @@ async def test_a_conversation_ends_the_same_at_whichever_write_the_product_dies(
     facts, sent = read_facts(home), [message for ana in told for message in ana.sent]
     check_inbox(facts, sent)
     check_calls(facts, sent)
+    check_programs(facts)
+    assert len(facts.gateway_calls) == len(told), "each was made once"
     for ana in told:
         check_endings(facts, ana.sent, ana.thread.said)
         check_shown(entries[ana.thread.thread_id], ana.sent)
@@ -74,7 +78,8 @@ async def _revive(product: MortalProduct, countdown: Path) -> int:
 
 
 async def _conversation(product: MortalProduct, name: str, seed: int) -> Ana:
-    """One act approved and one rejected; two given up for something new; a question answered in words."""
+    """One act approved and one rejected; two given up for something new; a question answered in words; and one act of
+    another agent of hers approved."""
     async with AsyncExitStack() as stack:
         # The one before may have ended a moment before the process died.
         browsers = [await insisting(lambda: stack.enter_async_context(visiting(product.url, "ana"))) for _ in range(2)]
@@ -94,6 +99,12 @@ async def _conversation(product: MortalProduct, name: str, seed: int) -> Ana:
         await thread.question()
         await ana.say(f"because of {name}-third", times=2)
         await ana.hears(f'noted {name}-third: {{"answer": "because of {name}-third"}}')
+
+        http = await stack.enter_async_context(programs())
+        key = f"{name_of(thread)}-{name}"
+        calling = asyncio.create_task(result_of(GatewayProgram(product.url, http), ACT, key))
+        await approves(ana, key)
+        assert not (await calling).still_waits
 
         await ana.say(f"hey {name}-last")
         await ana.hears(f"hello {name}-last")

@@ -14,6 +14,7 @@ from tests.kills.facts import check_calls, check_endings, check_inbox, check_sho
 from tests.kills.habits import live
 from tests.kills.mortal import TAKEOVER, MortalProduct
 from tests.kills.people import PATIENCE, Ana
+from tests.kills.programs import check_programs
 from tests.support.product import ProductFolder
 from tests.support.visitor import Visitor, visiting
 
@@ -54,6 +55,7 @@ async def test_nothing_is_lost_and_nothing_runs_twice_however_often_the_product_
     facts = read_facts(home)
     check_inbox(facts, sent)
     check_calls(facts, sent)
+    check_programs(facts)
     check_endings(facts, sent, said)
     for thread_id, shown in entries.items():
         check_shown(shown, [s for s in sent if s.thread_id == thread_id])
@@ -65,6 +67,7 @@ async def test_nothing_is_lost_and_nothing_runs_twice_however_often_the_product_
         "unknown": unknown,
         "settled_by_ana": sum(len(task.result()) for task in living),
         "superseded": sum(a["status"] == "superseded" for a in facts.approvals),
+        "of_programs": len(facts.gateway_calls),
         "stopped": sum(s.stopped for s in sent),
     }
     record_property("kills", summary)

@@ -60,6 +60,23 @@ async def test_a_rule_about_a_server_that_there_is_not_is_warned_of(home: Produc
     assert [entry["rule"] for entry in logged if entry["log_level"] == "warning"] == ["b", "c"]
 
 
+async def test_rules_that_permit_something_to_a_name_that_a_program_gives_itself_are_warned_of(
+    home: ProductFolder,
+) -> None:
+    home.policy(
+        "version: 1\nrules:\n  - {name: a, match: {client: x}, decide: allow}\n"
+        "  - {name: b, match: {client: x}, decide: deny}\n"
+        "  - {name: c, match: {client: x, tool: y}, decide: ask, reads: true}\n"
+        "  - {name: d, match: {client: x}, decide: ask}\n  - {name: e, match: {platform: mcp}, decide: allow}\n"
+    )
+    with capture_logs() as logged:
+        PolicyInForce(home.folder / "policy.yaml", ["shop"])
+    assert [(entry["event"], entry["rule"]) for entry in logged] == [
+        ("policy_rule_believes_a_client", "a"),
+        ("policy_rule_believes_a_client", "c"),
+    ]
+
+
 async def test_each_call_for_a_reload_is_answered_also_after_a_defect(
     home: ProductFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

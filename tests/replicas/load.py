@@ -16,6 +16,7 @@ import psycopg
 from tests.kills.facts import Facts, check_calls, check_endings, check_inbox, check_shown, facts_at_rest, opened_at
 from tests.kills.habits import HABITS, Habit, live
 from tests.kills.people import PATIENCE, Ana, Sent
+from tests.kills.programs import check_programs
 from tests.replicas.crash_points import stale_writes
 from tests.replicas.processes import Replica
 from tests.replicas.visitors import RoamingVisitor, roaming
@@ -70,6 +71,7 @@ class Load:
         facts = await facts_at_rest(home, address)
         check_inbox(facts, self.sent)
         check_calls(facts, self.sent)
+        check_programs(facts)
         check_endings(facts, self.sent, [text for ana in self.people for text in ana.thread.said])
         for ana, entries in shown:
             check_shown(entries, ana.sent)

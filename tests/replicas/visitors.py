@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -36,6 +37,10 @@ class RoamingVisitor(Visitor):
         self.urls = urls
         self.refused = refused
         self._tokens: dict[str, str] = {}
+
+    def some_url(self, rng: random.Random) -> str:
+        """The address of one of them, whether that answers now or not."""
+        return rng.choice(self.urls)
 
     async def arrive_everywhere(self, person_id: str) -> None:
         """Be somebody, at every replica."""
@@ -101,11 +106,19 @@ class RoamingThread(Thread):
 
     async def take(self, name: str, event: Json) -> None:
         """An event. What one replica shows does not replace what another one has shown since."""
+        if name == "threads":
+            event = {**event, "asked": _with_all(self.asked, event["asked"])}
+            event["through_programs"] = _with_all(self.through_programs, event["through_programs"])
         if name != "thread":
             await super().take(name, event)
             return
         for entry in event["entries"]:
             await super().take("message", entry)
+
+
+def _with_all(known: Sequence[Json], told: Sequence[Json]) -> list[Json]:
+    """What waits, or did once, as it was told last."""
+    return list({item["id"]: item for item in (*known, *told)}.values())
 
 
 @asynccontextmanager

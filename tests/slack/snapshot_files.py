@@ -155,6 +155,18 @@ EXAMPLES: Mapping[str, Callable[[], Any]] = {
         an_approval(status="rejected", decided_by=("Ben",), decided_at=NOW + 60, reason="Too early.\nTry at 10.")
     ),
     "approval_expired": _post(an_approval(status="expired", decided_at=NOW + 86_400)),
+    "approval_of_a_program": _post(
+        an_approval(client="claude-code", may_decide="Ben", approvers=("slack:T1:U2",), asked_at=NOW)
+    ),
+    "approval_of_a_program_approved": _post(
+        an_approval(client="claude-code", status="approved", decided_by=("Ben",), decided_at=NOW + 60)
+    ),
+    "question_of_a_tool_to_a_program": _post(a_tools_question(client="claude-code")),
+    "sign_in_for_a_program": _post(a_sign_in(client="claude-code")),
+    "sign_in_for_a_program_private": lambda: _message(
+        sign_in_piece(a_sign_in(client="claude-code"), "https://accounts.example.com/authorize?state=1")
+    ),
+    "outcome_of_a_program": _post(an_outcome(client="claude-code")),
     "question_open": _post(a_question()),
     "question_answered": _post(a_question(status="answered", answer="size: large")),
     "question_of_a_tool_open": _post(a_tools_question()),

@@ -116,11 +116,11 @@ async def test_the_requester_withdraws_and_nobody_else_can() -> None:
 
 async def test_grants_are_listed_at_home_and_revoked_there() -> None:
     async with serving() as product:
-        grant = GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW)
+        grant = GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW, client="cursor")
         product.services.given["g1"] = ("slack:T1:U1", grant)
         await product.person().opens_home()
         home = await product.slack.until(lambda: product.slack.home("U1"))
-        assert "You always allow" in str(home["blocks"])
+        assert "You always allow" in str(home["blocks"]) and "Only through cursor." in str(home["blocks"])
         await product.person().clicks(home, "revoke")
         await product.slack.until(lambda: "You always allow" not in str((product.slack.home("U1") or {})["blocks"]))
         assert product.services.given == {}

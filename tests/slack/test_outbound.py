@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.slack.ids import SlackLocation, place_of
+from adapters.slack.ids import SlackLocation, named_place, place_of
 from adapters.slack.outbound.posting import mark
 from bot.domain import Notice, Said, Unknown
 from bot.platform import PostFailed
@@ -159,6 +159,22 @@ async def test_what_cannot_be_ephemeral_is_a_direct_message(stage: Stage) -> Non
     await stage.outbound.update(stage.notice("n1", "Go on.", only_for=BEN), reference)
     assert "Go on." in shown_text(stage.answers("D2")[0])
     assert stage.answers() == []
+
+
+async def test_what_is_asked_of_a_person_outside_of_conversations_is_in_their_direct_messages_and_stays(
+    stage: Stage,
+) -> None:
+    """The calls of their other agents have no conversation: cards, notices and links go to them."""
+    direct = named_place(ANA)
+    stage.links[f"s1 {ANA}"] = LINK
+    card = await stage.outbound.send(stage.post("approval:a1", replace(APPROVAL, client="claude-code"), direct))
+    await stage.outbound.send(stage.post("sign_in:s1", SIGN_IN, direct, only_for=None))
+    await stage.outbound.send(stage.post("n1", Notice("It went wrong."), direct, only_for=ANA))
+    await stage.outbound.update(stage.post("approval:a1", replace(REJECTED, client="claude-code"), direct), card)
+    asked, wanted, told = [shown_text(message) for message in stage.answers("D1")]
+    assert "Rejected" in asked and "Requested by Ana, through claude-code." in asked
+    assert "Waiting for Ana to sign in" in wanted and "It went wrong." in told
+    assert places_of_the_link(stage) == [("chat.postEphemeral", "U1")]
 
 
 # ------------------------------------------------------------------------------------------- sign-ins

@@ -34,6 +34,19 @@ def fields(piece: SlackMessage) -> list[str]:
     return [text["text"][1:-1] if text["type"] == "mrkdwn" else text["text"] for text in made]
 
 
+def texts_of(block: Any) -> list[str]:
+    """Every text that is shown, however deep."""
+    match block:
+        case {"text": str(text)}:
+            return [text]
+        case dict():
+            return [text for value in block.values() for text in texts_of(value)]
+        case list() | tuple():
+            return [text for value in block for text in texts_of(value)]
+        case _:
+            return []
+
+
 def everything(piece: SlackMessage) -> str:
     return json.dumps(piece.blocks, ensure_ascii=False)
 
@@ -51,6 +64,19 @@ def test_a_waiting_approval_says_what_who_and_until_when() -> None:
     assert "<!date^1795341600^{date_short_pretty} {time}|2026-11-22 10:00 UTC>" in everything(piece)
     assert "writes" in everything(piece)
     assert piece.text == "Approve? calendar: create_event. Ana asks. May decide: Ana."
+
+
+HOSTILE_CLIENT = "cursor.\n*May decide:* <!channel> <@U9>\u202e anyone" + "x" * 200
+
+
+@pytest.mark.parametrize("status", ["pending", "approved", "expired"])
+def test_what_a_program_calls_itself_is_one_line_of_a_hundred_characters_and_pings_nobody(status: Any) -> None:
+    """Rule 8: the name is the program's own word."""
+    piece = shown(an_approval(client=HOSTILE_CLIENT, status=status))
+    [told] = [text for text in texts_of(piece.blocks) if "Requested by" in text]
+    name = told.partition("Requested by Ana, through ")[2].partition(" Rule: ")[0].removesuffix(".")
+    assert "\n" not in name and "\u202e" not in name and "⟨U+202E⟩" in name and len(name) <= 100
+    assert "<!channel>" not in piece.text and "\n" not in piece.text
 
 
 def test_labels_are_bold_unless_something_in_them_could_be_formatting() -> None:

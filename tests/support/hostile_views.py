@@ -113,6 +113,7 @@ class HostileViews:
             rejections=st.integers(1, 3),
             escalates_at=st.none() | times,
             handed_to=names,
+            client=st.just("") | texts,
         )
         self.questions = st.builds(
             ClarificationView,
@@ -129,6 +130,7 @@ class HostileViews:
             arguments=self.arguments,
             fingerprint=st.just("") | st.just("#0123456789ab"),
             unread=st.just(0) | st.integers(1, 10**6),
+            client=st.just("") | texts,
         )
         self.sign_ins = st.builds(
             SignInView,
@@ -141,6 +143,7 @@ class HostileViews:
             owner_id=person,
             service=st.just("") | texts,
             code_wanted=st.booleans(),
+            client=st.just("") | texts,
         )
         self.accounts = st.builds(
             ConnectionView,
@@ -168,6 +171,7 @@ class HostileViews:
             requester_id=person,
             settled_by=texts,
             known=texts,
+            client=st.just("") | texts,
         )
         self.said = st.builds(Said, texts, st.booleans())
         self.cards = self.approvals | self.questions | self.sign_ins | self.outcomes

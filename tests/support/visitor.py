@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -51,6 +52,8 @@ class Thread:
     statuses: list[str] = field(default_factory=list)
     asked: list[Json] = field(default_factory=list)
     """What others have asked this visitor to decide, in any conversation."""
+    through_programs: list[Json] = field(default_factory=list)
+    """What waits for the calls of this visitor's own other agents."""
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     # ------------------------------------------------------------------------------------------- reading
@@ -199,7 +202,7 @@ class Thread:
                     if known is None or known.get("revision", 0) <= event.get("revision", 0):
                         self.entries[event["id"]] = event
                 case "threads":
-                    self.asked = event["asked"]
+                    self.asked, self.through_programs = event["asked"], event["through_programs"]
                 case "text":
                     self.live_texts.append(event["delta"])
                     n, text = self.drafts.get(event["message_id"], (0, ""))
@@ -220,6 +223,10 @@ class Visitor:
         self.http = http
         self.me: Json = {}
         self._csrf = ""
+
+    def some_url(self, _rng: random.Random) -> str:
+        """Any of the addresses at which the product can be reached."""
+        return self.url
 
     async def arrive(self, person_id: str) -> None:
         """Open the page, say the password if it is asked for, and be somebody."""

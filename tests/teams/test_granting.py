@@ -140,10 +140,12 @@ async def test_withdrawing_on_the_card_shows_it_as_withdrawn(product: Served) ->
 
 
 async def test_grants_are_listed_with_the_approvals_and_revoked_there(product: Served) -> None:
-    product.services.given["g1"] = (ANA_ID, GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW))
+    given = GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW, client="cursor")
+    product.services.given["g1"] = (ANA_ID, given)
     await product.person().says(product.teams.personal(ANA), "approvals")
     await product.hears("You always allow")
     (listed,) = (message for message in product.chat(ANA) if "You always allow" in str(message))
+    assert "Only through cursor." in str(listed)
     assert (await product.person().clicks(listed, "revoke", subject="g1")).status == 200
     assert product.services.given == {}
 

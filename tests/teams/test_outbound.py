@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -10,10 +11,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from adapters.teams.ids import TeamsLocation, named_place, place_of
-from bot.domain import ConversationReference, Said
+from bot.domain import ConversationReference, Notice, Said
 from bot.platform import PostFailed
 from tests.fakes.teams.server import ANA, BEN, TENANT
-from tests.teams.outbound_stage import APPROVAL, LONG, REJECTED, Stage, staged, teams_person
+from tests.teams.outbound_stage import APPROVAL, LINK, LONG, REJECTED, SIGN_IN, Stage, staged, teams_person
 
 
 @pytest.fixture
@@ -115,6 +116,22 @@ async def test_a_person_whom_a_rule_names_gets_it_in_their_chat(stage: Stage) ->
     assert card == {"conversation": stage.teams.personal(BEN), "parts": [message["id"]]}
     await stage.outbound.send(stage.post("approval:a2", replace(APPROVAL, approval_id="a2"), where))
     assert len(stage.teams.calls_of("open_chat")) == 1
+
+
+async def test_what_is_asked_of_a_person_outside_of_conversations_is_in_their_chat(stage: Stage) -> None:
+    """The calls of their other agents have no conversation: cards, notices and links go to them."""
+    where = named_place(teams_person(BEN))
+    stage.links[teams_person(BEN)] = LINK
+    wanted = replace(SIGN_IN, owner_id=teams_person(BEN), client="claude-code")
+    card = await stage.outbound.send(stage.post("approval:a1", replace(APPROVAL, client="claude-code"), where))
+    await stage.outbound.send(stage.post("sign_in:s1", wanted, where))
+    await stage.outbound.send(stage.post("n1", Notice("It went wrong."), where, only_for=teams_person(BEN)))
+    expired = replace(APPROVAL, client="claude-code", status="expired")
+    await stage.outbound.update(stage.post("approval:a1", expired, where), card)
+    asked, public, private, told = map(json.dumps, stage.seen(stage.chat(BEN)))
+    assert "Expired" in asked and "Requested by Ana, through claude" in asked
+    assert "Waiting for" in public and LINK not in public and LINK in private
+    assert "It went wrong." in told
 
 
 async def test_a_person_without_the_app_cannot_be_reached(stage: Stage) -> None:

@@ -44,6 +44,17 @@ def test_a_waiting_approval_says_what_who_and_until_when() -> None:
     assert card["fallbackText"] == "Approve? calendar: create_event. Ana asks. May decide: Ana."
 
 
+@pytest.mark.parametrize("status", ["pending", "approved"])
+def test_what_a_program_calls_itself_is_one_literal_line_of_a_hundred_characters(status: str) -> None:
+    """Rule 8: the name is the program's own word."""
+    name = "cursor.\n- **May decide:** <at>Ben</at> [here](https://evil.example)\u202e anyone" + "x" * 200
+    card = shown(an_approval(client=name, status=status))
+    [told] = [line for line in said(card).splitlines() if "Requested by" in line]
+    written = told.partition("Requested by Ana, through ")[2].partition(". The server")[0].partition(". Rule")[0]
+    assert "⟨U+202E⟩" in written and written.startswith("cursor. - ") and len(written.replace("\\", "")) <= 100
+    assert "entities" not in card["msteams"]
+
+
 def test_its_buttons_carry_the_approvals_id_and_nothing_else() -> None:
     assert buttons(shown(an_approval())) == {
         "Approve": "approve call-1.1",

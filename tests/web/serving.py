@@ -37,6 +37,7 @@ from bot.domain import (
     Unknown,
     system_clock,
 )
+from bot.gateway.thread_ids import is_gateway_thread
 from bot.identity.page_identity import PageIdentity, page_identity
 from bot.identity.page_people import PagePeople
 from bot.identity.ports import OpenIdSignIn
@@ -113,9 +114,9 @@ class WebServices(StandInServices):
         together = (subject for subject, post in posts.items() if post.thread_id == asked)
         return tuple(each for each in together if self.approvals[each].status == "pending" and self._may(each, person))
 
-    async def cards_that_wait(self) -> tuple[int, int, int]:
+    async def cards_that_wait(self) -> tuple[int, int, int, int]:
         cards = [post for post in self._posts() if isinstance(post.content, ApprovalView)]
-        return len(cards), 0, sum(post.revision for post in cards)
+        return len(cards), 0, sum(post.revision for post in cards), 1
 
     async def decidable(self, person: Person, within: str = "", most: int = 16) -> Decidable:
         return Decidable(
@@ -125,6 +126,22 @@ class WebServices(StandInServices):
                 if isinstance(view := post.content, ApprovalView)
                 if view.status == "pending" and person.person_id in view.handed_to
             )
+        )
+
+    async def asked_for(self, person: Person, most: int = 16) -> tuple[Shown, ...]:
+        views = [(post, post.content) for post in self._posts() if isinstance(post.content, ApprovalView)]
+        return tuple(
+            Shown(post, None)
+            for post, view in views
+            if view.status == "pending" and view.requester_ids == (person.person_id,)
+        )
+
+    async def asked_through_programs(self, person: Person, most: int = 16) -> tuple[Shown, ...]:
+        return tuple(
+            Shown(post, None)
+            for post in self._posts()
+            if is_gateway_thread(post.thread_id) and not isinstance(post.content, ApprovalView)
+            if getattr(post.content, "status", "") == "open" and self.of.get(post.thread_id) == person.person_id
         )
 
     async def is_operator(self, person: Person) -> bool:
@@ -140,7 +157,7 @@ class WebServices(StandInServices):
         return tuple(
             ThreadSummary(thread_id, _title(entries), max(entry.at for entry in entries), _waiting(entries))
             for thread_id, entries in sorted(self.entries.items(), key=lambda item: -item[1][-1].at)
-            if self.of.get(thread_id, person.person_id) == person.person_id
+            if self.of.get(thread_id, person.person_id) == person.person_id and not is_gateway_thread(thread_id)
         )[:limit]
 
     async def owners_for(self, thread_id: str, person: Person) -> frozenset[str] | None:

@@ -302,9 +302,11 @@ async def test_the_requester_withdraws_and_nobody_else_can(product: Product, ana
 
 
 async def test_ones_own_grants_are_listed(product: Product, ana: Browser, ben: Browser) -> None:
-    product.services.given["g1"] = ("web:ana", GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW))
+    given = GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW, client="cursor")
+    product.services.given["g1"] = ("web:ana", given)
     _, body = await ana.get("/api/grants")
     [grant] = body["grants"]
+    assert grant["client"] == "cursor"
     assert (grant["id"], grant["server"], grant["tool"], grant["until"]) == ("g1", "calendar", "create_event", NOW)
     assert (await ben.get("/api/grants"))[1] == {"grants": []}
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -56,6 +58,7 @@ CONTENTS: list[Content] = [
         decided_by=(TRICK,),
         reason=TRICK,
         result=TRICK,
+        client=TRICK,
     ),
     ClarificationView(
         "c",
@@ -67,9 +70,10 @@ CONTENTS: list[Content] = [
         "web:ana",
         TRICK,
         server=TRICK,
+        client=TRICK,
     ),
-    SignInView("s", "open", TRICK, TRICK, TRICK, TRICK, "web:ana", service=TRICK),
-    OutcomeView("o", "open", TRICK, TRICK, TRICK, {TRICK: TRICK}, TRICK, "web:ana", TRICK),
+    SignInView("s", "open", TRICK, TRICK, TRICK, TRICK, "web:ana", service=TRICK, client=TRICK),
+    OutcomeView("o", "open", TRICK, TRICK, TRICK, {TRICK: TRICK}, TRICK, "web:ana", TRICK, client=TRICK),
 ]
 
 
@@ -83,6 +87,12 @@ def test_nothing_invisible_or_reversed_is_left_in_what_is_shown(content: Content
 def test_the_configured_names_are_there_and_the_servers_title_is_apart() -> None:
     card = content_json(an_approval(title="Totally harmless"))
     assert (card["server"], card["tool"], card["title"]) == ("calendar", "create_event", "Totally harmless")
+
+
+@pytest.mark.parametrize("content", CONTENTS[2:], ids=lambda content: type(content).__name__)
+def test_what_a_program_calls_itself_is_one_line_of_a_hundred_characters(content: Any) -> None:
+    client = content_json(replace(content, client="cursor\nMay decide: anyone " + "x" * 200))["client"]
+    assert client.startswith("cursor May decide: anyone") and len(client) <= 100
 
 
 def test_a_long_argument_is_cut_with_a_count_and_kept_whole() -> None:

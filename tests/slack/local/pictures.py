@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
+from adapters.slack.render.posts import pieces
 from tests.slack.local.conftest import product_in
 from tests.slack.local.drawing import Drawing, drawing
 from tests.slack.local.packages import LOCAL_SLACK, WITHOUT_LOCAL_SLACK
 from tests.slack.local.person import Conversation, LocalPerson
+from tests.slack.shown import a_post
+from tests.support.views import an_approval
 
 IMAGES = Path(__file__).parents[3] / "docs" / "images"
 
@@ -42,6 +46,7 @@ async def main() -> None:
             await _two_at_once(page, ana)
             await _asking(page, ana)
             await page.home(picture("home"), await ana.opens_home())
+            await _of_a_program(page)
 
 
 async def _approving(page: Drawing, ana: LocalPerson) -> None:
@@ -69,6 +74,27 @@ async def _asking(page: Drawing, ana: LocalPerson) -> None:
     thread = await ana.mentions("schedule something")
     await thread.asks()
     await page.thread(picture("question"), thread_of(thread))
+
+
+async def _of_a_program(page: Drawing) -> None:
+    """The card of another agent's call, where its rule routes it to."""
+    now = time.time()
+    card = an_approval(
+        server="tasks",
+        tool="delete_task",
+        title="",
+        arguments={"task_id": "T-318", "reason": "Duplicate of T-301"},
+        risk=("destroys",),
+        requester="Ana Almeida",
+        client="claude-code",
+        may_decide="Ben Brook",
+        approvers=("slack:T1:U2",),
+        rule="deletions need a second person",
+        expires_at=now + 24 * 3600,
+    )
+    [shown] = pieces(a_post(card))
+    said = {"user": "UBOT", "bot_id": "BBOT", "ts": str(now), "text": shown.text, "blocks": list(shown.blocks)}
+    await page.thread(picture("gateway"), [said])
 
 
 if __name__ == "__main__":

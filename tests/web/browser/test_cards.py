@@ -284,10 +284,12 @@ async def test_somebody_else_is_asked_and_withdrawing_is_for_who_asked(product: 
 
 
 async def test_what_one_always_allows_is_listed_and_revoked(product: Product, window: Window) -> None:
-    product.services.given["g1"] = ("web:ana", GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW))
+    given = GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW, client="cursor")
+    product.services.given["g1"] = ("web:ana", given)
     await window.open(THREAD)
     await window.button("Always allowed…").click()
     await expect(window.dialog).to_contain_text("Standup")
+    await expect(window.dialog).to_contain_text("Through cursor, until")
     await window.dialog.get_by_role("button", name="Revoke", exact=True).click()
     await expect(window.dialog).to_contain_text("every call that needs you asks you")
     await window.dialog.get_by_role("button", name="Close", exact=True).click()

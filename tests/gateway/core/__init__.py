@@ -1,0 +1,1 @@
+"""Calls of other agents on real records, without a transport."""
