@@ -199,6 +199,7 @@ async def _product(
         folder = Path(name)
         variables = {"DATABASE_URL": f"sqlite:///{folder}/countersign.db", "LLM_MODEL": "demo", "LOG_FORMAT": "json"}
         variables |= {"LIMIT_TURNS_PER_MINUTE": "0", "LIMIT_THREAD_TURNS_PER_MINUTE": "0"}
+        variables |= {"LIMIT_GATEWAY_CALLS_PER_MINUTE": "0"}
         variables |= {"CALENDAR_DB": f"{folder}/calendar.sqlite", "TASKS_DB": f"{folder}/tasks.sqlite"}
         if model_url is not None:
             config = folder / "mcp.json"

@@ -65,6 +65,12 @@ class Sizes:
     """After a kill, and as many after a stop."""
     takeover_pairs: int = 5
     """Side by side."""
+    gateway_calls: int = 200
+    """Through the gateway, and as many at the server itself."""
+    gateway_waiting: int = 100
+    """Calls that wait for people at a time."""
+    gateway_wait_seconds: float = 10.0
+    """In which the CPU of a process is read."""
 
 
 FULL = Sizes()
@@ -93,6 +99,9 @@ SMOKE = Sizes(
     decisions=4,
     takeovers=1,
     takeover_pairs=1,
+    gateway_calls=2,
+    gateway_waiting=2,
+    gateway_wait_seconds=0.05,
 )
 """Shows that everything runs; its figures mean nothing."""
 

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from bench import hostile_servers, measures, policy, postgres, records, rendering, slack, teams
+from bench import gateway, hostile_servers, measures, policy, postgres, records, rendering, slack, teams
 from bench.client import Turn, visiting
 from bench.contestants import ROOT, Contestants, Opening
 from bench.cores import MEASURED, move_to
@@ -40,6 +40,8 @@ async def measure_the_rest(contestants: Contestants, sizes: Sizes, say: Say) -> 
     elsewhere = await teams.in_teams_and_at_the_page(contestants, sizes)
     elsewhere += await teams.invokes(contestants, sizes)
     elsewhere.append(await _load_at_the_page(contestants, sizes))
+    say("the gateway")
+    through = await gateway.figures(contestants, sizes)
     say("rules and waiting approvals")
     waiting = policy.judging(sizes) + await policy.many_pending(contestants, sizes)
     say("hostile input")
@@ -52,6 +54,7 @@ async def measure_the_rest(contestants: Contestants, sizes: Sizes, say: Say) -> 
     return [
         Section("A long conversation in Slack", conversation, "bare agent"),
         Section("At the page and in Teams", elsewhere),
+        Section("At the gateway", through),
         Section("With much in the records", waiting),
         Section("Hostile input", hostile),
         Section("The floor", await _floor(contestants, sizes), measured="by itself"),
