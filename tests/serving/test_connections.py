@@ -370,7 +370,7 @@ async def test_what_was_read_of_a_body_that_breaks_off_is_not_kept() -> None:
             yield b"half"
             raise broken
 
-    request: Any = SimpleNamespace(content=Content())
+    request: Any = SimpleNamespace(content=Content(), content_length=None)
     with pytest.raises(BodyNotReadError):
         await read_whole_body(request, 10, "too large")
     assert broken.__traceback__ is None
