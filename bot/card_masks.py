@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from bot.characters import reads_one_way
-from bot.domain import ApprovalView, ClarificationView, Content, GrantView, Hidden, OutcomeView, Post
+from bot.domain import ApprovalView, ChangeView, ClarificationView, Content, GrantView, Hidden, OutcomeView, Post
 from bot.settings import Settings
 from policies.masking import Masked, Masker, exceeds
 from policies.secret_shapes import EMAILS, GUIDS, TOKENS, SecretPattern
@@ -72,7 +72,7 @@ def masked(content: _Shown, masker: Masker) -> _Shown:
                 fingerprint=_fingerprint(content, masker),
                 exact=is_exact(content.server, content.tool, arguments),
             )
-        case OutcomeView() | GrantView():
+        case OutcomeView() | ChangeView() | GrantView():
             shown = masker.for_card(content.arguments)
             return replace(
                 content,
@@ -88,7 +88,7 @@ def masked(content: _Shown, masker: Masker) -> _Shown:
             return content
 
 
-def _fingerprint(call: ApprovalView | ClarificationView | OutcomeView | GrantView, masker: Masker) -> str:
+def _fingerprint(call: ApprovalView | ClarificationView | OutcomeView | ChangeView | GrantView, masker: Masker) -> str:
     return "" if call.unread else masker.fingerprint_of_call(call.server, call.tool, call.arguments)
 
 
@@ -126,7 +126,7 @@ def _is_large(content: Content | GrantView) -> bool:
     match content:
         case ApprovalView():
             return exceeds(_parts_of(content))
-        case ClarificationView() | OutcomeView() | GrantView():
+        case ClarificationView() | OutcomeView() | ChangeView() | GrantView():
             return exceeds(content.arguments)
         case _:
             return False
@@ -152,7 +152,7 @@ def is_exact(server: str, tool: str, arguments: Mapping[str, Any]) -> bool:
     return sum(map(len, foreign)) <= _MOST_FOREIGN and all(map(reads_one_way, foreign))
 
 
-def unseen_in_words(view: ApprovalView | OutcomeView | GrantView, left_out: str, advice: str = "") -> str:
+def unseen_in_words(view: ApprovalView | OutcomeView | ChangeView | GrantView, left_out: str, advice: str = "") -> str:
     """Returns what of a call a card does not show letter by letter, as sentences; empty when it shows all of it.
 
     Args:
@@ -174,7 +174,7 @@ def unseen_in_words(view: ApprovalView | OutcomeView | GrantView, left_out: str,
     return " ".join([*parts, fingerprint_in_words(view)]).strip()
 
 
-def fingerprint_in_words(view: ApprovalView | ClarificationView | OutcomeView | GrantView | Hidden) -> str:
+def fingerprint_in_words(view: ApprovalView | ClarificationView | OutcomeView | ChangeView | GrantView | Hidden) -> str:
     """Returns the call's fingerprint as a sentence; empty when none was made."""
     return f"Fingerprint of this call: {view.fingerprint}." if view.fingerprint else ""
 

@@ -353,5 +353,13 @@ async def _alone(reading: Awaitable[_T]) -> _T:
 
 def _grant_view(row: GrantRow, unread: int = 0) -> GrantView:
     return GrantView(
-        row.grant_id, row.server, row.tool, row.arguments, row.until, unread=unread, client=row.client or ""
+        row.grant_id,
+        row.server,
+        row.tool,
+        row.arguments,
+        row.until,
+        unread=unread,
+        client=row.client or "",
+        title=row.title or "",
+        presentation=approvals.presentation_in(row.presentation),
     )

@@ -147,6 +147,7 @@ async def approval_view(
         unread=unread,
         call_id=row.asked.call_id,
         client=shown_client(row.asked.client, row.thread_id),
+        presentation=row.asked.presentation,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from graph.presentation import NOTHING_KNOWN, CallPresentation
 from policies.model import Ask, Risk
 
 # --------------------------------------------------------------------------------- inputs of a form
@@ -104,6 +105,7 @@ class ApprovalAsked(_Json):
     empty outside of `safeWrite`."""
     client: str = ""
     """Name of the program through which the requester's agent asks, as it calls itself; empty: our own agent asks."""
+    presentation: CallPresentation = NOTHING_KNOWN
 
 
 class ClarificationAsked(_Json):

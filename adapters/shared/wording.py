@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot.domain import ApprovalView, ClarificationView, ConnectionView, GrantView, OutcomeView, Overview, ServiceView
+from bot.domain import (
+    ApprovalView,
+    CallActivity,
+    ChangeView,
+    ClarificationView,
+    ConnectionView,
+    GrantView,
+    OutcomeView,
+    Overview,
+    ServiceView,
+)
 from bot.safe_text import beginning_of_list, visible_line, visible_passage
 
 LONGEST_REASON = 2_000
@@ -118,6 +128,23 @@ WHOLE = Space()
 def call_name(server: str, tool: str) -> str:
     """Returns a tool under the names that the operator knows; not cut."""
     return f"{server}: {tool}"
+
+
+def call_source(view: ApprovalView | OutcomeView | ChangeView | GrantView | CallActivity, space: Space = WHOLE) -> str:
+    """Returns server and tool of a call under the names that the operator knows, for the line below its title."""
+    return space.line(f"{view.server} › {view.tool}", LONGEST_HEADING)
+
+
+def call_title(view: ApprovalView | OutcomeView | ChangeView | GrantView | CallActivity, space: Space = WHOLE) -> str:
+    """Returns what a call does in people's words: "Create event: Standup". The titles of a server that is not trusted
+    are in quotation marks, behind the name that the operator gave it."""
+    tool = view.title.strip() or view.tool
+    return space.line(tool if view.presentation.trusted else f"{view.server} › “{tool}”", LONGEST_HEADING)
+
+
+def change_line(view: ChangeView, signs: Mapping[str, str], space: Space = WHOLE) -> str:
+    """Returns a change that was made without asking, with its result, on one line."""
+    return space.line(f"{signs[view.result_tone]}{call_title(view, space)}: {view.result}", LONGEST_HEADING + _RESULT)
 
 
 def heading(view: ApprovalView, space: Space = WHOLE) -> str:

@@ -53,6 +53,8 @@ class StandingApprovals:
             given_at=now,
             until=now + seconds,
             client=asked.client or None,
+            title=asked.title,
+            presentation=asked.presentation.model_dump(mode="json"),
         )
         await approvals.add_grant(tx, kept)
 

@@ -16,6 +16,7 @@ from bot.records.statements import Prepared, Values
 from bot.records.tables import APPROVED, PENDING, approvals, attempts, grants, votes
 from graph.interrupts import ApprovalAsked
 from graph.json_values import storable
+from graph.presentation import NOTHING_KNOWN, CallPresentation
 from policies.model import Ask, Risk
 
 MOST_UNUSED = 1_000
@@ -318,6 +319,11 @@ def _ask(written: str) -> Ask:
     return Ask.model_validate_json(written)
 
 
+def presentation_in(kept: Mapping[str, Any] | None) -> CallPresentation:
+    """What a column keeps; nothing is known of a call that an older version asked about."""
+    return NOTHING_KNOWN if kept is None else CallPresentation.model_validate(kept)
+
+
 def _asked(r: Any) -> dict[str, Any]:
     """What was asked, apart from the arguments."""
     return {
@@ -332,6 +338,7 @@ def _asked(r: Any) -> dict[str, Any]:
         "client": r.client or "",
         "requesters": tuple(r.requesters),
         "quote": r.quote,
+        "presentation": presentation_in(r.presentation),
     }
 
 
@@ -377,6 +384,10 @@ class GrantRow:
     revoked_at: float | None = None
     client: str | None = None
     """Through which program the call was asked for, and is allowed; `None`: our own agent."""
+    title: str | None = None
+    """The server's own title of the tool; `None`: of an older version."""
+    presentation: Mapping[str, Any] | None = None
+    """A `CallPresentation` as JSON; `None` likewise."""
 
 
 def _in_force(now: Any) -> sa.ColumnElement[bool]:

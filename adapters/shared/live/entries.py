@@ -18,6 +18,7 @@ from bot.characters import before_suspicious
 from bot.domain import (
     AlreadySettled,
     ApprovalView,
+    ChangeView,
     ClarificationView,
     ClickResult,
     ConnectionView,
@@ -172,8 +173,22 @@ def content_json(content: Content) -> Json:
             return _sign_in(content)
         case OutcomeView():
             return _outcome(content)
+        case ChangeView():
+            return _change(content)
         case _:
             assert_never(content)
+
+
+def _change(view: ChangeView) -> Json:
+    return {
+        "kind": "change",
+        "id": view.attempt_id,
+        "arguments": arguments_json(view.arguments),
+        "result": line(view.result, LONGEST_RESULT),
+        **seen_json(view),
+        **_client_json(view),
+        **_json(view, lines=_CALL, passages="requester rule", as_is="result_tone requester_id grant_id"),
+    }
 
 
 def _approval(view: ApprovalView) -> Json:
@@ -228,7 +243,9 @@ def _outcome(view: OutcomeView) -> Json:
     }
 
 
-def _client_json(view: ApprovalView | ClarificationView | SignInView | OutcomeView | GrantView) -> Json:
+def _client_json(
+    view: ApprovalView | ClarificationView | SignInView | OutcomeView | ChangeView | GrantView,
+) -> Json:
     """What a program calls itself through which it was asked for, its own word; empty: it was asked of our agent."""
     return {"client": line(view.client, LONGEST_NAME)}
 
@@ -304,7 +321,7 @@ def _whole_line(name: str, value: str) -> Json:
     return {"name": name, "value": value, "shown": shown, "hidden": len(value) - len(shown)}
 
 
-def seen_json(view: ApprovalView | OutcomeView | GrantView) -> Json:
+def seen_json(view: ApprovalView | OutcomeView | ChangeView | GrantView) -> Json:
     """How many parts of a call are masked, and what of it is not shown letter by letter; `fingerprint` is for wherever
     a part of it is not shown for lack of space."""
     return {

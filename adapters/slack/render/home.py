@@ -50,6 +50,7 @@ from adapters.slack.render.cards import (
 )
 from bot.domain import (
     ApprovalView,
+    ChangeView,
     ClarificationView,
     ConnectionView,
     GrantView,
@@ -178,6 +179,8 @@ def title_of(shown: Shown) -> str:
             return line(f"A sign-in at {where_to(view)}", _QUESTION)
         case OutcomeView() as view:
             return line(wording.outcome_title(view), _QUESTION)
+        case ChangeView() as view:
+            return wording.call_title(view)
         case content:
             return line(content.text, _QUESTION)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from adapters.shared.wording import LONGEST_NAME, line, passage
+from adapters.shared.wording import LONGEST_NAME, change_line, line, passage
 from adapters.slack.actions import COMMAND, FEEDBACK
 from adapters.slack.render.blocks import (
     LONGEST_TEXT,
     Block,
     SlackMessage,
+    context,
     flow,
     header,
     mrkdwn,
@@ -26,10 +27,11 @@ from adapters.slack.render.blocks import (
     section,
     sentence,
 )
-from adapters.slack.render.cards import approval_card, clarification_card, outcome_card, sign_in_card
+from adapters.slack.render.cards import SIGNS, approval_card, clarification_card, outcome_card, sign_in_card
 from adapters.slack.render.markdown import pages, parts
 from bot.domain import (
     ApprovalView,
+    ChangeView,
     ClarificationView,
     ConversationReference,
     Notice,
@@ -70,6 +72,9 @@ def pieces(post: Post) -> tuple[SlackMessage, ...]:
             return (sign_in_card(post.content),)
         case OutcomeView():
             return (outcome_card(post.content),)
+        case ChangeView():
+            text = change_line(post.content, SIGNS)
+            return (piece([context(plain(text))], text),)
         case _:
             assert_never(post.content)
 

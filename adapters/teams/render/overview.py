@@ -41,6 +41,7 @@ from adapters.teams.render.questions import answer_button, code_button, sign_in_
 from bot.card_masks import fingerprint_in_words
 from bot.domain import (
     ApprovalView,
+    ChangeView,
     ClarificationView,
     ConnectionView,
     GrantView,
@@ -155,6 +156,8 @@ def _said(shown: Shown, arguments: Excerpt, space: Space) -> tuple[str, str, lis
         case OutcomeView() as view:
             title = space.line(wording.outcome_title(view), _QUESTION)
             return title, f"Nobody knows what came of it: its card asks.{_through(view.client, space)}", []
+        case ChangeView() as view:
+            return wording.call_title(view, space), "", []
         case content:
             return space.line(content.text, _QUESTION), "", []
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from adapters.shared.markdown import Run
-from adapters.shared.wording import LONGEST_NAME, approval_summary, overview_summary, passage
+from adapters.shared.wording import LONGEST_NAME, approval_summary, change_line, overview_summary, passage
 from adapters.teams.actions import COMMANDS, REFRESH, action_data
 from adapters.teams.ids import Activity
-from adapters.teams.render.cards import LONGEST_IN_SUMMARY, CardMention, approval_card
+from adapters.teams.render.cards import LONGEST_IN_SUMMARY, SIGNS, CardMention, approval_card
 from adapters.teams.render.elements import Card, Element, label
 from adapters.teams.render.markdown import Citations, Page, pages, paragraph
 from adapters.teams.render.overview import connections_card, connections_summary, overview_card
@@ -25,6 +25,7 @@ from adapters.teams.render.questions import (
 )
 from bot.domain import (
     ApprovalView,
+    ChangeView,
     ClarificationView,
     ConnectionView,
     Content,
@@ -77,6 +78,8 @@ def activities(post: Post, audience: Audience) -> tuple[Activity, ...]:
             return _said(post.content)
         case Notice():
             return (note(_TONES[post.content.tone] + post.content.text),)
+        case ChangeView():
+            return (note(change_line(post.content, SIGNS)),)
         case content:
             return (_message(_posted_card(content, audience), _summary(content)),)
 
@@ -95,7 +98,7 @@ def card_of(content: Content, *, decides: bool, asked: bool = False) -> Card:
             return sign_in_card(content)
         case OutcomeView():
             return outcome_card(content)
-        case Said() | Notice():
+        case Said() | Notice() | ChangeView():
             raise ValueError("this is shown as text, not as a card")
         case _:
             assert_never(content)
