@@ -152,6 +152,7 @@ class PageActions:
             body.approvals,
             body.verb,
             reason=body.reason,
+            note=body.note,
             arguments=body.values,
             always_for=DURATIONS[body.always_for] if body.always_for else None,
         )

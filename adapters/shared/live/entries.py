@@ -12,12 +12,13 @@ from hashlib import blake2b
 from typing import Any, assert_never
 
 from adapters.shared.arguments import call_asked_in, page_of
-from adapters.shared.wording import LONGEST_NAME, WHOLE
+from adapters.shared.wording import LONGEST_NAME, WHOLE, call_source, call_title
 from bot.card_masks import unseen_in_words
 from bot.characters import before_suspicious
 from bot.domain import (
     AlreadySettled,
     ApprovalView,
+    CallActivity,
     ChangeView,
     ClarificationView,
     ClickResult,
@@ -55,6 +56,7 @@ from bot.safe_text import (
     written_value,
 )
 from graph.interrupts import FormField
+from translations import gettext as _
 
 Json = dict[str, Any]
 PAGE = "web:"
@@ -82,8 +84,8 @@ LONGEST_TITLE = 120
 """Characters of a title."""
 LONGEST_RESULT = 400
 """Characters of a result's one line."""
-_CALL = "server tool title"
-"""What is to be called: the configured names, and the server's own title apart."""
+MOST_ACTIVITIES = 200
+"""Calls of one answer that are listed with it; of more, the last."""
 _KINDS = {Settled: "settled", AlreadySettled: "already_settled", Refused: "refused", Unknown: "unknown"}
 
 
@@ -113,7 +115,7 @@ def asked_json(decidable: Decidable, own: Collection[str], through_programs: Seq
         if isinstance(view, ApprovalView) and thread_id not in own:
             is_opened = thread_id.startswith(PAGE) and not is_gateway_thread(thread_id)
             card = None if is_opened else _short(view)
-            call = _json(view, lines=f"requester {_CALL}") | _client_json(view)
+            call = _json(view, lines="requester") | _call_json(view) | _client_json(view)
             asked.append({"id": view.approval_id, "thread_id": thread_id, **call, "card": card})
     return {
         "asked": asked,
@@ -162,7 +164,7 @@ def content_json(content: Content) -> Json:
     """What a post shows; `kind` says which card it is."""
     match content:
         case Said():
-            return {"kind": "said", "text": passage(content.text, LONGEST_ANSWER)}
+            return {"kind": "said", "text": passage(content.text, LONGEST_ANSWER), **activity_json(content.activity)}
         case Notice():
             return {"kind": "notice", "text": passage(content.text), "tone": content.tone}
         case ApprovalView():
@@ -187,8 +189,34 @@ def _change(view: ChangeView) -> Json:
         "result": line(view.result, LONGEST_RESULT),
         **seen_json(view),
         **_client_json(view),
-        **_json(view, lines=_CALL, passages="requester rule", as_is="result_tone requester_id grant_id"),
+        **_call_json(view),
+        **_json(view, passages="requester rule", as_is="result_tone requester_id grant_id"),
     }
+
+
+def activity_json(calls: Sequence[CallActivity]) -> Json:
+    """The calls that were made for an answer, the oldest first, and how many before them are not listed; nothing where
+    there were none."""
+    if not calls:
+        return {}
+    listed = calls[-MOST_ACTIVITIES:]
+    return {
+        "activity": [
+            {
+                "id": call.call_id,
+                "result": line(call.result, LONGEST_RESULT),
+                **_call_json(call),
+                **_json(call, as_is="state began_at ended_at"),
+            }
+            for call in listed
+        ],
+        "more_activity": len(calls) - len(listed),
+    }
+
+
+def _call_json(view: ApprovalView | OutcomeView | ChangeView | GrantView | CallActivity) -> Json:
+    """What is to be called: its title in people's words, server and tool as the operator calls them, and both names."""
+    return {"title": call_title(view), "source": call_source(view), **_json(view, lines="server tool")}
 
 
 def _approval(view: ApprovalView) -> Json:
@@ -200,15 +228,17 @@ def _approval(view: ApprovalView) -> Json:
         "asked_arguments": None if view.asked_arguments is None else _arguments(view.asked_arguments, digests),
         "votes": [_json(vote, lines="name", as_is="verb at") for vote in view.votes],
         "requester_id": view.requester_ids[0] if view.requester_ids else "",
+        "notes": [{"name": line(name, LONGEST_NAME), "text": passage(text)} for name, text in view.notes],
         "result": line(view.result, LONGEST_RESULT),
+        **_call_json(view),
         **_client_json(view),
         **seen_json(view),
         **_json(
             view,
-            lines=f"{_CALL} risk handed_to decided_by",
+            lines="risk handed_to decided_by edited_by",
             passages="requester may_decide rule quote reason",
             as_is="status quorum rejections asked_at expires_at escalates_at decided_at result_tone "
-            "reason_required editable always_offered handing_offered",
+            "reason_required editable always_offered handing_offered retry_offered",
         ),
     }
 
@@ -238,7 +268,8 @@ def _outcome(view: OutcomeView) -> Json:
         "id": view.outcome_id,
         "arguments": arguments_json(view.arguments),
         **seen_json(view),
-        **_json(view, lines=_CALL, passages="requester settled_by known", as_is="status requester_id"),
+        **_call_json(view),
+        **_json(view, passages="requester settled_by known", as_is="status requester_id"),
         **_client_json(view),
     }
 
@@ -368,7 +399,7 @@ def form_json(form: Form) -> Json:
     kept = [field for field in form.fields if _length(form.values.get(field.name)) > LONGEST_VALUE]
     names = {field.name for field in kept}
     notes = {
-        name: f"Holds characters that cannot be seen: {passage(value)}"
+        name: _("Contains invisible characters: {text}").format(text=passage(value))
         for name, value in form.values.items()
         if name not in names and isinstance(value, str) and holds_unseen(value)
     }
@@ -403,7 +434,7 @@ def click_json(result: ClickResult) -> Json:
     """What a click gets."""
     if isinstance(result, Invalid):
         errors = {name: visible(error) for name, error in result.errors.items()}
-        return {"kind": "invalid", "text": errors.get("", "Please mend the marked fields."), "errors": errors}
+        return {"kind": "invalid", "text": errors.get("", _("Fix the highlighted fields.")), "errors": errors}
     final = {"final": result.final} if isinstance(result, Settled) else {}
     return {"kind": _KINDS[type(result)], "text": visible(result.text), **final}
 
@@ -425,10 +456,10 @@ def grants_json(grants: Sequence[GrantView]) -> Json:
         "grants": [
             {
                 "id": grant.grant_id,
-                "title": "",
                 "arguments": [_unread_json(grant.unread)] if grant.unread else arguments_json(grant.arguments),
                 **seen_json(replace(grant, unread=0)),
-                **_json(grant, lines="server tool", as_is="until"),
+                **_call_json(grant),
+                **_json(grant, as_is="until"),
                 **_client_json(grant),
             }
             for grant in grants
@@ -438,7 +469,7 @@ def grants_json(grants: Sequence[GrantView]) -> Json:
 
 def _unread_json(characters: int) -> Json:
     """The line that stands for arguments that are too long for a list: all of them are fetched when somebody asks."""
-    return {"name": "Arguments", "value": None, "digest": "", "shown": "", "hidden": characters}
+    return {"name": _("Values"), "value": None, "digest": "", "shown": "", "hidden": characters}
 
 
 def connections_json(

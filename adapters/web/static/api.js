@@ -72,6 +72,10 @@ export const api = {
   stop: (threadId) => call("POST", `/api/threads/${part(threadId)}/stop`, { id: newId() }),
   decide: (decision) => call("POST", "/api/approvals/decisions", { id: newId(), ...decision }),
   handOver: (id, to) => call("POST", `/api/approvals/${part(id)}/handover`, { id: newId(), to }),
+  /** Whom one can ask to decide. */
+  colleagues: (id) => call("GET", `/api/approvals/${part(id)}/colleagues`),
+  /** Have a call that was approved and failed proposed once more. */
+  retry: (id) => call("POST", `/api/approvals/${part(id)}/retry`, { id: newId() }),
   withdraw: (id) => call("POST", `/api/approvals/${part(id)}/withdrawal`, { id: newId() }),
   decidable: (id) => call("GET", `/api/approvals/${part(id)}/together`),
   /** A page of the arguments of a call; `kind`: "approvals", "outcomes" or "grants". */
