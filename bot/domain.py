@@ -129,6 +129,7 @@ class Choice:
     approval_id: str
     verb: Literal["approve", "reject"]
     reason: str = ""
+    """Of a rejection."""
     arguments: Mapping[str, Any] | None = None
     """Form values, by field name, when the person edited before approving."""
     note: str = ""

@@ -25,6 +25,7 @@ from bot.domain import (
     Invalid,
     OutcomeChoice,
     Person,
+    RetryRequest,
     Settled,
     SignInReply,
     Together,
@@ -71,6 +72,8 @@ async def settle(services: Services, act: Act) -> ClickResult:
             return await _decide(services, act)
         case actions.WITHDRAW:
             return await services.approvals.withdraw_request(key, subject, person)
+        case actions.RETRY:
+            return await services.approvals.retry(RetryRequest(key, person, subject))
         case actions.REVOKE:
             return await services.approvals.revoke_standing_approval(subject, person)
         case actions.ANSWER:
@@ -97,7 +100,7 @@ async def settle(services: Services, act: Act) -> ClickResult:
 
 async def _decide(services: Services, act: Act) -> ClickResult:
     """Approve or reject one call, with what belongs to it."""
-    choice = Choice(act.subject, "approve")
+    choice = Choice(act.subject, "approve", note=act.text(actions.NOTE).strip())
     match act.action:
         case actions.ALWAYS:
             seconds = DURATIONS.get(act.text(actions.DURATION))
@@ -105,7 +108,7 @@ async def _decide(services: Services, act: Act) -> ClickResult:
                 return Invalid({actions.DURATION: "Please choose for how long."})
             choice = replace(choice, always_for=seconds)
         case actions.REJECT:
-            choice = replace(choice, verb="reject", reason=act.text(actions.REASON).strip())
+            choice = Choice(act.subject, "reject", act.text(actions.REASON).strip())
         case actions.EDIT:
             form = await services.approvals.edit_form(act.subject, act.person)
             if not isinstance(form, Form):

@@ -194,12 +194,25 @@ class PageActions:
             else json_answer(argument_page_json(grant.arguments, page))
         )
 
+    async def colleagues(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`GET /api/approvals/{id}/colleagues`: whom the visitor can ask to decide it, each with `id` and `name`; none
+        where they may not ask."""
+        config = self._sender.config
+        local = tuple(each.person_id for each in config.people) if config.login == "local" else ()
+        found = await self._services.approvals.colleagues(id_of(request), visitor.person, local)
+        return json_answer({"colleagues": [{"id": each.person_id, "name": each.name} for each in found]})
+
     async def hand_over(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/approvals/{id}/handover`: the service judges whether both may decide."""
         body = await read_body(request, HandoverBody)
         name = await self._sender.name_of(body.to) or ""
         handover = Handover(click_key(body.id, visitor), visitor.person, id_of(request), body.to, name)
         return click_answer(await self._services.approvals.hand_over(handover))
+
+    async def retry(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`POST /api/approvals/{id}/retry`: its requester has a call that failed proposed once more."""
+        body = await read_body(request, ClickBody)
+        return await self._settled(request, visitor, actions.RETRY, body.id)
 
     async def take_back(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/approvals/{id}/withdrawal`: by the requester; the service knows who that is."""

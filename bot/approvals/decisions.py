@@ -32,6 +32,7 @@ from bot.domain import (
     OutcomeChoice,
     Person,
     Refused,
+    RetryRequest,
     Settled,
     Unknown,
 )
@@ -69,7 +70,7 @@ BEGUN = Refused(
 NO_STANDING_APPROVAL = Unknown("This permission does not exist (any more).")
 NO_OUTCOME = Unknown("This call does not exist (any more).")
 LONGEST_REASON = 2_000
-"""Characters of a reason that are kept."""
+"""Characters of a reason, or of a note, that are kept."""
 HANDOVER_SECONDS = 2.5
 """Seconds that whoever hands over waits for all look-ups together: Slack waits 3 for the answer to a form."""
 NOT_FOUND_OUT = Refused("Whether they may decide this could not be found out. Try again in a moment.")
@@ -303,12 +304,12 @@ class Approvals:
 
     def _ballot(self, row: ApprovalRow, click: _Click) -> VoteRow:
         person, choice, now = click.person, click.choice, self._clock()
-        reason = choice.reason.strip()[:LONGEST_REASON] if choice.verb == "reject" else ""
+        words = (choice.reason if choice.verb == "reject" else choice.note).strip()[:LONGEST_REASON]
         authority = authority_of(row, person.person_id, click.known, now)
         identity = click.known.identity(person.person_id)
         claimed = tuple(sorted(identity.claimed))
         return VoteRow(
-            person.person_id, person.name, choice.verb, reason, now, click.key, identity.human, authority, claimed
+            person.person_id, person.name, choice.verb, words, now, click.key, identity.human, authority, claimed
         )
 
     async def _too_late(self, tx: Transaction, row: ApprovalRow, click: _Click) -> ClickResult:
@@ -450,6 +451,10 @@ class Approvals:
             await self._outbox.show_again(tx, [row.approval_id])
         return Settled(f"{name} was asked to decide. You still may, too.", final=False)
 
+    async def colleagues(self, approval_id: str, person: Person, also: Sequence[str] = ()) -> tuple[Person, ...]:
+        """Returns those whom this person can ask to decide a waiting approval."""
+        return ()
+
     # ------------------------------------------------------------------------------------------- afterwards
 
     async def withdraw_request(self, key: str, approval_id: str, person: Person) -> ClickResult:
@@ -476,6 +481,10 @@ class Approvals:
         await self._outbox.show_again(tx, [approval_id])
         await resume_thread(tx, self._engine, row.thread_id, approval_id, now=now)
         return Settled("Withdrawn.")
+
+    async def retry(self, request: RetryRequest) -> ClickResult:
+        """Has a call that was approved and failed proposed once more."""
+        return Refused("This can't be retried.")
 
     async def _requester_accounts(self, approval_id: str, person: Person) -> frozenset[str]:
         """Person ids under which this person may have asked for it; looked up before a transaction, where it must."""
@@ -526,7 +535,7 @@ def _keepable(decision: Decision) -> Decision:
 
 def _keepable_choice(choice: Choice) -> Choice:
     arguments = storable(dict(choice.arguments)) if choice.arguments is not None else None
-    return replace(choice, reason=storable(choice.reason), arguments=arguments)
+    return replace(choice, reason=storable(choice.reason), note=storable(choice.note), arguments=arguments)
 
 
 def _keepable_person(person: Person) -> Person:

@@ -52,6 +52,7 @@ class VoteRow:
     name: str
     verb: Literal["approve", "reject"]
     reason: str
+    """Of a rejection; of an approval what the person added for the model."""
     at: float
     key: str
     """Of the delivery that brought it."""
