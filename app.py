@@ -24,6 +24,7 @@ import structlog
 from aiohttp import web
 from dotenv import dotenv_values
 
+import translations
 from adapters.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts
 from adapters.identity import jwt_verifier, open_id_sign_in
 from adapters.platforms import PlatformSetup, Receivers, make_receivers, make_senders
@@ -155,6 +156,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
     """Everything, from the records to the routes, while it runs. Raises `ConfigurationError`."""
     switch_off_tracing(os.environ)
     switch_off_logs_of_prompts(os.environ)
+    translations.load()
+    translations.write_in(settings.language)
     tool_config, account_config, policy = _configuration(settings)
     new_id, address = random_id, Address(settings)
     async with AsyncExitStack() as stack:
