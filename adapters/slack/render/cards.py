@@ -117,10 +117,9 @@ def unseen_note(
 # ------------------------------------------------------------------------------------------------ waiting
 def _pending(view: ApprovalView, team: str) -> list[Block]:
     shown = excerpt(view.arguments)
-    name, *rest = wording.asking(view)
     return [
-        header(wording.heading(view)),
-        rich_text(flow([run(name, "bold"), *map(run, rest)])),
+        header(wording.call_title(view)),
+        context(plain(wording.in_brief(view))),
         *in_their_words(view),
         *pair_blocks(shown.pairs),
         rich_text(flow(_facts(view, team))),
@@ -133,8 +132,7 @@ def _pending(view: ApprovalView, team: str) -> list[Block]:
 
 def through_program(name: str, client: str) -> list[Block]:
     """Who asks, and through which program, where another agent does."""
-    told = wording.requested_by(name, client)
-    return [context(plain(told))] if told else []
+    return [context(plain(wording.requested_by(name, client)))] if client else []
 
 
 def _facts(view: ApprovalView, team: str) -> Iterator[Block]:
@@ -184,15 +182,15 @@ def _small_print(view: ApprovalView, team: str) -> list[Block]:
 # ------------------------------------------------------------------------------------------------ settled
 def _settled(view: ApprovalView) -> list[Block]:
     shown = excerpts_of_approval(view)(wording.WHOLE)
-    when = [] if view.decided_at is None else [mrkdwn(f"{wording.ENDS[view.status]} {reader_time(view.decided_at)}")]
+    when = [] if view.decided_at is None else [mrkdwn(f"{wording.end(view.status)} {reader_time(view.decided_at)}")]
     return [
-        header(wording.heading(view)),
+        header(wording.call_title(view)),
         rich_text(flow(_decision(view))),
         *in_their_words(view),
         *([context(plain(edited))] if (edited := wording.edited(view)) else []),
         *pair_blocks(shown.pairs),
         *unseen_note(view, shown, ""),
-        context(*when, plain(wording.provenance(view))),
+        context(*when, *map(plain, wording.provenance(view))),
     ]
 
 
@@ -222,7 +220,7 @@ def clarification_card(view: ClarificationView, team: str) -> SlackMessage:
         if view.server
         else []
     )
-    end = run(wording.QUESTION_ENDS[view.status].format(asker="the tool server"))
+    end = run(wording.question_end(view))
     through = through_program(view.requester, view.client)
     return piece([_question(view), *asker, *through, rich_text(flow([end, *said]))], text)
 
@@ -319,7 +317,7 @@ def sign_in_card(view: SignInView) -> SlackMessage:
     """The public message of a sign-in, without its link."""
     owner, where = line(view.owner, wording.LONGEST_NAME), where_to(view)
     if view.status != "open":
-        text = wording.SIGN_IN_ENDS[view.status].format(owner=owner, where=where)
+        text = wording.sign_in_end(view, where)
         return piece([sentence(text), *through_program(view.owner, view.client)], text)
     text = f"Waiting for {owner} to sign in at {where} ({line(view.host, _HOST)})."
     if view.service:

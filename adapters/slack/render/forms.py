@@ -95,7 +95,7 @@ def always_modal(view: ApprovalView, origin: Origin) -> Block:
     blocks = [
         rich_text(flow([name, *summary(shown.pairs), *_unseen(view, shown)])),
         {"type": "input", "block_id": block_of(actions.DURATION), "label": plain("For"), "element": menu},
-        context(plain(f"{wording.ALWAYS_MEANS} in the Home tab.")),
+        context(plain(f"{wording.always_means()} Revoke it anytime in the Home tab.")),
     ]
     return _modal("Always allow", blocks, Modal.ALWAYS, origin, "Approve")
 
@@ -130,7 +130,7 @@ def approve_all_modal(together: Together, origin: Origin) -> Block:
     """Everything that one click would approve. Its origin's subjects are exactly those that are listed."""
     listed = _fitting(together.listed, origin)
     if not listed:
-        return note_modal("Approve all", wording.TOO_LONG_FOR_A_LIST)
+        return note_modal("Approve all", wording.too_long_for_a_list())
     fitting, blocks = [view for view, _ in listed], [call for _, call in listed]
     if left := len(together.listed) - len(fitting) + together.more:
         blocks.append(context(plain(wording.more_not_listed(left))))
@@ -147,7 +147,7 @@ def arguments_modal(view: ApprovalView, page: int, origin: Origin) -> Block:
 
 def hidden_modal(hidden: Hidden, page: int, origin: Origin) -> Block:
     """What is behind the masks of a call, for one person who may decide it. `page` as for `arguments_modal`."""
-    told = [wording.HIDDEN_MEANS, fingerprint_in_words(hidden)]
+    told = [wording.hidden_means(), fingerprint_in_words(hidden)]
     name = call_name(hidden.server, hidden.tool)
     blocks = _paged(name, told, hidden.secrets, page, action=actions.SHOW_HIDDEN_PAGE, approval_id=hidden.approval_id)
     return _modal("What is hidden", blocks, Modal.NOTE, origin)
@@ -184,7 +184,7 @@ def connect_modal(service: str, link: str) -> Block:
         return note_modal(_CONNECT, wording.unreachable(name, "Slack", host))
     told = wording.account_link(name, line(host, _NAME))
     opens = button_row(link_button("Open the sign-in page", OPEN_LINK, link))
-    return _modal(_CONNECT, [sentence(told), sentence(wording.CODE_IN_THE_END), opens], Modal.CONNECT, Origin())
+    return _modal(_CONNECT, [sentence(told), sentence(wording.code_in_the_end()), opens], Modal.CONNECT, Origin())
 
 
 def note_modal(title: str, text: str) -> Block:

@@ -153,7 +153,7 @@ def home_view(
         group = _group(title, map(entry, shown), count, share + spare)
         spare = max(0.0, share + spare - max(len(group) / _BLOCKS_IN_ALL, len(json.dumps(group)) / _BYTES_IN_ALL))
         blocks += group
-    concerned = any(count for title, _, count in groups if title != wording.CONNECT)
+    concerned = any(count for title, _, count in groups if title != wording.connect_title())
     return {"type": "home", "blocks": [*([] if concerned else [sentence(_nothing(person))]), *blocks]}
 
 
@@ -161,17 +161,17 @@ def overview_piece(overview: Overview, link: LinkOf) -> SlackMessage:
     """What waits, as a list with links."""
     to_decide, that_wait = wording.counts(overview)
     blocks = [
-        *_listed(wording.TO_DECIDE, overview.to_decide, to_decide, link),
-        *_listed(wording.WAITING, overview.waiting, that_wait, link),
+        *_listed(wording.to_decide_title(), overview.to_decide, to_decide, link),
+        *_listed(wording.open_requests_title(), overview.waiting, that_wait, link),
     ]
-    return piece(blocks or [sentence(wording.NOTHING_WAITS)], wording.overview_summary(overview))
+    return piece(blocks or [sentence(wording.nothing_open())], wording.overview_summary(overview))
 
 
 def title_of(shown: Shown) -> str:
     """What a post is about, on one line."""
     match shown.post.content:
         case ApprovalView() as view:
-            return wording.heading(view)
+            return wording.call_title(view)
         case ClarificationView() as view:
             asker = f" from {line(view.server, wording.LONGEST_NAME)}" if view.server else ""
             return line(f"A question{asker}: {view.question}", _QUESTION)

@@ -95,10 +95,9 @@ def unseen_note(view: ApprovalView | OutcomeView | GrantView, shown: Excerpt, ad
 
 # ------------------------------------------------------------------------------------------------ waiting
 def _pending(view: ApprovalView, shown: Excerpt, space: Space, buttons: Sequence[Element], hint: str) -> Element:
-    name, *rest = wording.asking(view, space)
     body = [
-        heading(wording.heading(view, space)),
-        rich(bold(name), *map(words, rest)),
+        heading(wording.call_title(view, space)),
+        small(escape(wording.requested_by(view.requester, view.client, space))),
         *in_their_words(view, space),
         *fact_set(shown.pairs),
         *_risk(view, space),
@@ -172,14 +171,14 @@ def _show_all(view: ApprovalView) -> Element:
 # ------------------------------------------------------------------------------------------------ settled
 def _settled(view: ApprovalView, shown: Excerpt, space: Space) -> Element:
     body = [
-        heading(wording.heading(view, space)),
+        heading(wording.call_title(view, space)),
         container(_COLOURS.get(view.status, "emphasis"), *_decision(view, space)),
         *in_their_words(view, space),
         *([small(edited)] if (edited := wording.edited(view)) else []),
         *fact_set(shown.pairs),
         *unseen_note(view, shown),
-        *([] if view.decided_at is None else [small(f"{wording.ENDS[view.status]} {reader_time(view.decided_at)}")]),
-        small(escape(wording.provenance(view, space))),
+        *([] if view.decided_at is None else [small(f"{wording.end(view.status)} {reader_time(view.decided_at)}")]),
+        *(small(escape(told)) for told in wording.provenance(view, space)),
     ]
     return card(body, summary=wording.approval_summary(view, LONGEST_IN_SUMMARY))
 

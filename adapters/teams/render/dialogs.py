@@ -100,7 +100,7 @@ def hidden_dialog(hidden: Hidden, page: int) -> Dialog:
     """What is behind the masks of a call, for one person who may decide it. `page` as for `show_all_dialog`."""
     shown, page, pages = argument_page(hidden.secrets, page)
     name = label(call_name(hidden.server, hidden.tool), _NAME)
-    told = [small(wording.HIDDEN_MEANS), small(escape(fingerprint_in_words(hidden)))]
+    told = [small(wording.hidden_means()), small(escape(fingerprint_in_words(hidden)))]
     buttons = [*_turns(page, pages, actions.SHOW_HIDDEN_PAGE, hidden.approval_id), _close()]
     body = [rich(bold(wording.page_name(name, page, pages))), *told, *shown]
     return Dialog("What is hidden", card(body, buttons, summary="What is hidden"), "large", "large")
@@ -139,7 +139,7 @@ def always_dialog(view: ApprovalView) -> Dialog:
         body = [
             _call_in(view, [bold(space.line(_name_of(view), _NAME))], shown(space)),
             menu(actions.DURATION, "For", DURATIONS),
-            small(f"{wording.ALWAYS_MEANS}: write “approvals” to me."),
+            small(f"{wording.always_means()} To revoke this, write “approvals” to me."),
         ]
         return card(
             body, [submit("Approve", actions.ALWAYS, view.approval_id, style="positive")], summary="Always allow"
@@ -170,7 +170,7 @@ def approve_all_dialog(together: Together) -> Dialog:
     """Everything that one click would approve: what its button carries is exactly what is listed."""
     listed = _listed(together.listed)
     if not listed:
-        return note_dialog(wording.TOO_LONG_FOR_A_LIST)
+        return note_dialog(wording.too_long_for_a_list())
     body = [call for _, call in listed]
     if left := len(together.listed) - len(listed) + together.more:
         body.append(small(wording.more_not_listed(left)))
@@ -356,7 +356,7 @@ def connect_dialog(service: str, link: str) -> Dialog:
         if not host or weight(link) > LONGEST_LINK:
             text = wording.unreachable(name, "Teams", host)
             return card([rich(words(text))], [_close()], summary=text)
-        told = [wording.account_link(name, space.line(host, _NAME)), wording.CODE_IN_THE_END]
+        told = [wording.account_link(name, space.line(host, _NAME)), wording.code_in_the_end()]
         opens = opens_page("Open the sign-in page", link, style="positive")
         return card([rich(words(text)) for text in told], [opens, _close()], summary=told[0])
 

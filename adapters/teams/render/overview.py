@@ -76,8 +76,8 @@ def overview_card(
     they can connect one, and what was settled lately."""
     entries: Sequence[Callable[[Any], Element]] = (_entry, _entry, _granted, connection_entry, _to_connect, _entry)
     groups = wording.groups(overview, grants, connections, services, ACCOUNTS)
-    concerned = any(count for title, _, count in groups if title != wording.CONNECT)
-    body: list[Element] = [] if concerned else [rich(words(wording.NOTHING_WAITS))]
+    concerned = any(count for title, _, count in groups if title != wording.connect_title())
+    body: list[Element] = [] if concerned else [rich(words(wording.nothing_open()))]
     for (title, shown, count), entry, share in zip(groups, entries, _SHARES, strict=True):
         body += _group(title, map(entry, shown), count, share)
     return card(body, summary=wording.overview_summary(overview))
@@ -138,11 +138,19 @@ def _said(shown: Shown, arguments: Excerpt, space: Space) -> tuple[str, str, lis
     match shown.post.content:
         case ApprovalView(status="pending") as view:
             pairs = ", ".join(f"{name} {value}" for name, value in arguments.pairs)
-            by_client = wording.requested_by(view.requester, view.client, space)
-            detail = space.line(f"{by_client or f'{view.requester} asks.'} {pairs}", _DETAIL)
-            return wording.heading(view, space), detail, [opens_dialog("Look and decide…", SHOW_ALL, view.approval_id)]
+            asked = wording.requested_by(view.requester, view.client, space)
+            detail = space.line(f"{asked}. {pairs}", _DETAIL)
+            return (
+                wording.call_title(view, space),
+                detail,
+                [opens_dialog("Look and decide…", SHOW_ALL, view.approval_id)],
+            )
         case ApprovalView() as view:
-            return wording.heading(view, space), wording.result(view, SIGNS, space) or wording.outcome(view, space), []
+            return (
+                wording.call_title(view, space),
+                wording.result(view, SIGNS, space) or wording.outcome(view, space),
+                [],
+            )
         case ClarificationView() as view:
             asker = f"From the tool server {view.server}" if view.server else "A question"
             title = space.line(f"{asker}: {view.question}", _QUESTION)
@@ -197,7 +205,7 @@ def connections_card(connections: Sequence[ConnectionView], services: Sequence[S
     """The accounts that a person has connected, and the services at which they can connect one, as many as fit."""
     share = 1 - _OFFERED if services else 1.0
     entries = _group(ACCOUNTS, map(connection_entry, connections), len(connections), share, most=len(connections))
-    offered = _group(wording.CONNECT, map(_to_connect, services), len(services), _OFFERED)
+    offered = _group(wording.connect_title(), map(_to_connect, services), len(services), _OFFERED)
     return card([*(entries or [rich(words(NONE))]), *offered], summary=connections_summary(connections))
 
 

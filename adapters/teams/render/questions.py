@@ -100,7 +100,7 @@ def _answered(view: ClarificationView, about: str, space: Space) -> Element:
         bold(f" {space.line(view.requester, wording.LONGEST_NAME)}: "),
         words(space.passage(view.answer, wording.LONGEST_ANSWER)),
     ]
-    end = words(wording.QUESTION_ENDS[view.status].format(asker="the tool"))
+    end = words(wording.question_end(view))
     ended = container("emphasis", rich(end, *(said if view.answer.strip() else ())))
     return card([*_asked(view, about, space), ended], summary=question_summary(view))
 
@@ -117,7 +117,7 @@ def _asked(view: ClarificationView, about: str, space: Space) -> Iterator[Elemen
 
 def _through(name: str, client: str, space: Space) -> Iterator[Element]:
     """Who asks, and through which program, where another agent does."""
-    if told := wording.requested_by(name, client, space):
+    if client and (told := wording.requested_by(name, client, space)):
         yield small(escape(told))
 
 
@@ -188,12 +188,6 @@ def _known(view: OutcomeView, space: Space) -> list[Element]:
 _HOST = 100
 LONGEST_LINK = 8_000
 """Bytes of a sign-in's link as JSON."""
-_ACCOUNT_ENDS = {
-    "done": "{owner} has connected their account at {where}.",
-    "declined": "{owner} did not connect an account at {where} this time.",
-    "expired": "{owner} did not connect an account at {where} in time.",
-    "superseded": "The account of {owner} at {where} is not needed here any more.",
-}
 
 
 def sign_in_card(view: SignInView) -> Element:
@@ -233,8 +227,7 @@ def _sentence(view: SignInView, space: Space) -> str:
         space.line(name, wording.LONGEST_NAME) for name in (view.owner, view.server, view.service)
     )
     if view.status != "open":
-        ends = _ACCOUNT_ENDS if view.service else wording.SIGN_IN_ENDS
-        return ends[view.status].format(owner=owner, where=service if view.service else server)
+        return wording.sign_in_end(view, service if view.service else server, space)
     if view.service:
         return f"Waiting for {owner} to connect their account at {service}, for the tool server {server}."
     return f"Waiting for {owner} to sign in at {server} ({space.line(view.host, _HOST)})."
