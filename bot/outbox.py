@@ -45,6 +45,9 @@ OUTCOME_FIRST = 0.25
 would have."""
 MARKED_AFTER = 0.05
 """Seconds after which updates that are shown are marked as sent, all that there were in one transaction."""
+MOST_LINES_UPDATED = 20
+"""Lines of changes that lose their button when the standing approval under which they were made is revoked: the button
+of an older one says that it has ended."""
 Pause = Callable[[int, float | None], float]
 """Seconds before the next try, from the number of the last (0, 1, …) and what the platform asked for."""
 GivenUp = Callable[[Transaction, PostRow], Awaitable[None]]
@@ -141,6 +144,10 @@ class Outbox:
             within: seconds that this may wait for what is more urgent, and be overtaken by what is newer.
         """
         self._show_again(tx, await posts.touch(tx, subjects) if subjects else (), within)
+
+    async def show_revoked(self, tx: Transaction, grant_id: str) -> None:
+        """Sends the newest lines of changes under a standing approval again: it can be revoked no more."""
+        self._show_again(tx, await posts.touch_under(tx, grant_id, MOST_LINES_UPDATED), 0.0)
 
     async def show_decided(self, tx: Transaction, subject: str) -> None:
         """Sends the cards of an approval again that somebody has decided about, once they have their answer."""

@@ -11,6 +11,7 @@ from bot.approvals.permissions import is_shown_within
 from bot.approvals.standing_approvals import is_offered
 from bot.domain import (
     ApprovalView,
+    ChangeView,
     ClarificationView,
     Content,
     ConversationReference,
@@ -82,6 +83,8 @@ async def content_of(tx: Transaction, row: PostRow, now: float, longest: int = A
             return await sign_in_view(tx, subject, now)
         case "outcome":
             return await outcome_view(tx, subject, longest)
+        case "change":
+            return await change_view(tx, subject, now, longest)
         case _:
             raise ValueError(f"unknown kind of post: {row.kind}")
 
@@ -361,4 +364,39 @@ async def outcome_view(tx: Transaction, attempt_id: str, longest: int = ANY_LENG
         unread=unread,
         call_id=row.call_id,
         client=await _client_in(tx, row.thread_id),
+        presentation=row.presentation,
     )
+
+
+async def change_view(tx: Transaction, attempt_id: str, now: float, longest: int = ANY_LENGTH) -> ChangeView | None:
+    """Returns the line of a change that was made without asking; `None` when there is no such attempt. What was said to
+    somebody's own account is that one's alone: the line says only whether it was done. `longest` as for `post_of`."""
+    found = await attempts.get_short(tx, attempt_id, longest)
+    if found is None:
+        return None
+    row, unread = found
+    names = await threads.names(tx, [row.requester])
+    result, tone = await _result_of(tx, row)
+    revocable = row.grant_id is not None and await approvals.is_in_force(tx, row.grant_id, now)
+    return ChangeView(
+        attempt_id=attempt_id,
+        server=row.server,
+        tool=row.tool,
+        title=row.title,
+        arguments=row.arguments,
+        requester=names[row.requester],
+        requester_id=row.requester,
+        result=result,
+        result_tone=tone,  # type: ignore[arg-type]  # it is one of these words
+        rule="" if row.grant_id is not None else _rule_of(row),
+        grant_id=row.grant_id if revocable else None,
+        unread=unread,
+        call_id=row.call_id,
+        client=await _client_in(tx, row.thread_id),
+        presentation=row.presentation,
+    )
+
+
+def _rule_of(attempt: AttemptRow) -> str:
+    """Name of the rule that allowed a call when it began."""
+    return str(((attempt.judged or {}).get("verdict") or {}).get("rule", ""))

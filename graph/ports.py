@@ -201,6 +201,8 @@ class CallRecord:
     """Whether it was sent before and waits in the middle (`Ready.goes_on`): then its attempt goes on, too."""
     recalled_at: float = 0.0
     """`Beginning.at`: when everything that was prepared for it was still to be looked up."""
+    spoken: tuple[Spoken, ...] = field(default=(), compare=False)
+    """What the model has said in the turn by then: it is shown before what comes of the call, and is no part of it."""
 
 
 @dataclass(frozen=True, slots=True)

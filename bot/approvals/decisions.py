@@ -499,6 +499,7 @@ class Approvals:
         grant_id = storable(grant_id)
         async with self._database.writing_urgently(person_lock(person.person_id)) as tx:
             if await approvals.revoke_grant(tx, grant_id, person.person_id, self._clock()):
+                await self._outbox.show_revoked(tx, grant_id)
                 return Settled("Revoked: you will be asked again.")
             row = await approvals.grant(tx, grant_id)
         if row is None or row.person_id != person.person_id:

@@ -414,6 +414,9 @@ _GRANTED = Prepared(
     .where(_in_force(sa.bindparam("now")))
     .limit(1)
 )
+_IS_IN_FORCE = Prepared(
+    sa.select(grants.c.grant_id).where(grants.c.grant_id == sa.bindparam("grant"), _in_force(sa.bindparam("now")))
+)
 _LISTED = Prepared(unless_longer(grants, grants.c.arguments).where(grants.c.grant_id == sa.bindparam("grant")))
 
 
@@ -447,9 +450,16 @@ async def grants_of(tx: Transaction, person_id: str, now: float) -> Sequence[tup
     return found
 
 
-async def is_granted(tx: Transaction, person_id: str, client: str, digest: str, now: float) -> bool:
-    """Whether somebody allows themselves the call with this digest through this program (empty: our own agent) now."""
-    return await tx.one(_GRANTED, {"person": person_id, "program": client, "call": digest, "now": now}) is not None
+async def granted_by(tx: Transaction, person_id: str, client: str, digest: str, now: float) -> str | None:
+    """The standing approval by which somebody allows themselves the call with this digest through this program (empty:
+    our own agent) now; none: they do not."""
+    row = await tx.one(_GRANTED, {"person": person_id, "program": client, "call": digest, "now": now})
+    return row.grant_id if row is not None else None
+
+
+async def is_in_force(tx: Transaction, grant_id: str, now: float) -> bool:
+    """Whether a standing approval still counts, so that it can be revoked."""
+    return await tx.one(_IS_IN_FORCE, {"grant": grant_id, "now": now}) is not None
 
 
 async def listed_grants(tx: Transaction, person_id: str, now: float, longest: int) -> Sequence[tuple[GrantRow, int]]:

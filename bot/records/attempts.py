@@ -8,10 +8,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bot.records.approvals import presentation_in
 from bot.records.database import Row, Transaction, reader, unless_longer
 from bot.records.statements import Prepared
 from bot.records.tables import UNKNOWN, attempts
 from graph.ports import CallRecord
+from graph.presentation import NOTHING_KNOWN, CallPresentation
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +43,14 @@ class AttemptRow:
     started_at: float = 0.0
     judged: Mapping[str, Any] | None = None
     """How it was judged when it began (`bot.audit.entries`); `None`: nobody said."""
+    grant_id: str | None = None
+    """The standing approval under which it ran; `None`: none was needed."""
+    ended_at: float | None = None
+    presentation: CallPresentation = NOTHING_KNOWN
 
 
 _BEGUN = ("started", "asking")
-_row = reader(AttemptRow, text=lambda text: text or "")
+_row = reader(AttemptRow, text=lambda text: text or "", presentation=presentation_in)
 _READ = [attempts.c[each.name] for each in fields(AttemptRow)]
 """Without what was returned, which may be megabytes, and which only `returned_by` reads."""
 _LATEST = Prepared(
@@ -97,6 +103,7 @@ async def add(
     record: CallRecord,
     *,
     approval_id: str | None,
+    grant_id: str | None = None,
     judged: Mapping[str, Any] | None,
     now: float,
 ) -> None:
@@ -113,6 +120,7 @@ async def add(
         "arguments": record.arguments,
         "digest": record.digest,
         "approval_id": approval_id,
+        "grant_id": grant_id,
         "judged": judged,
         "status": "started",
         "started_at": now,

@@ -51,6 +51,7 @@ from graph.ports import (
     Recorded,
     SettledByPerson,
     SignInNeeded,
+    Spoken,
     Succeeded,
     ToolOutcome,
 )
@@ -164,6 +165,7 @@ def _record(state: ToolCallState, judgement: Judged) -> CallRecord:
         standing=without is not None and not (given and approval_suffices(given, without, home)),
         client=judgement.facts.client,
         judged=judgement,
+        spoken=tuple(Spoken(**said) for said in state.get("spoken", [])),
     )
 
 
