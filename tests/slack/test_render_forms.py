@@ -190,7 +190,7 @@ def test_two_fields_of_one_name_are_one_input() -> None:
 def test_invisible_characters_in_a_value_are_told_under_its_input() -> None:
     [block] = inputs_of(edit_modal(Form("Edit", (FormField(name="x"),), {"x": "a\u200bb"}), ORIGIN, ANA))
     assert block["element"]["initial_value"] == "a\u200bb"
-    assert block["hint"]["text"] == "Holds characters that cannot be seen: a⟨U+200B⟩b"
+    assert block["hint"]["text"] == "Holds invisible characters: a⟨U+200B⟩b"
 
 
 FORMATS: list[dict[str, Any]] = [{"type": "string"}, {"type": "integer"}, {"type": "number"}, {"type": "boolean"}, {}]
@@ -303,8 +303,8 @@ def test_a_note_has_only_a_way_out() -> None:
 def test_mistakes_are_shown_under_their_inputs() -> None:
     fields = (FormField(name="a"), FormField(name="b"))
     view = edit_modal(Form("Edit", fields, {}), ORIGIN, ANA)
-    told = error_blocks({"b": "Too late.", "": "Not together.", "gone": "This is needed."}, view)
-    assert told == {"input:b": "Too late.", "input:a": "Not together. This is needed."}
+    told = error_blocks({"b": "Too late.", "": "Not together.", "gone": "Required"}, view)
+    assert told == {"input:b": "Too late.", "input:a": "Not together. Required"}
 
 
 def test_without_an_input_there_is_nowhere_to_show_a_mistake() -> None:

@@ -280,7 +280,7 @@ def cards() -> dict[str, Card]:
 
 def dialogs() -> dict[str, Dialog]:
     """Every kind of dialog."""
-    mistakes = {"name": "This is needed.", "duration": "Please give a whole number such as 3.", "": "Too long in all."}
+    mistakes = {"name": "Required", "duration": "Enter a whole number, such as 3.", "": "Too long in all."}
     typed = {"name": "", "duration": "many", "start": "2026-11-22", "remind": False}
     long = an_approval(arguments={"notes": "word " * 6_000, "empty": "", "deep": {"a": ["b"] * 9}})
     return {

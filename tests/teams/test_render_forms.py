@@ -97,7 +97,7 @@ def test_half_of_a_date_and_time_is_told_to_be_half() -> None:
     field = FormField(name="x", type=FieldType.DATE_TIME)
     form = Form("Edit", (field,), {})
     typed = entries({"field:x": "2026-11-21"}, form)
-    assert read_answers((field,), typed) == FormErrors({"x": "Please give a date and time such as 2026-11-21T09:30."})
+    assert read_answers((field,), typed) == FormErrors({"x": "Enter a date and time, such as 2026-11-21T09:30."})
     day, clock = inputs_of(edit_dialog("a1", form, {"x": "Half."}, typed).card)
     assert (day["value"], clock.get("value")) == ("2026-11-21", None)
 
@@ -192,7 +192,7 @@ def test_two_fields_of_one_name_are_one_input() -> None:
 def test_invisible_characters_in_a_value_are_told_under_its_input() -> None:
     card = edit_dialog("a1", form_of(FormField(name="x"), "a\u200bb")).card
     assert next(inputs_of(card))["value"] == "a\u200bb"
-    assert "Holds characters that cannot be seen: a⟨U+200B⟩b" in json.dumps(card, ensure_ascii=False)
+    assert "Holds invisible characters: a⟨U+200B⟩b" in json.dumps(card, ensure_ascii=False)
 
 
 def test_a_label_is_neither_a_link_nor_a_function_whatever_reads_it() -> None:

@@ -188,10 +188,10 @@ async def test_a_mistake_in_an_answer_is_422_and_names_the_field(product: Produc
     await product.services.post(
         THREAD, ClarificationView("c.1", "open", "Which?", "", EVENT_FIELDS[:1], "Ana", "web:ana")
     )
-    product.services.mistakes = {"name": "This is needed."}
+    product.services.mistakes = {"name": "Required"}
     status, body = await ana.post("/api/clarifications/c.1/answer", {"id": "k", "values": {}})
     assert status == 422
-    assert body["errors"] == {"name": "This is needed."}
+    assert body["errors"] == {"name": "Required"}
     assert body["error"]
 
 

@@ -22,6 +22,7 @@ from adapters.slack.render.blocks import (
 )
 from bot.domain import Form, Person
 from graph.interrupts import FieldType, FormField
+from translations import gettext as _
 
 _EARLIEST, _LATEST = 1_000_000_000, 9_999_999_999
 """Seconds since the epoch that the picker takes (Slack: ten digits): from September 2001 to November 2286."""
@@ -75,7 +76,7 @@ def _input(person: Person, field: FormField, value: Any) -> Block:
         raise forms.NotShowableError  # it names the input to Slack, and has to come back as it is
     element = _DRAWN.get(field.type, _text)(field, value, person)
     is_text = element["type"] == "plain_text_input"
-    told, unseen = forms.hint(field, value, _HINT, is_text=is_text, any_of="As a JSON list, any of")
+    told, unseen = forms.hint(field, value, _HINT, is_text=is_text, any_of=_("As a JSON list, any of: {options}."))
     block = {
         "type": "input",
         "block_id": block_of(field.name),

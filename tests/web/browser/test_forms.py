@@ -110,14 +110,14 @@ async def test_what_is_missing_or_no_json_is_said_before_anything_is_sent(produc
     await window.dialog.get_by_label("Name").fill("")
     await window.dialog.get_by_label("Attendees").fill("[")
     await approve_with_changes(window)
-    await expect(window.dialog).to_contain_text("This is needed.")
+    await expect(window.dialog).to_contain_text("Required")
     await expect(window.dialog).to_contain_text("This is not valid JSON")
     assert product.services.decisions == []
 
 
 async def test_invisible_characters_in_a_value_are_pointed_out(product: Product, window: Window) -> None:
     await open_edit_form(product, window, arguments={"name": "safe\u202egnp.exe"})
-    await expect(window.dialog).to_contain_text("Holds characters that cannot be seen: safe⟨U+202E⟩gnp.exe")
+    await expect(window.dialog).to_contain_text("Holds invisible characters: safe⟨U+202E⟩gnp.exe")
 
 
 async def test_who_may_not_edit_is_told_on_the_card(product: Product, window: Window) -> None:
