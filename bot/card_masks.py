@@ -70,7 +70,7 @@ def masked(content: _Shown, masker: Masker) -> _Shown:
                 quote=quote,
                 masks=len(shown.hidden),
                 fingerprint=_fingerprint(content, masker),
-                exact=is_exact(content.server, content.tool, arguments),
+                exact=is_exact(content.server, content.tool, arguments) and not _reads_ids(content, arguments, asked),
             )
         case OutcomeView() | ChangeView() | GrantView():
             shown = masker.for_card(content.arguments)
@@ -79,13 +79,18 @@ def masked(content: _Shown, masker: Masker) -> _Shown:
                 arguments=shown.value,
                 masks=len(shown.hidden),
                 fingerprint=_fingerprint(content, masker),
-                exact=is_exact(content.server, content.tool, shown.value),
+                exact=is_exact(content.server, content.tool, shown.value) and not _reads_ids(content, shown.value),
             )
         case ClarificationView() if content.tool:
             arguments = masker.for_card(content.arguments).value
             return replace(content, arguments=arguments, fingerprint=_fingerprint(content, masker))
         case _:
             return content
+
+
+def _reads_ids(call: ApprovalView | OutcomeView | ChangeView | GrantView, *shown: Mapping[str, Any] | None) -> bool:
+    """Whether an id is shown by what it stands for: two things may have one title and time."""
+    return any(call.presentation.known_in(arguments) for arguments in shown if arguments)
 
 
 def _fingerprint(call: ApprovalView | ClarificationView | OutcomeView | ChangeView | GrantView, masker: Masker) -> str:

@@ -31,9 +31,11 @@ from bot.records.database import Transaction
 from bot.records.posts import PostRow
 from bot.records.sign_ins import SignInRow
 from bot.safe_text import apart_from_marks, one_line, shorten
+from graph.presentation import CallPresentation
 from policies.approvers import as_of, several_may_decide
 from policies.judging import describe_approvers
 from policies.model import Ask
+from translations import gettext as _
 
 LONGEST_RESULT = 200
 """Characters of a result on a card."""
@@ -59,15 +61,21 @@ async def post_of(
         now: seconds since the epoch.
         longest: characters of arguments, as JSON, that are read; of a call with more they stay unread.
     """
-    content = await content_of(tx, row, now, longest)
+    content = await content_of(tx, row, now, longest, seen_by_one=_is_chat_with_one(row, place))
     if content is None:
         return None
     return Post(row.key, row.thread_id, place, row.revision, row.at, content, row.only_for, row.seq)
 
 
-async def content_of(tx: Transaction, row: PostRow, now: float, longest: int = ANY_LENGTH) -> Content | None:
+async def content_of(
+    tx: Transaction, row: PostRow, now: float, longest: int = ANY_LENGTH, *, seen_by_one: bool = False
+) -> Content | None:
     """Returns what a post shows at `now`, when others may have come to decide, too; `None` when its subject is gone.
-    `longest` as for `post_of`."""
+
+    Args:
+        longest: as for `post_of`.
+        seen_by_one: whether only the requester of what it is about sees it.
+    """
     kept, subject = row.content or {}, row.subject or ""
     match row.kind:
         case "said":
@@ -76,7 +84,7 @@ async def content_of(tx: Transaction, row: PostRow, now: float, longest: int = A
             return Notice(apart_from_marks(kept["text"]), kept["tone"])
         case "approval":
             within = _workspace_of(row.place) if row.place else ""
-            return await approval_view(tx, subject, within, now=now, longest=longest)
+            return await approval_view(tx, subject, within, now=now, longest=longest, seen_by_one=seen_by_one)
         case "clarification":
             return await clarification_view(tx, subject, longest)
         case "sign_in":
@@ -89,13 +97,25 @@ async def content_of(tx: Transaction, row: PostRow, now: float, longest: int = A
             raise ValueError(f"unknown kind of post: {row.kind}")
 
 
+def _is_chat_with_one(row: PostRow, place: ConversationReference) -> bool:
+    """Whether a post stands where it was asked, in a chat of one person with the bot. Conversations of the page are not
+    that: others may read them."""
+    return row.place is None and place.direct and place.platform in {"slack", "teams"}
+
+
 def _workspace_of(place: ConversationReference) -> str:
     """What the ids of a workspace's threads and places begin with: `slack:{team}:`, `teams:{tenant}:`."""
     return ":".join(place.key.split(":")[:2]) + ":"
 
 
 async def approval_view(
-    tx: Transaction, approval_id: str, within: str = "", *, now: float, longest: int = ANY_LENGTH
+    tx: Transaction,
+    approval_id: str,
+    within: str = "",
+    *,
+    now: float,
+    longest: int = ANY_LENGTH,
+    seen_by_one: bool = False,
 ) -> ApprovalView | None:
     """Returns an approval's card; `None` when there is no such approval.
 
@@ -103,6 +123,7 @@ async def approval_view(
         within: what the ids of the workspace begin with in which it is shown; empty: where it was asked. Elsewhere
             nothing is said of what was not routed there.
         longest: as for `post_of`.
+        seen_by_one: whether only its requester sees it; else nothing is in it that was read over a person's account.
     """
     found = await approvals.get_short(tx, approval_id, longest)
     if found is None:
@@ -150,8 +171,16 @@ async def approval_view(
         unread=unread,
         call_id=row.asked.call_id,
         client=shown_client(row.asked.client, row.thread_id),
-        presentation=row.asked.presentation,
+        presentation=_presentation(row, seen_by_one=seen_by_one),
     )
+
+
+def _presentation(row: ApprovalRow, *, seen_by_one: bool) -> CallPresentation:
+    """What is kept to show a call, as far as the readers may see it."""
+    kept = row.asked.presentation
+    owners = {known.owner for known in kept.known_ids} | ({kept.preview.owner} if kept.preview else set())
+    is_theirs = seen_by_one and owners <= {None, row.asked.requesters[0]}
+    return kept if is_theirs else kept.without_owned()
 
 
 def shown_client(client: str, thread_id: str) -> str:
@@ -242,6 +271,15 @@ async def _waiting(tx: Transaction, attempt: AttemptRow) -> str:
 async def _why_void(tx: Transaction, row: ApprovalRow) -> str:
     if row.reason:
         return f"{row.reason}, so this cannot run any more."
+    next_round = await approvals.of_call(tx, row.asked.call_id, row.asked.round + 1)
+    again = next_round.asked.presentation.again if next_round else ""
+    if again:
+        source = one_line(row.asked.server, LONGEST_RESULT)
+        said = {
+            "changed": _("Asked again: {source} has changed since"),
+            "not found out": _("Asked again: {source} could not be checked"),
+        }
+        return said[again].format(source=source)
     if row.edited_by is None:
         return "Asked anew, since the call or the rules for it changed."
     editor = (await threads.names(tx, [row.edited_by]))[row.edited_by]

@@ -165,12 +165,30 @@ class Unmade:
     """What the policy said of it; `None`: it was not asked."""
 
 
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A tool was called to show people what another call is about, and it only reads."""
+
+    call_id: str
+    """Of the call that it was read for, with what was called."""
+    thread_id: str
+    requester: str
+    tool: Tool
+    arguments: Mapping[str, Any]
+    output: str
+    failed: bool
+
+
 class Audit(Protocol):
     """The record of every call. Those that were started are the ledger's to write down: it knows what came of them."""
 
     async def not_made(self, call: Unmade) -> None:
         """Write down a call that ended without having been made. The same call with the same status again (after a
         restart) changes nothing."""
+        ...
+
+    async def read_for_card(self, looked: Looked) -> None:
+        """Write down what was read for a card."""
         ...
 
 

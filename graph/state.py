@@ -16,6 +16,7 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command
 
 from graph.ports import InTurn, Judged, Live, TaskState, Unfinished
+from graph.presentation import AskedAgain
 from policies.judging import Policy
 
 
@@ -83,6 +84,11 @@ class ToolCallState(TypedDict, total=False):
     """What the requester wrote in the turn, without what they quoted."""
     before: int
     """How many tool calls the model made before this one in the turn."""
+    known_ids: list[dict[str, Any]]
+    """What earlier results of the turn say that the ids among its arguments stand for, each a `KnownId`, with the name
+    by which the model calls the tool as its `source`."""
+    again: AskedAgain
+    """Why an approval that was given does not hold any more (`CallPresentation.again`), until it is asked again."""
     requesters: list[str]
     """The requester, and whoever edited the arguments since."""
     sign_in_id: str

@@ -54,7 +54,7 @@ class StandingApprovals:
             until=now + seconds,
             client=asked.client or None,
             title=asked.title,
-            presentation=asked.presentation.model_dump(mode="json"),
+            presentation=asked.presentation.for_later().model_dump(mode="json"),
         )
         await approvals.add_grant(tx, kept)
 

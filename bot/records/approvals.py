@@ -321,7 +321,11 @@ def _ask(written: str) -> Ask:
 
 
 def presentation_in(kept: Mapping[str, Any] | None) -> CallPresentation:
-    """What a column keeps; nothing is known of a call that an older version asked about."""
+    """What a column keeps, as everybody may see it; nothing is known of a call that an older version asked about."""
+    return _presentation(kept).without_owned()
+
+
+def _presentation(kept: Mapping[str, Any] | None) -> CallPresentation:
     return NOTHING_KNOWN if kept is None else CallPresentation.model_validate(kept)
 
 
@@ -339,7 +343,7 @@ def _asked(r: Any) -> dict[str, Any]:
         "client": r.client or "",
         "requesters": tuple(r.requesters),
         "quote": r.quote,
-        "presentation": presentation_in(r.presentation),
+        "presentation": _presentation(r.presentation),
     }
 
 

@@ -6,6 +6,7 @@ from langgraph.types import Command
 
 from graph.call_endings import not_found, not_made
 from graph.calls import SKIPPED, WITHOUT_TOOLS, superseded
+from graph.card_facts import with_facts
 from graph.interrupts import ApprovalAsked
 from graph.json_values import trouble_with
 from graph.judging import judged, keep
@@ -68,9 +69,11 @@ def policy_gate(ports: Ports) -> BranchStep:
                     await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
                     return await not_made(ports, state, "skipped", _SKIPPED, judgement)
                 asked = _asked(state, judgement, ask)
+                facts = await with_facts(ports, state, tool, asked.presentation, context)
+                asked = asked.model_copy(update={"presentation": facts})
                 spoken = tuple(Spoken(**said) for said in state.get("spoken", []))
                 asked = await ports.approvals.ask(turn["thread_id"], asked, spoken, in_turn)
-                update = {"asked": asked.model_dump(mode="json"), "approved": None, "rounds": asked.round}
+                update = {"asked": asked.model_dump(mode="json"), "approved": None, "rounds": asked.round, "again": ""}
                 return Command(goto="human_confirmation", update=update)
 
     return policy_gate

@@ -14,6 +14,7 @@ from langgraph.types import Command
 
 from graph.call_endings import answered, not_found, not_made
 from graph.calls import superseded
+from graph.card_facts import changed_since
 from graph.interrupts import (
     Answered,
     Dismissed,
@@ -104,6 +105,10 @@ def making_calls(ports: Ports) -> MakeCall:
             if not isinstance(known, Beginning):
                 return _kept_from(state, known)
             context.live.status(f"Using {_shown(tool)}…")
+            # Not within `prepared`: a server that serves one call after the other would wait for itself.
+            if again := await changed_since(ports, state, tool, context):
+                context.live.status("")
+                return Command(goto="policy_gate", update={"approved": None, "again": again})
             async with ports.tools.prepared(tool, call["args"], _caller(state)) as prepared:
                 # Judged only now: preparing may have taken a while.
                 judgement = await judged_for_making(ports, state, tool, context)

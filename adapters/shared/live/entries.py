@@ -7,11 +7,12 @@ HTML: the page builds its nodes from text and never parses HTML.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from hashlib import blake2b
 from typing import Any, assert_never
 
 from adapters.shared.arguments import call_asked_in, page_of
+from adapters.shared.previews import known_lines, preview_rows
 from adapters.shared.wording import LONGEST_NAME, WHOLE, call_source, call_title
 from bot.card_masks import unseen_in_words
 from bot.characters import before_suspicious
@@ -226,6 +227,8 @@ def _approval(view: ApprovalView) -> Json:
         "id": view.approval_id,
         "arguments": _arguments(view.arguments, digests),
         "asked_arguments": None if view.asked_arguments is None else _arguments(view.asked_arguments, digests),
+        "known_ids": known_ids_json(view),
+        "preview": preview_json(view),
         "votes": [_json(vote, lines="name", as_is="verb at") for vote in view.votes],
         "requester_id": view.requester_ids[0] if view.requester_ids else "",
         "notes": [{"name": line(name, LONGEST_NAME), "text": passage(text)} for name, text in view.notes],
@@ -241,6 +244,19 @@ def _approval(view: ApprovalView) -> Json:
             "reason_required editable always_offered handing_offered retry_offered",
         ),
     }
+
+
+def known_ids_json(view: ApprovalView | OutcomeView) -> list[Json]:
+    """What the ids among the arguments stand for: `argument` by its name, `text` and `source` in words."""
+    lines = known_lines(view, view.arguments).values()
+    return [{"argument": visible(each.argument), "text": each.text, "source": each.source} for each in lines]
+
+
+def preview_json(view: ApprovalView) -> Json | None:
+    """What the call would change: `rows` of `label`, `before`, `after` and `changed`; `has_after`: whether there are
+    two sides; `hidden`, `source` and `problem` (instead of rows) in words. `None`: no preview is named for it."""
+    preview = preview_rows(view)
+    return None if preview is None else asdict(preview)
 
 
 def _clarification(view: ClarificationView) -> Json:
