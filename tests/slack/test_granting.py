@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapters.shared.clicks import CHOOSE_ONE, CHOOSE_SOMEBODY
-from adapters.slack.inbound.answers import NO_COLLEAGUE
+from adapters.slack.inbound.answers import no_colleague
 from bot.domain import Choice, GrantView
 from tests.slack.serving import Served, a_card, serving
 from tests.slack.shown import an_approval
@@ -60,7 +60,7 @@ async def test_only_members_of_the_workspace_can_be_asked(facts: dict[str, bool]
     async with serving() as product:
         product.slack.add_user("U9", name="Gus", **facts)
         answer = await product.person().submits(await opened(product, "hand_over"), {"colleague": "U9"})
-        assert answer.json["errors"] == {"input:colleague": NO_COLLEAGUE}
+        assert answer.json["errors"] == {"input:colleague": no_colleague}
         assert product.services.handovers == []
 
 
