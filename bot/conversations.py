@@ -50,7 +50,7 @@ from bot.records.approvals import ApprovalRow
 from bot.records.asked import AskedRow
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
-from bot.views import approval_view, clarification_view, outcome_view, sign_in_view
+from bot.views import approval_view, clarification_view, outcome_view, place_in_turn, sign_in_view
 from policies.approvers import Permitted
 from policies.masking import Masker
 
@@ -457,7 +457,7 @@ class Conversations:
         for view in asked:
             call = CallState(view.call_id, view.server, view.tool, view.arguments, "waiting")
             found[view.call_id] = replace(call, approval_id=view.approval_id)
-        return [found[call_id] for call_id in sorted(found, key=_order_of)]
+        return [found[call_id] for call_id in sorted(found, key=place_in_turn)]
 
 
 _STATUS: Mapping[str, Literal["running", "done", "failed", "unknown"]] = {
@@ -473,11 +473,6 @@ _NOT_MADE = frozenset({"denied", "limited", "rejected", "expired", "withdrawn", 
 def turn_of_call(call_id: str) -> str:
     """Returns the key of the message that began the turn of a call: ids of calls are `{delivery}.{step}.{index}`."""
     return call_id.rsplit(".", 2)[0]
-
-
-def _order_of(call_id: str) -> tuple[int, int]:
-    step, index = call_id.rsplit(".", 2)[1:]
-    return (int(step), int(index)) if step.isdigit() and index.isdigit() else (0, 0)
 
 
 def _is_in(entry: MessageView | Post, seen: _WhatIsSeen) -> bool:

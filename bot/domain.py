@@ -289,7 +289,9 @@ class Said:
     final: bool = True
     """Whether it is the answer; false: a word on the way to it."""
     activity: tuple[CallActivity, ...] = ()
-    """The calls that were made for it, in the order in which they were asked for."""
+    """The calls that were made for it, in the order in which they were asked for; at most the newest 20."""
+    earlier_calls: int = 0
+    """How many were made before those."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,8 +69,12 @@ def notice(
 
 
 def said(thread_id: str, spoken: Spoken) -> NewPost:
-    """Returns what the model said, to be kept once."""
-    return NewPost(f"said:{spoken.message_id}", thread_id, "said", content={"text": spoken.text, "final": spoken.final})
+    """Returns what the model said, to be kept once. Of an answer that calls may have been made for, with the key of the
+    delivery whose turn it is."""
+    turn, _, step = spoken.message_id.rpartition(".")  # `graph.calls.own_ids`; calls are made after the first step
+    of_turn = {"turn": turn} if spoken.final and step != "0" else {}
+    content = {"text": spoken.text, "final": spoken.final, **of_turn}
+    return NewPost(f"said:{spoken.message_id}", thread_id, "said", content=content)
 
 
 class LanesHere(Protocol):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from typing import Literal
 
 from bot.approvals.edits import is_asked_anew, why_asked_anew
 from bot.approvals.permissions import is_shown_within
 from bot.approvals.standing_approvals import is_offered
 from bot.domain import (
     ApprovalView,
+    CallActivity,
     ChangeView,
     ClarificationView,
     Content,
@@ -25,7 +27,7 @@ from bot.domain import (
 from bot.gateway.thread_ids import is_gateway_thread
 from bot.records import approvals, attempts, authorizations, clarifications, sign_ins, threads
 from bot.records.approvals import ApprovalRow
-from bot.records.attempts import AttemptRow
+from bot.records.attempts import ActivityRow, AttemptRow
 from bot.records.clarifications import ClarificationRow
 from bot.records.database import Transaction
 from bot.records.posts import PostRow
@@ -41,6 +43,15 @@ LONGEST_RESULT = 200
 """Characters of a result on a card."""
 LONGEST_OBJECT = 20_000
 """Characters of a result that is read as an object; of a longer one the beginning is shown as it is."""
+MOST_ACTIVITIES = 20
+"""Calls of a turn that are listed with its answer."""
+_ACTIVITY_STATES: Mapping[str, Literal["running", "waiting", "done", "failed", "unknown"]] = {
+    "started": "running",
+    "asking": "waiting",
+    "done": "done",
+    "failed": "failed",
+    "unknown": "unknown",
+}
 ANY_LENGTH = sys.maxsize
 """Arguments are read however long they are."""
 NOTHING_DONE = "Nothing was done."
@@ -79,7 +90,9 @@ async def content_of(
     kept, subject = row.content or {}, row.subject or ""
     match row.kind:
         case "said":
-            return Said(apart_from_marks(kept["text"]), final=kept.get("final", True))
+            text, final = apart_from_marks(kept["text"]), kept.get("final", True)
+            calls, earlier = await _activity(tx, kept["turn"]) if "turn" in kept else ((), 0)
+            return Said(text, final, calls, earlier)
         case "notice":
             return Notice(apart_from_marks(kept["text"]), kept["tone"])
         case "approval":
@@ -101,6 +114,45 @@ def _is_chat_with_one(row: PostRow, place: ConversationReference) -> bool:
     """Whether a post stands where it was asked, in a chat of one person with the bot. Conversations of the page are not
     that: others may read them."""
     return row.place is None and place.direct and place.platform in {"slack", "teams"}
+
+
+async def _activity(tx: Transaction, turn: str) -> tuple[tuple[CallActivity, ...], int]:
+    """The newest calls that were made in a turn, in the order in which they were asked for, and how many there were
+    before them. Of what was said to somebody's own account there is only whether it was done."""
+    rows, count = await attempts.activity_of_turn(tx, turn, MOST_ACTIVITIES, LONGEST_OBJECT + 1)
+    calls = (
+        CallActivity(
+            call_id=row.call_id,
+            server=row.server,
+            tool=row.tool,
+            title=row.title,
+            state=_ACTIVITY_STATES[row.status],
+            began_at=row.started_at,
+            ended_at=row.ended_at,
+            result=_came_of(row),
+            presentation=row.presentation,
+        )
+        for row in sorted(rows, key=lambda row: place_in_turn(row.call_id))
+    )
+    return tuple(calls), count - len(rows)
+
+
+def place_in_turn(call_id: str) -> tuple[int, int]:
+    """Returns what sorts the calls of a turn as they were asked for: ids of calls are `{delivery}.{step}.{index}`."""
+    step, index = call_id.rsplit(".", 2)[-2:]
+    return (int(step), int(index)) if step.isdigit() and index.isdigit() else (0, 0)
+
+
+def _came_of(row: ActivityRow) -> str:
+    match row.status:
+        case "done" if not row.owner:
+            return result_line(row.text)
+        case "failed" if not row.owner:
+            return one_line(row.text[:LOOKED_AT], LONGEST_RESULT)
+        case "unknown":
+            return _unknown(row)
+        case _:
+            return ""
 
 
 def _workspace_of(place: ConversationReference) -> str:
@@ -301,7 +353,7 @@ def result_line(text: str) -> str:
     return shorten(" ".join(beginning.split()), LONGEST_RESULT, max(0, len(text.lstrip()) - len(beginning)))
 
 
-def _unknown(attempt: AttemptRow) -> str:
+def _unknown(attempt: AttemptRow | ActivityRow) -> str:
     match attempt.choice:
         case "it_was_done":
             return f"Done, as {attempt.choice_by} confirmed."

@@ -165,7 +165,11 @@ def content_json(content: Content) -> Json:
     """What a post shows; `kind` says which card it is."""
     match content:
         case Said():
-            return {"kind": "said", "text": passage(content.text, LONGEST_ANSWER), **activity_json(content.activity)}
+            return {
+                "kind": "said",
+                "text": passage(content.text, LONGEST_ANSWER),
+                **activity_json(content.activity, content.earlier_calls),
+            }
         case Notice():
             return {"kind": "notice", "text": passage(content.text), "tone": content.tone}
         case ApprovalView():
@@ -195,7 +199,7 @@ def _change(view: ChangeView) -> Json:
     }
 
 
-def activity_json(calls: Sequence[CallActivity]) -> Json:
+def activity_json(calls: Sequence[CallActivity], earlier: int = 0) -> Json:
     """The calls that were made for an answer, the oldest first, and how many before them are not listed; nothing where
     there were none."""
     if not calls:
@@ -211,7 +215,7 @@ def activity_json(calls: Sequence[CallActivity]) -> Json:
             }
             for call in listed
         ],
-        "more_activity": len(calls) - len(listed),
+        "more_activity": earlier + len(calls) - len(listed),
     }
 
 
