@@ -26,6 +26,7 @@ from bot.rounds import ANSWER_FIRST, after_rounds
 from bot.views import post_of
 from graph.ports import Spoken
 from policies.masking import Masker
+from translations import in_shared_language
 
 log = structlog.get_logger(__name__)
 MOST_POST_TRIES = 200
@@ -239,7 +240,8 @@ class Outbox:
                 context = self._lanes_here.context_of(lane)
                 if context is None:
                     return
-            self._senders[lane] = asyncio.create_task(self._send_lane(lane), name=f"posts {lane}", context=context)
+            with in_shared_language():  # somebody's click may have led here
+                self._senders[lane] = asyncio.create_task(self._send_lane(lane), name=f"posts {lane}", context=context)
 
     async def _send_lane(self, lane: str) -> None:
         try:

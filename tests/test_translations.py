@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 
 import translations
 
@@ -24,3 +25,12 @@ async def test_a_task_writes_in_the_language_of_whoever_began_it() -> None:
     with translations.in_language("de"):
         begun = asyncio.create_task(written())
     assert (await begun, translations.language()) == ("de", "en")
+
+
+def test_what_several_people_see_is_in_the_language_of_the_operator_whoever_clicked() -> None:
+    def written() -> str:
+        translations.write_in("de")
+        with translations.in_language("en"), translations.in_shared_language():
+            return translations.language()
+
+    assert contextvars.copy_context().run(written) == "de"

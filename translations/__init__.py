@@ -28,6 +28,7 @@ _WANTED = re.compile(r"[A-Za-z]{2,8}")
 _MOST_WANTED = 20
 """Languages of a list that are looked at."""
 _language: ContextVar[str] = ContextVar("language", default=SOURCE)
+_shared: ContextVar[str] = ContextVar("shared language", default=SOURCE)
 
 
 def gettext(sentence: str) -> str:
@@ -59,9 +60,19 @@ def in_language(name: str) -> Iterator[None]:
         _language.reset(token)
 
 
+@contextmanager
+def in_shared_language() -> Iterator[None]:
+    """Within it, sentences are in the language of what several people see: for what is kept or sent, whoever's click
+    led to it."""
+    with in_language(_shared.get()):
+        yield
+
+
 def write_in(name: str) -> None:
-    """From now on, whatever this task does and begins writes in that language. `name`: a key of `NAMES`."""
+    """From now on, what this task and those that it begins write for several people is in that language. `name`: a key
+    of `NAMES`."""
     _language.set(name)
+    _shared.set(name)
 
 
 def choose(*wanted: str | None) -> str:
