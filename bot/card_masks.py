@@ -19,9 +19,12 @@ from typing import Any, TypeVar
 
 from bot.characters import reads_one_way
 from bot.domain import ApprovalView, ChangeView, ClarificationView, Content, GrantView, Hidden, OutcomeView, Post
+from bot.readings import reads_exactly
 from bot.settings import Settings
 from policies.masking import Masked, Masker, exceeds
 from policies.secret_shapes import EMAILS, GUIDS, TOKENS, SecretPattern
+from translations import gettext as _
+from translations import ngettext
 
 PLAIN = Masker()
 """Masks what is masked whatever the settings say."""
@@ -70,7 +73,9 @@ def masked(content: _Shown, masker: Masker) -> _Shown:
                 quote=quote,
                 masks=len(shown.hidden),
                 fingerprint=_fingerprint(content, masker),
-                exact=is_exact(content.server, content.tool, arguments) and not _reads_ids(content, arguments, asked),
+                exact=is_exact(content.server, content.tool, arguments)
+                and reads_exactly(arguments, content.presentation)
+                and not _reads_ids(content, arguments, asked),
             )
         case OutcomeView() | ChangeView() | GrantView():
             shown = masker.for_card(content.arguments)
@@ -79,7 +84,9 @@ def masked(content: _Shown, masker: Masker) -> _Shown:
                 arguments=shown.value,
                 masks=len(shown.hidden),
                 fingerprint=_fingerprint(content, masker),
-                exact=is_exact(content.server, content.tool, shown.value) and not _reads_ids(content, shown.value),
+                exact=is_exact(content.server, content.tool, shown.value)
+                and reads_exactly(shown.value, content.presentation)
+                and not _reads_ids(content, shown.value),
             )
         case ClarificationView() if content.tool:
             arguments = masker.for_card(content.arguments).value
@@ -165,23 +172,26 @@ def unseen_in_words(view: ApprovalView | OutcomeView | ChangeView | GrantView, l
         advice: a sentence on where all of that is.
     """
     if view.unread:
-        left_out = f"{view.unread:,} characters of arguments"
+        left_out = ngettext("{count} character hidden", "{count} characters hidden", view.unread).format(
+            count=f"{view.unread:,}"
+        )
     edited = isinstance(view, ApprovalView) and view.asked_arguments is not None
     if not left_out and not view.masks and view.exact and not edited:
         return ""
-    parts = [f"Not whole here: {left_out}."] if left_out else []
+    parts = [f"{left_out}."] if left_out else []
     if left_out and advice:
         parts.append(advice)
     if view.masks:
-        parts.append("1 part is masked." if view.masks == 1 else f"{view.masks:,} parts are masked.")
+        masked_parts = ngettext("{count} part is masked.", "{count} parts are masked.", view.masks)
+        parts.append(masked_parts.format(count=f"{view.masks:,}"))
     if not view.exact and not parts:
-        parts.append("Some of it cannot be told by eye.")
+        parts.append(_("Some of it cannot be told by eye."))
     return " ".join([*parts, fingerprint_in_words(view)]).strip()
 
 
 def fingerprint_in_words(view: ApprovalView | ClarificationView | OutcomeView | ChangeView | GrantView | Hidden) -> str:
     """Returns the call's fingerprint as a sentence; empty when none was made."""
-    return f"Fingerprint of this call: {view.fingerprint}." if view.fingerprint else ""
+    return _("Fingerprint: {fingerprint}.").format(fingerprint=view.fingerprint) if view.fingerprint else ""
 
 
 def _texts_in(value: Any) -> Iterator[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from graph.interrupts import ApprovalAsked, FormField
+from graph.presentation import NOTHING_KNOWN, CallPresentation
 from policies.approvers import StandingApproval
 from policies.judging import Policy
 from policies.model import Ask, Call, Facts, Mode, Tool, Verdict, canonical_json
@@ -217,6 +218,8 @@ class CallRecord:
     """What the policy says of the call now, for the audit log."""
     goes_on: bool = False
     """Whether it was sent before and waits in the middle (`Ready.goes_on`): then its attempt goes on, too."""
+    presentation: CallPresentation = NOTHING_KNOWN
+    """What is needed to show it in people's words."""
     recalled_at: float = 0.0
     """`Beginning.at`: when everything that was prepared for it was still to be looked up."""
     spoken: tuple[Spoken, ...] = field(default=(), compare=False)

@@ -6,16 +6,51 @@ server has changed its schema. It holds nothing that is needed to make the call.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from policies.model import Tool
 
 LONGEST_KNOWN = 200
 """Characters of the title of what an id stands for. Our own choice."""
 LONGEST_SAID = 300
 """Characters of a preview tool's refusal that are kept. Our own choice."""
 AskedAgain = Literal["", "changed", "not found out"]
+
+MOST_PRESENTED = 100
+"""Arguments of a tool of which it is kept how they are shown; further ones are shown as they are. Our own choice."""
+LONGEST_TITLE = 60
+"""Characters of an argument's title; a longer one is none. Our own choice."""
+MOST_CHOICES = 30
+"""Values with a title that an argument has at most; of one with more no titles are kept. Our own choice."""
+MAIN_ARGUMENTS = (
+    "title",
+    "name",
+    "subject",
+    "summary",
+    "headline",
+    "query",
+    "question",
+    "filename",
+    "path",
+    "url",
+    "message",
+    "text",
+    "content",
+)
+"""Arguments that say best what a call is about, the best first."""
+_PLAIN = re.compile(r"[^\W\d_][\w ,.'’()/&%+-]*")
+"""A title that reads like one: letters first, and no quotation marks, colons or arrows, which tell values apart."""
+_ID = re.compile(r"(?:.*_)?id")
+_DEEPEST = 4
+"""References and choices that are followed to what an argument is."""
+
 ArgumentKind = Literal["text", "date", "time", "date-time", "yes-no", "number", "list", "other"]
 
 
@@ -29,6 +64,8 @@ class PresentedArgument(_Json):
     title: str = ""
     """The server's own title of it; empty: none, or the server is not trusted."""
     kind: ArgumentKind = "other"
+    choices: Mapping[str, str] = Field(default_factory=dict)
+    """Value → title of what can be chosen, by the schema of a trusted server; empty: it names none."""
 
 
 class KnownId(_Json):
@@ -90,6 +127,8 @@ class CallPresentation(_Json):
     """Name of the argument whose value stands in the title; empty: none."""
     time_zone: str = ""
     """IANA name of the zone in which its times are shown, the requester's: the same for all viewers. Empty: UTC."""
+    year: int = 0
+    """The calendar year there when it was asked: only of dates in other years the year is shown. 0: of all."""
     arguments: Mapping[str, PresentedArgument] = Field(default_factory=dict)
     """By name; those that are not here are shown as they are."""
     known_ids: tuple[KnownId, ...] = ()
@@ -126,3 +165,134 @@ def _as_text(value: Any) -> str | None:
 
 NOTHING_KNOWN = CallPresentation()
 """Of a call of which nothing was kept: its arguments are shown as they are."""
+
+
+def presentation_of(tool: Tool, time_zone: str, now: float) -> CallPresentation:
+    """Returns how calls of a tool are shown: what its arguments are, by its schema; what they are called, where its
+    server is trusted. Raises nothing, whatever the schema is.
+
+    Args:
+        time_zone: IANA name of the requester's zone.
+        now: seconds since the epoch.
+    """
+    trusted = tool.annotations_trusted
+    properties = list(islice(_mapping(tool.input_schema.get("properties")).items(), MOST_PRESENTED))
+    schemas = {str(name): _resolved(schema, tool.input_schema) for name, schema in properties}
+    shown = {name: _presented(schema, trusted=trusted) for name, schema in schemas.items()}
+    return CallPresentation(
+        trusted=trusted,
+        main=_main_of(shown, tool.input_schema.get("required")),
+        time_zone=time_zone,
+        year=_year(time_zone, now),
+        arguments=shown,
+    )
+
+
+def zone_of(name: str) -> ZoneInfo | None:
+    """Returns a time zone; `None` where there is none of that name. Empty: UTC."""
+    try:
+        return ZoneInfo(name or "UTC")
+    except (KeyError, ValueError, OSError):  # no name of a zone, a path, or a folder's
+        return None
+
+
+def is_id(name: str) -> bool:
+    """Returns whether an argument of this name is an id: `id`, `event_id`, `eventId`."""
+    return bool(_ID.fullmatch(name)) or name.endswith(("Id", "ID", "uuid"))
+
+
+def _year(time_zone: str, now: float) -> int:
+    try:
+        return datetime.fromtimestamp(now, zone_of(time_zone) or UTC).year
+    except (OverflowError, ValueError, OSError):
+        return 0
+
+
+def _main_of(arguments: Mapping[str, PresentedArgument], required: Any) -> str:
+    """The argument whose value stands in the title: the first of `MAIN_ARGUMENTS` that is needed; else an id that is,
+    which is shown by what is known of it; else the first that can be given. Deterministic."""
+    needed = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
+    texts = [name for name in MAIN_ARGUMENTS if name in arguments and arguments[name].kind == "text"]
+    ids = [name for name in arguments if name in needed and is_id(name)]
+    return next(iter([*(name for name in texts if name in needed), *ids, *texts]), "")
+
+
+def _presented(schema: Mapping[str, Any], *, trusted: bool) -> PresentedArgument:
+    return PresentedArgument(
+        title=_title(schema.get("title")) if trusted else "",
+        kind=_kind_of(schema),
+        choices=_choices(schema) if trusted else {},
+    )
+
+
+def _title(given: Any) -> str:
+    """A title that can stand before a value; empty where it is none, or could be taken for something else."""
+    if not isinstance(given, str) or len(given) > LONGEST_TITLE:
+        return ""
+    title = given.strip()
+    return title if _PLAIN.fullmatch(title) and "  " not in title else ""
+
+
+def _choices(schema: Mapping[str, Any]) -> dict[str, str]:
+    """Value → title, where every value has one of its own."""
+    options = next((each for key in ("oneOf", "anyOf") if isinstance(each := schema.get(key), list)), [])
+    if not 0 < len(options) <= MOST_CHOICES:
+        return {}
+    named = [(_mapping(one).get("const"), _title(_mapping(one).get("title"))) for one in options]
+    titles = {value: title for value, title in named if isinstance(value, str) and len(value) <= LONGEST_TITLE}
+    different = {title.casefold() for title in titles.values()}
+    return titles if len(titles) == len(options) == len(different) and "" not in different else {}
+
+
+def _kind_of(schema: Mapping[str, Any]) -> ArgumentKind:
+    match schema.get("type"), schema.get("format"):
+        case "string", "date-time":
+            return "date-time"
+        case "string", "date":
+            return "date"
+        case "string", "time":
+            return "time"
+        case "string", _:
+            return "text"
+        case "boolean", _:
+            return "yes-no"
+        case (("integer" | "number"), _):
+            return "number"
+        case "array", _:
+            return "list"
+        case _:
+            return "text" if _choices(schema) else "other"
+
+
+def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of an argument: what a reference leads to, and the one thing that may stand beside null. The words
+    that stand outermost count."""
+    resolved = _mapping(schema)
+    for _ in range(_DEEPEST):
+        inner = next(_inner(resolved, root), None)
+        if inner is None:
+            break
+        outside = {key: value for key, value in resolved.items() if key not in ("$ref", "anyOf", "oneOf", "allOf")}
+        resolved = {**inner, **outside}
+    kinds = resolved.get("type")
+    if isinstance(kinds, list):
+        beside_null = [kind for kind in kinds if kind != "null"]
+        resolved = {**resolved, "type": beside_null[0] if len(beside_null) == 1 else None}
+    return resolved
+
+
+def _inner(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    match schema.get("$ref"):
+        case str() as reference if reference.startswith(("#/$defs/", "#/definitions/")):
+            _, group, *rest = reference.split("/", 2)
+            yield _mapping(_mapping(root.get(group)).get("/".join(rest)))
+    for key in ("anyOf", "oneOf", "allOf"):
+        options = schema.get(key)
+        if isinstance(options, list) and len(options) <= MOST_CHOICES:
+            something = [one for one in map(_mapping, options) if one.get("type") != "null"]
+            if len(something) == 1 and "const" not in something[0]:
+                yield something[0]
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.domain import ApprovalView, CallActivity, ChangeView, GrantView, OutcomeView
+from bot.readings import known_in_words
 from bot.safe_text import labels, visible_excerpt, visible_line, written_value
 from graph.presentation import CallPresentation, KnownId, Preview
 from translations import gettext as _
@@ -81,7 +82,7 @@ def known_lines(view: CallView, arguments: Mapping[str, Any]) -> dict[str, Known
 
 def known_text(known: KnownId, presentation: CallPresentation) -> str:
     """Returns what an id stands for, on one line, with a count of what is left out."""
-    return visible_line(known.text, LONGEST_KNOWN_TEXT, known.hidden)
+    return visible_line(known_in_words(known, presentation), LONGEST_KNOWN_TEXT, known.hidden)
 
 
 def known_source(known: KnownId) -> str:

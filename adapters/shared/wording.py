@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,13 +19,19 @@ from bot.domain import (
     ServiceView,
     SignInView,
 )
-from bot.safe_text import beginning_of_list, visible_line, visible_passage
+from bot.readings import main_value
+from bot.safe_text import beginning_of_list, labels, visible_line, visible_passage
 from translations import gettext as _
 from translations import ngettext
 
 LONGEST_REASON = 2_000
 """Characters of the reason of a rejection."""
 LONGEST_HEADING = 150
+_MAIN_VALUE = 80
+"""Characters of the value in a title."""
+_QUOTATION_MARKS = re.compile('[“”"„«»]')
+"""In what is quoted itself, where one could seem to end it."""
+_APOSTROPHE = "’"
 LONGEST_NAMES = 300
 """Characters of a list of names."""
 LONGEST_TITLE = 120
@@ -101,9 +108,17 @@ def call_source(view: ApprovalView | OutcomeView | ChangeView | GrantView | Call
 
 def call_title(view: ApprovalView | OutcomeView | ChangeView | GrantView | CallActivity, space: Space = WHOLE) -> str:
     """Returns what a call does in people's words: "Create event: Standup". The titles of a server that is not trusted
-    are in quotation marks, behind the name that the operator gave it."""
-    tool = view.title.strip() or view.tool
-    return space.line(tool if view.presentation.trusted else f"{view.server} › “{tool}”", LONGEST_HEADING)
+    are in quotation marks, behind the name that the operator gave it: `calendar › “Create event”: Standup`. Nothing
+    else that a model wrote is in it but the value of the main argument, as it is masked on the card."""
+    if view.presentation.trusted:
+        tool = view.title.strip() or labels([view.tool])[view.tool]
+    else:
+        tool = f"{view.server} › “{_QUOTATION_MARKS.sub(_APOSTROPHE, view.title.strip() or view.tool)}”"
+    value = "" if isinstance(view, CallActivity) else main_value(view.arguments, view.presentation)
+    if not value:
+        return space.line(tool, LONGEST_HEADING)
+    about = visible_line(value, space.of(_MAIN_VALUE))
+    return space.line(_("{what}: {value}").format(what=tool, value=about), LONGEST_HEADING + _MAIN_VALUE)
 
 
 def change_line(view: ChangeView, signs: Mapping[str, str], space: Space = WHOLE, values: str = "") -> str:

@@ -164,6 +164,7 @@ async def add(
         "approval_id": approval_id,
         "grant_id": grant_id,
         "judged": judged,
+        "presentation": record.presentation.model_dump(mode="json", exclude_defaults=True),
         "status": "started",
         "started_at": now,
     }

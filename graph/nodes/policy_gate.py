@@ -13,6 +13,7 @@ from graph.judging import judged, keep
 from graph.nodes import BranchStep
 from graph.options import ask_within, has_tools, may_ask_for
 from graph.ports import InTurn, Judged, Ports, Spoken
+from graph.presentation import presentation_of
 from graph.state import RunContext, ToolCallState
 from policies.approvers import digest_of, edit_needs_no_new_asking
 from policies.model import Allow, Ask, Deny, home_of
@@ -68,7 +69,7 @@ def policy_gate(ports: Ports) -> BranchStep:
                 if not may_ask_for(turn, ask):
                     await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
                     return await not_made(ports, state, "skipped", _SKIPPED, judgement)
-                asked = _asked(state, judgement, ask)
+                asked = _asked(state, judgement, ask, context.clock())
                 facts = await with_facts(ports, state, tool, asked.presentation, context)
                 asked = asked.model_copy(update={"presentation": facts})
                 spoken = tuple(Spoken(**said) for said in state.get("spoken", []))
@@ -87,7 +88,7 @@ def _still_covered(state: ToolCallState, ask: Ask) -> bool:
     return edit_needs_no_new_asking(given.ask, ask, home_of(state["turn"]["requester"]))
 
 
-def _asked(state: ToolCallState, judgement: Judged, ask: Ask) -> ApprovalAsked:
+def _asked(state: ToolCallState, judgement: Judged, ask: Ask, now: float) -> ApprovalAsked:
     call, tool = state["call"], judgement.call.tool
     return ApprovalAsked(
         call_id=call["id"],
@@ -102,6 +103,7 @@ def _asked(state: ToolCallState, judgement: Judged, ask: Ask) -> ApprovalAsked:
         requesters=tuple(state.get("requesters") or [state["turn"]["requester"]]),
         quote=judgement.quote,
         client=state["turn"].get("client", ""),
+        presentation=presentation_of(tool, state["turn"]["time_zone"], now),
     )
 
 

@@ -56,6 +56,7 @@ from graph.ports import (
     Succeeded,
     ToolOutcome,
 )
+from graph.presentation import CallPresentation, presentation_of
 from graph.state import RunContext, ToolCallState, Turn
 from policies.approvers import approval_suffices, digest_of
 from policies.model import Allow, Ask, Risk, Tool, home_of
@@ -112,7 +113,7 @@ def making_calls(ports: Ports) -> MakeCall:
             async with ports.tools.prepared(tool, call["args"], _caller(state)) as prepared:
                 # Judged only now: preparing may have taken a while.
                 judgement = await judged_for_making(ports, state, tool, context)
-                record = replace(_record(state, judgement), recalled_at=known.at)
+                record = replace(_record(state, judgement, context.clock()), recalled_at=known.at)
                 step = await _made(ports, state, record, prepared, context)
             context.live.status("")
             if not isinstance(step, NotSent):
@@ -149,7 +150,7 @@ async def _made(
             return _question(prepared)
 
 
-def _record(state: ToolCallState, judgement: Judged) -> CallRecord:
+def _record(state: ToolCallState, judgement: Judged, now: float) -> CallRecord:
     """The call for the ledger."""
     call, turn, asked = state["call"], state["turn"], state.get("asked")
     tool, verdict = judgement.call.tool, judgement.verdict
@@ -171,6 +172,9 @@ def _record(state: ToolCallState, judgement: Judged) -> CallRecord:
         client=judgement.facts.client,
         judged=judgement,
         spoken=tuple(Spoken(**said) for said in state.get("spoken", [])),
+        presentation=CallPresentation.model_validate(asked.get("presentation") or {})
+        if asked
+        else presentation_of(tool, turn["time_zone"], now),
     )
 
 

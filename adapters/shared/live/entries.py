@@ -46,9 +46,11 @@ from bot.domain import (
     Unknown,
 )
 from bot.gateway.thread_ids import is_gateway_thread
+from bot.readings import Reading, readings
 from bot.safe_text import (
     cut_by_size,
     holds_unseen,
+    is_unwieldy,
     visible,
     visible_line,
     visible_passage,
@@ -57,6 +59,7 @@ from bot.safe_text import (
     written_value,
 )
 from graph.interrupts import FormField
+from graph.presentation import NOTHING_KNOWN, CallPresentation
 from translations import gettext as _
 
 Json = dict[str, Any]
@@ -190,7 +193,7 @@ def _change(view: ChangeView) -> Json:
     return {
         "kind": "change",
         "id": view.attempt_id,
-        "arguments": arguments_json(view.arguments),
+        "arguments": arguments_json(view.arguments, view.presentation),
         "result": line(view.result, LONGEST_RESULT),
         **seen_json(view),
         **_client_json(view),
@@ -229,8 +232,10 @@ def _approval(view: ApprovalView) -> Json:
     return {
         "kind": "approval",
         "id": view.approval_id,
-        "arguments": _arguments(view.arguments, digests),
-        "asked_arguments": None if view.asked_arguments is None else _arguments(view.asked_arguments, digests),
+        "arguments": _arguments(view.arguments, view.presentation, digests),
+        "asked_arguments": None
+        if view.asked_arguments is None
+        else _arguments(view.asked_arguments, view.presentation, digests),
         "known_ids": known_ids_json(view),
         "preview": preview_json(view),
         "votes": [_json(vote, lines="name", as_is="verb at") for vote in view.votes],
@@ -286,7 +291,7 @@ def _outcome(view: OutcomeView) -> Json:
     return {
         "kind": "outcome",
         "id": view.outcome_id,
-        "arguments": arguments_json(view.arguments),
+        "arguments": arguments_json(view.arguments, view.presentation),
         **seen_json(view),
         **_call_json(view),
         **_json(view, passages="requester settled_by known", as_is="status requester_id"),
@@ -325,13 +330,14 @@ def passage(text: str, limit: int = LONGEST_PASSAGE) -> str:
     return visible_passage(text, limit)
 
 
-def arguments_json(arguments: Mapping[str, Any]) -> list[Json]:
-    """Arguments as lines of a definition list: each whole, and how much of it a card shows at first.
+def arguments_json(arguments: Mapping[str, Any], presentation: CallPresentation = NOTHING_KNOWN) -> list[Json]:
+    """Arguments as lines of a definition list, as people read them: each whole, and how much of it a card shows at
+    first. What they are letter by letter is `raw`, where that is something else.
 
     What does not fit into the card's share, and is more than is shown at first, has no `value`, but a `digest` to
     compare it by.
     """
-    return _arguments(arguments, _Digests())
+    return _arguments(arguments, presentation, _Digests())
 
 
 class _Digests:
@@ -348,23 +354,31 @@ class _Digests:
         return known[1]
 
 
-def _arguments(arguments: Mapping[str, Any], digests: _Digests) -> list[Json]:
-    lines = []
+def _arguments(arguments: Mapping[str, Any], presentation: CallPresentation, digests: _Digests) -> list[Json]:
+    lines: list[Json] = []
     left = LONGEST_VALUES
-    for label, written in written_arguments(arguments):
-        name = visible(label)
-        left -= len(written)
-        if left >= 0 and before_suspicious(written, _MOST_SUSPICIOUS) == len(written):
-            lines.append(_whole_line(name, visible(written)))
+    for each in _lines(arguments, presentation):
+        name, raw = visible(each.label), {} if each.text == each.raw else {"raw": visible(each.raw)}
+        left -= len(each.text)
+        if left >= 0 and before_suspicious(each.text, _MOST_SUSPICIOUS) == len(each.text):
+            lines.append({**_whole_line(name, visible(each.text)), **raw})
         else:
-            part = first_part(written[: SHOWN_CHARACTERS + SHOWN_LINES])
-            shown, hidden = visible(part), len(written) - len(part)
+            part = first_part(each.text[: SHOWN_CHARACTERS + SHOWN_LINES])
+            shown, hidden = visible(part), len(each.text) - len(part)
             if not hidden:
-                lines.append({"name": name, "value": shown, "shown": shown, "hidden": 0})
+                lines.append({"name": name, "value": shown, "shown": shown, "hidden": 0, **raw})
                 continue
-            digest = digests.of(label, written)
+            digest = digests.of(each.label, each.text)
             lines.append({"name": name, "value": None, "digest": digest, "shown": shown, "hidden": hidden})
     return lines
+
+
+def _lines(arguments: Mapping[str, Any], presentation: CallPresentation) -> Iterator[Reading]:
+    if not is_unwieldy(arguments):
+        yield from readings(arguments, presentation)
+        return
+    for label, written in written_arguments(arguments):
+        yield Reading((), label, written, written)
 
 
 def _whole_line(name: str, value: str) -> Json:
@@ -476,7 +490,9 @@ def grants_json(grants: Sequence[GrantView]) -> Json:
         "grants": [
             {
                 "id": grant.grant_id,
-                "arguments": [_unread_json(grant.unread)] if grant.unread else arguments_json(grant.arguments),
+                "arguments": [_unread_json(grant.unread)]
+                if grant.unread
+                else arguments_json(grant.arguments, grant.presentation),
                 **seen_json(replace(grant, unread=0)),
                 **_call_json(grant),
                 **_json(grant, as_is="until"),

@@ -488,7 +488,11 @@ _WORDS = re.compile(r"[^\W_]+(?: [^\W_]+)*")
 
 def excerpt_of(view: ApprovalView | OutcomeView | ChangeView | GrantView) -> Excerpt:
     """The part of a call's arguments that its card shows."""
-    return excerpts_of_approval(view)(wording.WHOLE) if isinstance(view, ApprovalView) else excerpt(view.arguments)
+    return (
+        excerpts_of_approval(view)(wording.WHOLE)
+        if isinstance(view, ApprovalView)
+        else excerpt(view.arguments, presentation=view.presentation)
+    )
 
 
 def excerpt_besides_title(view: ApprovalView | ChangeView) -> Excerpt:

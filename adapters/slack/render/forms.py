@@ -123,7 +123,7 @@ def _titled(view: ApprovalView) -> list[Block]:
 
 def always_modal(view: ApprovalView, origin: Origin) -> Block:
     """The form to approve a call with, and always to allow the same one for a while."""
-    shown = excerpt(view.arguments, _CALL_ARGUMENTS, _CALL_VALUE)
+    shown = excerpt(view.arguments, _CALL_ARGUMENTS, _CALL_VALUE, view.presentation)
     options = [{"text": plain(text), "value": value} for value, text in _durations()]
     menu = {"type": "static_select", "action_id": INPUT, "options": options, "initial_option": options[0]}
     blocks = [
@@ -317,7 +317,7 @@ def _fitting(views: Sequence[ApprovalView], origin: Origin) -> Sequence[tuple[Ap
 
 
 def _call(number: int, view: ApprovalView) -> Block:
-    shown = excerpt(view.arguments, _CALL_ARGUMENTS, _CALL_VALUE)
+    shown = excerpt(view.arguments, _CALL_ARGUMENTS, _CALL_VALUE, view.presentation)
     name = run(f"{number}. {line(wording.call_title(view), _NAME)}", "bold")
     brief = run(f"\n{wording.in_brief(view)}")
     return rich_text(flow([name, *summary(shown.pairs), brief, *_unseen(view, shown)]))

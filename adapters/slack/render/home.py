@@ -221,7 +221,7 @@ def _to_decide(shown: Shown, link: LinkOf) -> list[Block]:
     view = shown.post.content
     if not isinstance(view, ApprovalView):
         return _waiting(shown, link)
-    part = excerpt(view.arguments, _ARGUMENTS, _VALUE)
+    part = excerpt(view.arguments, _ARGUMENTS, _VALUE, view.presentation)
     small = [plain(wording.in_brief(view)), *map(mrkdwn, wording.deadlines(view, reader_time))]
     return [
         rich_text(flow([run(title_of(shown), "bold"), *summary(part.pairs)])),
@@ -269,7 +269,7 @@ def _call_entry(
     shown: Shown, view: ApprovalView | OutcomeView, detail: str, buttons: Sequence[Block], link: LinkOf
 ) -> list[Block]:
     """A call that its requester can settle here, with what tells it from other calls of the same tool."""
-    part = excerpt(view.arguments, _ARGUMENTS, _VALUE)
+    part = excerpt(view.arguments, _ARGUMENTS, _VALUE, view.presentation)
     words = flow([run(detail), *summary(part.pairs)])
     row = [*buttons, *_open_thread(shown, link)]
     return [
@@ -280,7 +280,7 @@ def _call_entry(
 
 
 def _granted(grant: GrantView) -> list[Block]:
-    part = excerpt(grant.arguments, _ARGUMENTS, _VALUE)
+    part = excerpt(grant.arguments, _ARGUMENTS, _VALUE, grant.presentation)
     name = run(line(wording.call_title(grant), wording.LONGEST_NAME), "bold")
     through = filter(None, [wording.call_source(grant), wording.only_through(grant)])
     until = mrkdwn(_("Expires {time}").format(time=reader_time(grant.until)))
@@ -308,7 +308,7 @@ def _result(view: ApprovalView) -> str:
     """How it ended, and what of it tells it from others."""
     if view.status == "pending":
         return ""
-    shown = compact(excerpt(view.arguments, _ARGUMENTS, _VALUE))
+    shown = compact(excerpt(view.arguments, _ARGUMENTS, _VALUE, view.presentation))
     result = wording.result(view, SIGNS) if view.result_tone != "success" else ""
     told = [wording.outcome(view), result or view.reason.strip(), *(text for _label, text in shown.pairs)]
     return line(" · ".join(filter(None, [*told, shown.unseen, view.fingerprint if shown.unseen else ""])), _DETAIL)

@@ -133,7 +133,7 @@ def edit_dialog(
 
 def always_dialog(view: ApprovalView) -> Dialog:
     """The form to approve a call with, and always to allow the same one for a while."""
-    shown = excerpts(view.arguments, longest=_CALL_VALUE)
+    shown = excerpts(view.arguments, longest=_CALL_VALUE, presentation=view.presentation)
 
     def build(space: Space) -> Element:
         body = [
@@ -303,7 +303,7 @@ def _listed(views: Sequence[ApprovalView]) -> Sequence[tuple[str, Element]]:
 
 
 def _call(number: int, view: ApprovalView) -> Element:
-    shown = excerpts(view.arguments, longest=_CALL_VALUE)
+    shown = excerpts(view.arguments, longest=_CALL_VALUE, presentation=view.presentation)
 
     def build(space: Space) -> Element:
         name = bold(f"{number}. {space.line(_name_of(view), _NAME)}")

@@ -98,7 +98,7 @@ def _group(title: str, entries: Iterable[Element], count: int, share: float, mos
 
 
 def _granted(grant: GrantView) -> Element:
-    shown = excerpts(grant.arguments, _ARGUMENTS, _VALUE)
+    shown = excerpts(grant.arguments, _ARGUMENTS, _VALUE, grant.presentation)
     return fitted(lambda space: _granted_in(grant, shown(space), space), _ENTRY_BYTES)
 
 
@@ -119,7 +119,10 @@ def _unseen(view: ApprovalView | GrantView, arguments: Excerpt) -> list[Element]
 
 def _entry(shown: Shown) -> Element:
     content = shown.post.content
-    arguments = excerpts(content.arguments if isinstance(content, ApprovalView) else {}, _ARGUMENTS, _VALUE)
+    call = content if isinstance(content, ApprovalView) else None
+    arguments = (
+        excerpts(call.arguments, _ARGUMENTS, _VALUE, call.presentation) if call else excerpts({}, _ARGUMENTS, _VALUE)
+    )
     return fitted(lambda space: _entry_in(shown, arguments(space), space), _ENTRY_BYTES)
 
 
