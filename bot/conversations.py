@@ -32,7 +32,7 @@ from bot.domain import (
     Unknown,
 )
 from bot.gateway.thread_ids import is_gateway_thread
-from bot.queries import NO_APPROVAL, SHOWN, Queries
+from bot.queries import SHOWN, Queries, no_approval
 from bot.records import (
     approvals,
     asked,
@@ -274,7 +274,7 @@ class Conversations:
             row = await approvals.get(tx, approval_id)
             view = await approval_view(tx, approval_id, now=self._clock()) if row is not None else None
         if row is None or view is None or not await self._sees(row, person):
-            return NO_APPROVAL
+            return no_approval()
         return await masked_card(view, self._masker)
 
     async def seen_among(self, approval_ids: Collection[str], person: Person) -> frozenset[str]:

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Literal
 
-from bot.approvals.edits import is_asked_anew, why_asked_anew
+from bot.approvals import retries
+from bot.approvals.edits import is_asked_anew, why_asked_again
 from bot.approvals.permissions import is_shown_within
 from bot.approvals.standing_approvals import is_offered
 from bot.domain import (
@@ -183,8 +184,9 @@ async def approval_view(
     row, unread = found
     cast = await approvals.votes_on(tx, approval_id)
     ask = as_asked(row, now)
-    known = await threads.known_names(tx, {*row.asked.requesters, *row.handed_to, *ask.approvers})
-    names = threads.shown_names(known, [*row.asked.requesters, *row.handed_to])
+    named = [*row.asked.requesters, *row.handed_to, *([row.edited_by] if row.edited_by is not None else [])]
+    known = await threads.known_names(tx, {*named, *ask.approvers})
+    names = threads.shown_names(known, named)
     status = "void" if await is_asked_anew(tx, row) else row.status
     result, tone = (await _why_void(tx, row), "info") if status == "void" else await _result(tx, row)
     return ApprovalView(
@@ -224,6 +226,9 @@ async def approval_view(
         call_id=row.asked.call_id,
         client=shown_client(row.asked.client, row.thread_id),
         presentation=_presentation(row, seen_by_one=seen_by_one),
+        notes=approvals.notes_in(cast),
+        edited_by="" if row.edited_by is None else names[row.edited_by],
+        retry_offered=status == "approved" and await retries.is_offered(tx, row),
     )
 
 
@@ -336,7 +341,7 @@ async def _why_void(tx: Transaction, row: ApprovalRow) -> str:
         return "Asked anew, since the call or the rules for it changed."
     editor = (await threads.names(tx, [row.edited_by]))[row.edited_by]
     if row.status == "approved":  # the run has not come to asking yet
-        return why_asked_anew(row, editor)
+        return why_asked_again(row, editor)
     return f"Asked anew, since {editor} changed the call: what was voted on it before does not count."
 
 

@@ -175,6 +175,8 @@ class Approved(_Json):
     """The arguments as edited by an approver; `None`: as asked."""
     edited_by: str | None = None
     """Person id of whoever edited."""
+    notes: tuple[tuple[str, str], ...] = ()
+    """What those who approved added for the model: name and words of each."""
 
 
 class Rejected(_Json):

@@ -78,6 +78,8 @@ class ToolCallState(TypedDict, total=False):
     """How often approval of the call was asked for: a later asking is never answered by what was said to an earlier."""
     approved: dict[str, Any] | None
     """The `Approved` answer to `asked`."""
+    notes: list[list[str]]
+    """`Approved.notes` of earlier askings: the call was asked about again since."""
     spoken: list[dict[str, Any]]
     """What the model said in the turn so far, each a `Spoken`: shown before the call's card."""
     said: list[str]

@@ -14,7 +14,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, Send, interrupt
 
 from graph.branch import FIRST_STEP, branch_nodes
-from graph.calls import CLARIFICATION, calls_before, current_turn, open_calls, spoken_in
+from graph.calls import CLARIFICATION, calls_before, current_turn, given_call, open_calls, spoken_in
 from graph.judging import said_by_requester
 from graph.known_ids import looked_through
 from graph.nodes import BranchStep
@@ -33,6 +33,8 @@ def at_start(tools: Tools) -> Callable[[State], Awaitable[str]]:
     """Route only where there is something to pick."""
 
     async def at_start(state: State) -> str:
+        if given_call(state["messages"][-1]) is not None:
+            return "task_executor"  # there is nothing to pick: the call is known
         routed = has_tools(turn_of(state)) and needs_routing(await tools.available())
         return "policy_router" if routed else "task_executor"
 

@@ -27,7 +27,7 @@ from adapters.shared.live.entries import form_json
 from adapters.shared.problems import Problem
 from bot.approvals.decisions import LONGEST_REASON
 from bot.domain import ApprovalView, Choice, ClickResult, Decision, Form, Shown, Unknown
-from bot.queries import NO_APPROVAL
+from bot.queries import no_approval
 from bot.services import Services
 
 MOST_AT_ONCE = 100
@@ -277,11 +277,11 @@ class ApprovalResources:
         seen = await self._services.conversations.seen_among([each.approval_id for each in choices], person)
         taken = tuple(choice for choice in choices if choice.approval_id in seen)
         decided = await self._services.approvals.decide(Decision(key, person, taken, via="api")) if taken else {}
-        return {choice.approval_id: decided.get(choice.approval_id, NO_APPROVAL) for choice in choices}
+        return {choice.approval_id: decided.get(choice.approval_id, no_approval()) for choice in choices}
 
     async def _seen(self, call: ApiCall, approval_id: str) -> None:
         if not await self._services.conversations.seen_among([approval_id], call.principal.person):
-            raise Problem(404, NO_APPROVAL.text)
+            raise Problem(404, no_approval().text)
 
 
 def _listed(approvals: Sequence[tuple[Shown, bool]], more: int) -> web.Response:

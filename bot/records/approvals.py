@@ -294,6 +294,11 @@ def is_replaced(earlier: VoteRow, by: VoteRow) -> bool:
     return earlier.person_id == by.person_id or (by.human is not None and earlier.human == by.human)
 
 
+def notes_in(cast: Sequence[VoteRow]) -> tuple[tuple[str, str], ...]:
+    """Returns what those who approved added for the model: name and words of each, in the order of their votes."""
+    return tuple((vote.name, vote.reason) for vote in cast if vote.verb == "approve" and vote.reason)
+
+
 async def void_votes(tx: Transaction, approval_id: str) -> None:
     """What was said so far does not count: it was about another call."""
     await tx.run(_FORGET_VOTES, {"approval": approval_id})

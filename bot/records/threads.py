@@ -236,6 +236,12 @@ async def person(tx: Transaction, person_id: str) -> Person | None:
     return Person(row.person_id, row.name, row.time_zone, row.locale, row.email) if row else None
 
 
+async def known_within(tx: Transaction, within: str, limit: int) -> Sequence[str]:
+    """Ids of the people we know whose ids begin with this, in order."""
+    query = sa.select(people.c.person_id).where(people.c.person_id.between(within, f"{within}\uffff"))
+    return [row.person_id for row in await tx.all(query.order_by(people.c.person_id).limit(limit))]
+
+
 async def with_address(tx: Transaction, email: str) -> Sequence[str]:
     """Ids of the people of whom a platform said this address when they were seen last."""
     rows = await tx.all(sa.select(people.c.person_id).where(people.c.email == email).order_by(people.c.person_id))

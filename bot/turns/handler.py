@@ -15,6 +15,7 @@ from typing import Literal
 import structlog
 
 from bot.approvals.requests import timer_kind
+from bot.approvals.retries import given_call_of
 from bot.domain import Clock, Unwelcome
 from bot.forms.values import FormErrors
 from bot.limits import TooMany, TurnedOff, TurnLimit
@@ -331,6 +332,7 @@ class TurnHandler:
                 waiting=open_,
                 is_stricter=status.turn is not None and is_stricter(delivery.body.get("options", {}), status.turn),
                 accounts=delivery.body.get(OWNERS, ()),
+                answers=given_call_of(delivery) is None,
             ),
         )
 
@@ -369,7 +371,9 @@ class TurnHandler:
                     turn["options"] = body["options"]
                 handling.live.status("Thinking…")
                 background = body.get("background", "")
-                handling.status = await self.agent.begin(turn, body["text"], handling.live, background=background)
+                handling.status = await self.agent.begin(
+                    turn, body["text"], handling.live, background=background, call=given_call_of(handling.delivery)
+                )
             case Continue(verb=verb):
                 handling.status = await self.agent.go_on(thread_id, key, verb, handling.live)
                 handling.kept = "perhaps"

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bot.accounts.codes import Codes, code_in
+from bot.approvals.retries import given_call_of
 from bot.domain import Arrival, Clock, Message, Notice, Person, Quote, Unwelcome
 from bot.outbox import notice
 from bot.platform import Platform
@@ -83,6 +84,7 @@ def meaning(
     requester: str | None,
     waiting: Waiting,
     is_stricter: bool = False,
+    answers: bool = True,
     accounts: Collection[str] = (),
 ) -> Meaning:
     """What a message by `author` means. Text is never an approval.
@@ -91,6 +93,7 @@ def meaning(
         at: when it was accepted, in seconds since the epoch.
         is_stricter: its options take away something that the turn which waits may do. Were it taken for an answer, that
             turn would go on with what its author has just ruled out.
+        answers: false for what is no text that could answer a question: a call that is to be made again.
         accounts: other person ids of the author's human, whose requests and questions are the author's too.
     """
     mine = {author, *accounts}
@@ -99,7 +102,7 @@ def meaning(
     if not waiting:
         return NewTurn() if addressed or author == requester else Ignored()
     if own := [question for question in waiting.clarifications if question.requester in mine]:
-        return Supersedes() if is_stricter else _reply_to(own, at)
+        return Supersedes() if is_stricter or not answers else _reply_to(own, at)
     if author != requester:
         return ToldToWait(told_to_wait(waiting)) if addressed else Ignored()
     return Supersedes() if addressed or _waits_only_for(author, waiting) else Ignored()
@@ -193,7 +196,7 @@ class Introductions:
         Raises `PostFailed` when the platform cannot tell now.
         """
         platform = self._platforms.get(thread.place.platform)
-        if platform is None:
+        if platform is None or given_call_of(delivery) is not None:  # a click, of which all is known
             return delivery
         introduced = await platform.introduce(Arrival(message_of(delivery, thread, delivery.body["text"]), heard))
         if isinstance(introduced, Unwelcome):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from langgraph.types import Command
 
-from graph.call_endings import not_found, not_made
+from graph.call_endings import asked_again, not_found, not_made
 from graph.calls import SKIPPED, WITHOUT_TOOLS, superseded
 from graph.card_facts import with_facts
 from graph.interrupts import ApprovalAsked
@@ -61,7 +61,7 @@ def policy_gate(ports: Ports) -> BranchStep:
             case Allow():
                 await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
                 keep(context, state, judgement, policy)
-                return Command(goto="use_tools", update={"asked": None, "approved": None, "rounds": _rounds(state)})
+                return Command(goto="use_tools", update={**asked_again(state), "asked": None, "rounds": _rounds(state)})
             case Ask() as ask:
                 if _still_covered(state, ask):
                     keep(context, state, judgement, policy)
@@ -74,7 +74,8 @@ def policy_gate(ports: Ports) -> BranchStep:
                 asked = asked.model_copy(update={"presentation": facts})
                 spoken = tuple(Spoken(**said) for said in state.get("spoken", []))
                 asked = await ports.approvals.ask(turn["thread_id"], asked, spoken, in_turn)
-                update = {"asked": asked.model_dump(mode="json"), "approved": None, "rounds": asked.round, "again": ""}
+                kept = {"asked": asked.model_dump(mode="json"), "rounds": asked.round, "again": ""}
+                update = {**asked_again(state), **kept}
                 return Command(goto="human_confirmation", update=update)
 
     return policy_gate

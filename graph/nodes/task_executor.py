@@ -10,7 +10,15 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langgraph.runtime import Runtime
 
-from graph.calls import TakingOut, calls_made, current_turn, next_step, own_ids
+from graph.calls import (
+    TakingOut,
+    calls_made,
+    current_turn,
+    given_call,
+    message_of_given,
+    next_step,
+    own_ids,
+)
 from graph.json_values import storable
 from graph.judging import taken_out
 from graph.models.streaming import stream_message, tokens_of
@@ -47,6 +55,8 @@ def task_executor(ports: Ports) -> Node:
             return {"messages": [AIMessage(f"{text} {_SMALLER}", id=f"{turn['delivery']}.{step}")]}
         if refused := await ports.budget.refusal(turn["requester"]):
             return {"messages": [AIMessage(refused, id=f"{turn['delivery']}.{step}")]}
+        if step == 0 and (call := given_call(current_turn(state["messages"])[0])) is not None:
+            return {"messages": [message_of_given(call, turn["delivery"])]}
         mode, categories = mode_of(turn, ports.mode), state.get("categories")
         available = await ports.tools.available() if has_tools(turn) else ()
         tools = [tool for tool in available if not categories or tool.category in categories]

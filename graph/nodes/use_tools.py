@@ -12,7 +12,7 @@ from typing import Any
 
 from langgraph.types import Command
 
-from graph.call_endings import answered, not_found, not_made
+from graph.call_endings import answered, asked_again, not_found, not_made
 from graph.calls import superseded
 from graph.card_facts import changed_since
 from graph.interrupts import (
@@ -109,7 +109,7 @@ def making_calls(ports: Ports) -> MakeCall:
             # Not within `prepared`: a server that serves one call after the other would wait for itself.
             if again := await changed_since(ports, state, tool, context):
                 context.live.status("")
-                return Command(goto="policy_gate", update={"approved": None, "again": again})
+                return Command(goto="policy_gate", update={**asked_again(state), "again": again})
             async with ports.tools.prepared(tool, call["args"], _caller(state)) as prepared:
                 # Judged only now: preparing may have taken a while.
                 judgement = await judged_for_making(ports, state, tool, context)
@@ -282,7 +282,7 @@ def _kept_from(state: ToolCallState, known: Existing | NotApproved) -> Command[s
             return Command(goto="outcome_unknown", update=unknown)
         case NotApproved():
             # The tool, its configuration or the policy changed since the approval: the call is judged anew.
-            return Command(goto="policy_gate", update={"approved": None})
+            return Command(goto="policy_gate", update=asked_again(state))
         case Recorded() | SettledByPerson():
             return answered(state, known)
 

@@ -171,7 +171,7 @@ async def test_a_group_that_cannot_be_looked_up(scene: Scene) -> None:
     # On the page, nobody else sees what they are not known to decide.
     for somebody in (ana, ben) if scene.name != "web" else (ana,):
         await somebody.sees("lamp")
-        await somebody.is_refused("could not be found out")
+        await somebody.is_refused("Couldn't check")
     assert scene.both.shop.done == []
 
 

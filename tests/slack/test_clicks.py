@@ -67,7 +67,7 @@ async def test_a_vote_that_is_counted_is_told_so() -> None:
     async with serving() as product:
         product.services.quorum = 2
         await product.person().clicks(await a_card(product), "approve")
-        await product.hears("Counted: 1 of 2")
+        await product.hears("Recorded: 1 of 2")
 
 
 async def test_a_click_on_something_that_is_gone_is_told_so() -> None:

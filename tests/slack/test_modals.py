@@ -87,7 +87,7 @@ async def test_a_vote_that_is_counted_is_said_in_the_forms_place() -> None:
     async with serving() as product:
         product.services.quorum = 2
         submitted = await product.person().submits(await opened(product, "edit"), {})
-        assert "Counted: 1 of 2" in json.dumps(submitted.view)
+        assert "Recorded: 1 of 2" in json.dumps(submitted.view)
 
 
 @pytest.mark.waits

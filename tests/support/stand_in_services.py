@@ -208,7 +208,7 @@ class StandInServices:
         names = (*view.decided_by, person.name)
         if choice.verb == "approve" and len(names) < self.quorum:
             await self.change(replace(view, decided_by=names))
-            return Settled(f"Counted: {len(names)} of {self.quorum}.", final=False)
+            return Settled(f"Recorded: {len(names)} of {self.quorum} approvals", final=False)
         if choice.arguments is not None:
             view = replace(view, arguments=dict(choice.arguments), asked_arguments=view.arguments)
         status: Literal["approved", "rejected"] = "approved" if choice.verb == "approve" else "rejected"
@@ -257,7 +257,7 @@ class StandInServices:
             return Invalid(self.mistakes)
         said = ", ".join(map(str, answer.values.values()))
         await self.change(replace(view, status="answered", answer=said))
-        return Settled("Thank you.")
+        return Settled("Thanks.")
 
     async def dismiss(self, dismissal: Dismissal) -> ClickResult:
         self._must_work()
@@ -325,7 +325,7 @@ class StandInServices:
         if view.owner_id != reply.person.person_id:
             return Refused(f"Only {view.owner} can do this.")
         await self.change(replace(view, status="done" if reply.done else "declined"))
-        return Settled("Thank you.")
+        return Settled("Thanks.")
 
     async def settle_outcome(self, choice: OutcomeChoice) -> ClickResult:
         self._must_work()

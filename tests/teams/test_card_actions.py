@@ -299,7 +299,7 @@ async def test_a_refusal_of_it_is_told_to_the_clicker_alone(product: Served) -> 
 async def test_a_counted_vote_is_told_too(product: Served) -> None:
     product.services.quorum = 2
     await product.person(BEN).clicks(await a_card(product, quorum=2), "approve", fallback=True)
-    await product.hears("Counted: 1 of 2.", BEN)
+    await product.hears("Recorded: 1 of 2 approvals", BEN)
 
 
 async def test_where_nobody_can_be_reached_alone_the_conversation_learns_only_that_it_was_not_counted(

@@ -171,7 +171,7 @@ async def test_a_refusal_is_said_in_the_dialog(product: Served) -> None:
 async def test_a_vote_that_does_not_settle_is_said(product: Served) -> None:
     product.services.quorum = 2
     dialog = await fetched(product, "show_all")
-    assert says(await product.person().submits(dialog, name="approve"), "Counted: 1 of 2.")
+    assert says(await product.person().submits(dialog, name="approve"), "Recorded: 1 of 2 approvals")
 
 
 async def test_exactly_what_was_shown_is_approved_together(product: Served) -> None:

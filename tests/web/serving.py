@@ -106,7 +106,11 @@ class WebServices(StandInServices):
 
     async def standing_approval(self, grant_id: str, person: Person) -> GrantView | Unknown:
         giver, grant = self.given.get(grant_id, ("", None))
-        return grant if grant is not None and giver == person.person_id else Unknown("You allow no such call.")
+        return (
+            grant
+            if grant is not None and giver == person.person_id
+            else Unknown("Standing approval no longer available.")
+        )
 
     async def decidable_with(self, approval_id: str, person: Person) -> tuple[str, ...]:
         posts = {subject_of(post.content): post for post in self._posts() if isinstance(post.content, ApprovalView)}
