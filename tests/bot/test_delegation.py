@@ -44,7 +44,7 @@ async def test_handing_over_twice_shows_one_card(routing: Routing) -> None:
 
 async def test_only_whoever_may_decide_or_asked_for_it_can_hand_it_over(routing: Routing) -> None:
     approval_id = await routing.ask(approvers=(BEN.person_id, CHLOE.person_id))
-    for nobody in (STRANGER, FAR):
+    for nobody in (STRANGER, CARA):
         assert isinstance(await routing.hand(nobody, approval_id, BEN), Refused)
         assert await routing.services.approvals.colleagues(approval_id, nobody) == ()
     assert (await routing.row(approval_id)).handed_to == ()
