@@ -6,7 +6,7 @@ One for every platform. What only one platform needs is in its tests' `serving.p
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -36,6 +36,7 @@ from bot.domain import (
     Person,
     Post,
     Refused,
+    RetryRequest,
     ServiceView,
     Settled,
     Shown,
@@ -107,6 +108,7 @@ class StandInServices:
     """What every writing verb raises."""
     unreadable: Exception | None = None
     """What every reading verb raises."""
+    retries: list[RetryRequest] = field(default_factory=list)
     hold: asyncio.Event | None = None
     """What every decision waits for."""
     slow: float = 0.0
@@ -215,6 +217,16 @@ class StandInServices:
         decided = replace(view, status=status, decided_by=names, decided_at=NOW + 60, reason=choice.reason)
         await self.change(decided)
         return Settled(f"{status.capitalize()}.")
+
+    async def colleagues(self, approval_id: str, person: Person, also: Sequence[str] = ()) -> tuple[Person, ...]:
+        self._must_work()
+        may = self.may_decide.get(approval_id, set(also)) - {person.person_id}
+        return tuple(Person(each, each.partition(":")[2].capitalize()) for each in sorted(may))
+
+    async def retry(self, request: RetryRequest) -> ClickResult:
+        self._must_work()
+        self.retries.append(request)
+        return Settled("Asked again.")
 
     async def hand_over(self, handover: Handover) -> ClickResult:
         self._must_work()

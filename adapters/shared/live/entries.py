@@ -51,6 +51,7 @@ from bot.safe_text import (
     cut_by_size,
     holds_unseen,
     is_unwieldy,
+    labels,
     visible,
     visible_line,
     visible_passage,
@@ -256,9 +257,14 @@ def _approval(view: ApprovalView) -> Json:
 
 
 def known_ids_json(view: ApprovalView | OutcomeView) -> list[Json]:
-    """What the ids among the arguments stand for: `argument` by its name, `text` and `source` in words."""
-    lines = known_lines(view, view.arguments).values()
-    return [{"argument": visible(each.argument), "text": each.text, "source": each.source} for each in lines]
+    """What the ids among the arguments stand for: `argument` by its name and `label` as its line is called, `text` and
+    `source` in words."""
+    lines = known_lines(view, view.arguments)
+    label = labels(lines)
+    return [
+        {"argument": visible(name), "label": visible(label[name]), "text": each.text, "source": each.source}
+        for name, each in lines.items()
+    ]
 
 
 def preview_json(view: ApprovalView) -> Json | None:

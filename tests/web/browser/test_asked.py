@@ -54,7 +54,7 @@ async def test_what_waits_for_ones_own_other_agents_is_answered_in_the_list(wind
     assert [answer.values for answer in services.answers] == [{"seat": "7a"}]
 
     await asked.get_by_text("mail needs you to sign in for what you asked through claude-code").click()
-    await asked.get_by_role("button", name="Get my link").click()
+    await asked.get_by_role("button", name="Sign in", exact=True).click()
     link = asked.get_by_role("link", name="Open the sign-in page")
     await expect(link).to_have_attribute("href", "https://accounts.example.com/authorize")
     await asked.get_by_role("button", name="I have signed in").click()
@@ -65,10 +65,11 @@ async def test_what_waits_for_ones_own_other_agents_is_answered_in_the_list(wind
     await expect(asked.get_by_text("Nobody knows what came of what")).to_have_count(0)
 
     await asked.get_by_text("You asked through claude-code, and it waits for a decision").click()
-    await expect(asked.get_by_text("Requested by")).to_be_visible()
-    await expect(asked.get_by_text("Ana, through claude-code")).to_be_visible()
+    await expect(asked.get_by_text("Requested by Ana through claude-code")).to_be_visible()
     await expect(asked.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
-    await asked.get_by_role("button", name="Withdraw").click()
+    await asked.get_by_role("button", name="More actions").click()
+    await asked.get_by_role("menuitem", name="Withdraw…").click()
+    await window.dialog.get_by_role("button", name="Withdraw", exact=True).click()
     await expect(asked.get_by_role("listitem")).to_have_count(0)
 
 
@@ -79,4 +80,4 @@ async def test_what_a_program_calls_itself_is_literal_text(window: Window) -> No
     await services.post(IN_SLACK, an_approval("s/1", requester="Ben", client=name, handed_to=("web:ana",)))
     asked = window.page.get_by_role("list", name="Asked of you")
     await asked.get_by_text("You may decide what Ben asks for through <b>cursor</b>⟨U+202E⟩: ").click()
-    await expect(asked.get_by_text("Ben, through <b>cursor</b>⟨U+202E⟩ ·")).to_be_visible()
+    await expect(asked.get_by_text("Requested by Ben through <b>cursor</b>⟨U+202E⟩ ·")).to_be_visible()

@@ -91,7 +91,7 @@ async def test_every_text_can_be_read(product: Product, chrome: Chromium, colour
 async def test_everything_that_can_be_used_has_a_name(product: Product, window: Window) -> None:
     await fill(product)
     await window.open(THREAD)
-    await window.button("Edit").first.click()
+    await window.button("Edit…").first.click()
     await expect(window.dialog).to_be_visible()
     assert await window.page.evaluate(UNNAMED) == []
 
@@ -108,13 +108,13 @@ async def test_the_page_has_landmarks_and_the_conversation_is_a_live_log(window:
 async def test_a_decision_can_be_made_with_the_keyboard_alone(product: Product, window: Window) -> None:
     await product.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
-    await expect(window.button("Reject")).to_be_visible()
+    await expect(window.button("Reject…")).to_be_visible()
     await window.page.locator("#title").click()
     for _ in range(20):
-        if await window.button("Reject").evaluate("(button) => button === document.activeElement"):
+        if await window.button("Reject…").evaluate("(button) => button === document.activeElement"):
             break
         await window.page.keyboard.press("Tab")
-    outline = await window.button("Reject").evaluate("(button) => getComputedStyle(button).outlineStyle")
+    outline = await window.button("Reject…").evaluate("(button) => getComputedStyle(button).outlineStyle")
     assert outline == "solid", "the focus can be seen"
     await window.page.keyboard.press("Enter")
     await window.page.keyboard.type("no")

@@ -21,6 +21,7 @@ DRAW = """async (text) => {
   const { markdown } = await import("/static/markdown.js");
   const place = document.createElement("div");
   place.append(...markdown(text));
+  for (const block of place.querySelectorAll(".code-block")) block.replaceWith(block.querySelector("pre"));
   return [...place.childNodes].map((node) => node.outerHTML ?? node.textContent).join("");
 }"""
 
@@ -37,9 +38,18 @@ CASES = {
     "> said\n> this": "<blockquote><p>said<br>this</p></blockquote>",
     "```py\nif a < b:\n    **x**\n```": '<pre tabindex="0"><code>if a &lt; b:\n    **x**</code></pre>',
     "```\nnever closed": '<pre tabindex="0"><code>never closed</code></pre>',
-    "| a | b |\n|---|:-:|\n| 1 | 2 |": (
+    "1. a\n\n2. b": "<ol><li>a</li><li>b</li></ol>",
+    "- a\n\t- b": "<ul><li>a<ul><li>b</li></ul></li></ul>",
+    "#### Deep\n# Top\n### Next": "<h3>Deep</h3><h3>Top</h3><h4>Next</h4>",
+    "| a | b | c |\n|---|:-:|--:|\n| 1 | 2 | 3 |": (
+        '<div class="table" tabindex="0"><table><thead><tr><th scope="col">a</th><th scope="col" class="center">b</th>'
+        '<th scope="col" class="right">c</th></tr></thead>'
+        '<tbody><tr><td>1</td><td class="center">2</td><td class="right">3</td></tr></tbody></table></div>'
+    ),
+    "a | b\n-|-\nx \\| y | `p \\| q`\n1 | 2 | 3": (
         '<div class="table" tabindex="0"><table><thead><tr><th scope="col">a</th><th scope="col">b</th></tr></thead>'
-        "<tbody><tr><td>1</td><td>2</td></tr></tbody></table></div>"
+        "<tbody><tr><td>x | y</td><td><code>p | q</code></td></tr><tr><td>1</td><td>2 | 3</td></tr></tbody></table>"
+        "</div>"
     ),
     "---": "<hr>",
     r"\*plain\*": "<p>*plain*</p>",
