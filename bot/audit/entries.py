@@ -35,7 +35,7 @@ READ = "read"
 LOOKED_UP = "looked up"
 """Status of an entry that says that a tool which only reads was called to show people what a waiting call is about."""
 LONGEST_REASON = 200
-"""Characters of what somebody wrote beside a vote."""
+"""Characters of what somebody wrote with a vote: a reason, or a note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class VoteCast:
     authority: str
     """Which entry of the approvers permitted it, in words."""
     reason: str
+    """Of a rejection; of an approval what was added for the model."""
     at: float
 
 
