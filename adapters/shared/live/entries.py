@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any, assert_never
 
 from adapters.shared.arguments import call_asked_in, page_of
-from adapters.shared.previews import known_lines, preview_rows
+from adapters.shared.previews import preview_rows
 from adapters.shared.wording import LONGEST_NAME, WHOLE, call_source, call_title
 from bot.card_masks import unseen_in_words
 from bot.characters import before_suspicious
@@ -51,7 +51,6 @@ from bot.safe_text import (
     cut_by_size,
     holds_unseen,
     is_unwieldy,
-    labels,
     visible,
     visible_line,
     visible_passage,
@@ -237,7 +236,7 @@ def _approval(view: ApprovalView) -> Json:
         "asked_arguments": None
         if view.asked_arguments is None
         else _arguments(view.asked_arguments, view.presentation, digests),
-        "known_ids": known_ids_json(view),
+        "when": _when(view),
         "preview": preview_json(view),
         "votes": [_json(vote, lines="name", as_is="verb at") for vote in view.votes],
         "requester_id": view.requester_ids[0] if view.requester_ids else "",
@@ -256,15 +255,13 @@ def _approval(view: ApprovalView) -> Json:
     }
 
 
-def known_ids_json(view: ApprovalView | OutcomeView) -> list[Json]:
-    """What the ids among the arguments stand for: `argument` by its name and `label` as its line is called, `text` and
-    `source` in words."""
-    lines = known_lines(view, view.arguments)
-    label = labels(lines)
-    return [
-        {"argument": visible(name), "label": visible(label[name]), "text": each.text, "source": each.source}
-        for name, each in lines.items()
-    ]
+def _when(view: ApprovalView) -> str:
+    """The first moment, or span of time, among the values of a settled call, for its line; empty: there is none, or it
+    still waits and shows all of them."""
+    if view.status == "pending" or view.unread:
+        return ""
+    found = (each.text for each in _lines(view.arguments, view.presentation) if each.span is not None)
+    return line(next(found, ""), LONGEST_TITLE)
 
 
 def preview_json(view: ApprovalView) -> Json | None:

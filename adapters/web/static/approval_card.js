@@ -23,7 +23,7 @@ function pending(view, { isMine, can, decides, memory }) {
     unseen.textContent = unseenText(view, count);
   };
   const showAll = () => can.showRequest(view, { decides });
-  const list = argumentList(view.arguments, view.asked_arguments, showHidden, showAll, { known: view.known_ids });
+  const list = argumentList(view.arguments, view.asked_arguments, showHidden, showAll);
   showHidden(list.hidden());
   const main = decides
     ? [
@@ -138,7 +138,7 @@ function settled(view, { isMine, can, memory }) {
     kind: "approval settled",
     tone,
     sign,
-    heading: view.title,
+    heading: view.when && !view.title.includes(view.when) ? [view.title, h("span", { className: "when" }, " · ", view.when)] : view.title,
     context: view.reason ? h("p", { className: "reason", dir: "auto" }, parts(t("Reason: {reason}"), { reason: view.reason })) : null,
     body: [
       showResult ? h("p", { className: `result ${view.result_tone}`, dir: "auto" }, view.result) : null,

@@ -61,28 +61,24 @@ const same = (one, other) => (one?.value ?? one?.digest) === (other?.value ?? ot
 
 /**
  * The values as a definition list. `before` are those that were asked for, when somebody changed them; with `fold`, what
- * was not changed is behind a line that counts it; `known` says what ids among them stand for, and stands in their place. Has `node`, and `hidden()`: how many characters are not shown now.
+ * was not changed is behind a line that counts it. Has `node`, and `hidden()`: how many characters are not shown now.
  * `showAll()` opens what is too long for a card.
  */
-export function argumentList(lines, before = null, onChange = () => {}, showAll = null, { fold = false, known = [] } = {}) {
+export function argumentList(lines, before = null, onChange = () => {}, showAll = null, { fold = false } = {}) {
   const hidden = new Map();
   const old = new Map((before ?? []).map((line) => [line.name, line]));
   const total = () => [...hidden.values()].reduce((sum, count) => sum + count, 0);
-  const named = new Map(known.map((each) => [each.label, each]));
   const rows = [];
 
   for (const line of lines) {
     const was = old.get(line.name);
     old.delete(line.name);
     const changed = before !== null && !same(was, line);
-    const id = named.get(line.name);
-    named.delete(line.name);
-    const now = id ? knownId(id) : longText(line, hidden, () => onChange(total()), showAll);
+    const now = longText(line, hidden, () => onChange(total()), showAll);
     const value = changed ? [was ? [struck(was), arrow()] : null, h("ins", {}, now)] : now;
     rows.push(row(line.name, value, changed));
   }
   for (const line of old.values()) rows.push(row(line.name, [struck(line), arrow(), h("span", { className: "muted" }, t("removed"))], true));
-  for (const id of named.values()) rows.push(row(id.label, knownId(id), false));
   if (!rows.length) rows.push(row(t("Values"), h("span", { className: "muted" }, t("none")), false));
   const list = (content) => h("dl", { className: "arguments" }, content);
   const changed = rows.filter((each) => each.classList.contains("changed"));
@@ -96,9 +92,6 @@ function row(name, value, changed) {
   return h("div", { className: changed ? "argument changed" : "argument" }, h("dt", {}, name), h("dd", { dir: "auto" }, value));
 }
 
-/** What an id stands for, and where that is from: the id itself is among the exact values. */
-const knownId = ({ text, source }) => [text, " ", h("span", { className: "known-source" }, source)];
-
 const arrow = () => h("span", { className: "arrow" }, " → ");
 
 /** The same list with a line below it on what of the call is not shown letter by letter; `node` has both. */
@@ -108,7 +101,7 @@ export function callArguments(view, before = null, showAll = null, options = {})
     unseen.textContent = unseenText(view, count);
     unseen.hidden = !unseen.textContent;
   };
-  const list = argumentList(view.arguments, before, show, showAll, { known: view.known_ids, ...options });
+  const list = argumentList(view.arguments, before, show, showAll, options);
   show(list.hidden());
   return { node: [list.node, unseen] };
 }
