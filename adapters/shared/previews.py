@@ -6,14 +6,16 @@ Both are a tool's words (`graph.card_facts`): literal, bounded, with the source 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from adapters.shared.wording import WHOLE, Space
 from bot.domain import ApprovalView, CallActivity, ChangeView, GrantView, OutcomeView
-from bot.readings import known_in_words
-from bot.safe_text import labels, visible_excerpt, visible_line, written_value
-from graph.presentation import CallPresentation, KnownId, Preview
+from bot.readings import Reading, change_in_words, known_in_words, readings
+from bot.safe_text import visible_excerpt, visible_line, written_value
+from graph.presentation import ArgumentKind, CallPresentation, KnownId, PresentedArgument, Preview
 from translations import gettext as _
 from translations import ngettext
 
@@ -26,6 +28,8 @@ LONGEST_LABEL = 60
 LONGEST_KNOWN_TEXT = 240
 LONGEST_SOURCE = 120
 _REFUSAL = 300
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d)?", re.ASCII)
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 CallView = ApprovalView | OutcomeView | ChangeView | GrantView | CallActivity
 
@@ -39,8 +43,8 @@ class PreviewRow:
     """Empty: there is nothing of it before."""
     after: str
     """Empty: there is nothing of it afterwards, or only before was told."""
-    changed: bool
-    """Whether both are told and differ."""
+    change: str
+    """Both on one line: "9:00 → 10:00"; or the one that there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +63,22 @@ class PreviewRows:
 
 
 @dataclass(frozen=True, slots=True)
+class PreviewLines:
+    """A preview as pairs."""
+
+    pairs: tuple[tuple[str, str], ...]
+    note: str
+    """What stands below them: where they are from and what is hidden; or why there is no preview."""
+
+
+@dataclass(frozen=True, slots=True)
 class KnownLine:
     """What one id stands for."""
 
     argument: str
     """The argument's name, as it is."""
     text: str
-    """Such as "Standup, 2026-11-22T09:00"."""
+    """Such as "Standup, Sun 22 Nov, 9:00"."""
     source: str
     """Where that is from, in words: "from calendar › list_events"."""
 
@@ -104,32 +117,70 @@ def preview_rows(view: CallView, most: int = PREVIEW_ROWS, longest: int = PREVIE
     source = _("Preview from {source}").format(source=visible_line(preview.source, LONGEST_SOURCE))
     if preview.problem:
         return PreviewRows((), has_after=False, hidden="", source=source, problem=_problem(preview))
-    names = list(dict.fromkeys([*preview.before, *preview.after]))
-    has_after = bool(preview.after)
-    same = [name for name in names if has_after and _side(preview.before, name) == _side(preview.after, name)]
-    shown = [name for name in names if name not in set(same)]
-    label = labels(shown[:most])
-    rows = [_row(preview, name, label[name], longest) for name in shown[:most]]
+    kept = _with_kinds(preview, view.presentation)
+    before, after = (_by_names(side, kept) for side in (preview.before, preview.after))
+    names = list(dict.fromkeys([*before, *after]))
+    has_after = bool(after)
+    same = {each for each in names if has_after and each in before and each in after and _is_same(preview, each)}
+    shown = [each for each in names if each not in same]
+    rows = tuple(_row(before.get(each), after.get(each), longest) for each in shown[:most])
     left_out = max(0, len(shown) - most) + preview.hidden
     hidden = [
         ngettext("{count} unchanged", "{count} unchanged", len(same)).format(count=len(same)) if same else "",
         ngettext("{count} value hidden", "{count} values hidden", left_out).format(count=left_out) if left_out else "",
     ]
-    return PreviewRows(tuple(rows), has_after, ", ".join(filter(None, hidden)), source, problem="")
+    return PreviewRows(rows, has_after, ", ".join(filter(None, hidden)), source, problem="")
 
 
-def _row(preview: Preview, name: str, label: str, longest: int) -> PreviewRow:
-    before, after = (_shown(side, name, longest) for side in (preview.before, preview.after))
-    return PreviewRow(visible_line(label, LONGEST_LABEL), before, after, changed=bool(preview.after))
+def preview_lines(view: CallView, space: Space = WHOLE) -> PreviewLines | None:
+    """Returns the same for cards that have pairs of label and value, as `adapters.shared.arguments` gives them: "Start:
+    9:00 → 10:00"; `None`: there is none to show."""
+    shown = preview_rows(view, longest=space.of(PREVIEW_VALUE))
+    if shown is None:
+        return None
+    pairs = tuple((row.label, row.change) for row in shown.rows)
+    note = shown.problem or ". ".join(filter(None, [shown.source, shown.hidden]))
+    return PreviewLines(pairs, space.line(note, 2 * LONGEST_SOURCE + _REFUSAL))
+
+
+def _with_kinds(preview: Preview, presentation: CallPresentation) -> CallPresentation:
+    """With what a preview has beside the arguments of its call, as it looks. Nothing that runs is read so."""
+    kinds = dict(presentation.arguments)
+    for name, value in {**preview.before, **preview.after}.items():
+        kind = _kind_of(value) if isinstance(value, str) and name not in kinds else None
+        if kind:
+            kinds[name] = PresentedArgument(kind=kind)
+    return presentation.model_copy(update={"arguments": kinds, "known_ids": ()})
+
+
+def _kind_of(value: str) -> ArgumentKind | None:
+    if _MOMENT.fullmatch(value):
+        return "date-time"
+    return "date" if _DAY.fullmatch(value) else None
+
+
+def _by_names(side: Mapping[str, Any], presentation: CallPresentation) -> dict[tuple[str, ...], Reading]:
+    return {each.names: each for each in readings(side, presentation)}
+
+
+def _is_same(preview: Preview, names: Iterable[str]) -> bool:
+    return all(_side(preview.before, name) == _side(preview.after, name) for name in names)
 
 
 def _side(side: Mapping[str, Any], name: str) -> str | None:
     return written_value(side[name]) if name in side else None
 
 
-def _shown(side: Mapping[str, Any], name: str, longest: int) -> str:
-    written = _side(side, name)
-    return "" if written is None else visible_excerpt(written, longest, _VALUE_LINES)[0]
+def _row(before: Reading | None, after: Reading | None, longest: int) -> PreviewRow:
+    either = before or after
+    old, new = (_excerpt(each.text, longest) if each else "" for each in (before, after))
+    change = change_in_words(before, after) if before and after else ""
+    shown = _excerpt(change, longest) if change else " → ".join(filter(None, [old, new]))
+    return PreviewRow(visible_line(either.label if either else "", LONGEST_LABEL), old, new, shown)
+
+
+def _excerpt(text: str, longest: int) -> str:
+    return visible_excerpt(text, longest, _VALUE_LINES)[0]
 
 
 def _problem(preview: Preview) -> str:

@@ -265,8 +265,9 @@ def _when(view: ApprovalView) -> str:
 
 
 def preview_json(view: ApprovalView) -> Json | None:
-    """What the call would change: `rows` of `label`, `before`, `after` and `changed`; `has_after`: whether there are
-    two sides; `hidden`, `source` and `problem` (instead of rows) in words. `None`: no preview is named for it."""
+    """What the call would change: `rows` of `label`, `before`, `after` and `change` (both on one line); `has_after`:
+    whether there are two sides; `hidden`, `source` and `problem` (instead of rows) in words. `None`: no preview is
+    named for it."""
     preview = preview_rows(view)
     return None if preview is None else asdict(preview)
 
