@@ -49,6 +49,7 @@ MARKED_AFTER = 0.05
 MOST_LINES_UPDATED = 20
 """Lines of changes that lose their button when the standing approval under which they were made is revoked: the button
 of an older one says that it has ended."""
+_SAID = "said:"
 Pause = Callable[[int, float | None], float]
 """Seconds before the next try, from the number of the last (0, 1, …) and what the platform asked for."""
 GivenUp = Callable[[Transaction, PostRow], Awaitable[None]]
@@ -75,7 +76,12 @@ def said(thread_id: str, spoken: Spoken) -> NewPost:
     turn, _, step = spoken.message_id.rpartition(".")  # `graph.calls.own_ids`; calls are made after the first step
     of_turn = {"turn": turn} if spoken.final and step != "0" else {}
     content = {"text": spoken.text, "final": spoken.final, **of_turn}
-    return NewPost(f"said:{spoken.message_id}", thread_id, "said", content=content)
+    return NewPost(f"{_SAID}{spoken.message_id}", thread_id, "said", content=content)
+
+
+def message_of(post_id: str) -> str:
+    """Returns the id of the model's message that a post of what it said shows."""
+    return post_id.removeprefix(_SAID)
 
 
 class LanesHere(Protocol):

@@ -131,7 +131,7 @@ async def _activity(tx: Transaction, turn: str) -> tuple[tuple[CallActivity, ...
             began_at=row.started_at,
             ended_at=row.ended_at,
             result=_came_of(row),
-            presentation=row.presentation,
+            presentation=row.presentation.without_owned(),
         )
         for row in sorted(rows, key=lambda row: place_in_turn(row.call_id))
     )
@@ -459,7 +459,7 @@ async def outcome_view(tx: Transaction, attempt_id: str, longest: int = ANY_LENG
         unread=unread,
         call_id=row.call_id,
         client=await _client_in(tx, row.thread_id),
-        presentation=row.presentation,
+        presentation=row.presentation.without_owned(),
     )
 
 
@@ -488,7 +488,7 @@ async def change_view(tx: Transaction, attempt_id: str, now: float, longest: int
         unread=unread,
         call_id=row.call_id,
         client=await _client_in(tx, row.thread_id),
-        presentation=row.presentation,
+        presentation=row.presentation.without_owned(),
     )
 
 

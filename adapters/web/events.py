@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from time import monotonic
 from typing import Any
 from weakref import WeakValueDictionary
@@ -50,7 +50,7 @@ SNAPSHOTS_ANEW = 8
 SNAPSHOTS_AT_A_TIME = 4
 """Snapshots that are sent to one person's pages at a time: each is kept until it is taken, and a page may not read."""
 
-NOTHING_LIVE = {"status": "", "drafts": []}
+NOTHING_LIVE: Mapping[str, Any] = {"status": "", "drafts": [], "activity": []}
 _HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
@@ -147,7 +147,7 @@ class EventStreams:
             self._operators[person.person_id] = await self._conversations.is_operator(person)
         return self._operators[person.person_id]
 
-    def _live(self, reader: Reader) -> dict[str, Any]:
+    def _live(self, reader: Reader) -> Mapping[str, Any]:
         return self._board.snapshot(reader.thread_id) if reader.sees_all else NOTHING_LIVE
 
     async def _changes(self, reader: Reader, person: Person) -> AsyncIterator[bytes]:

@@ -61,6 +61,7 @@ from graph.state import RunContext, ToolCallState, Turn
 from policies.approvers import approval_suffices, digest_of
 from policies.model import Allow, Ask, Risk, Tool, home_of
 from policies.trust import risks_of, warned_of
+from translations import gettext as _
 
 TRIES = 2
 """Preparations of a call whose request certainly never left."""
@@ -105,7 +106,7 @@ def making_calls(ports: Ports) -> MakeCall:
             known = await ports.ledger.recall(call["id"], repeatable=tool.repeatable)
             if not isinstance(known, Beginning):
                 return _kept_from(state, known)
-            context.live.status(f"Using {_shown(tool)}…")
+            context.live.status(_("Using {tool}…").format(tool=_shown(tool)))
             # Not within `prepared`: a server that serves one call after the other would wait for itself.
             if again := await changed_since(ports, state, tool, context):
                 context.live.status("")
@@ -220,7 +221,9 @@ async def _sent(
 
 
 def _shown(tool: Tool) -> str:
-    return f"{tool.server}: {tool.title or tool.name}"
+    """What it does, while it runs: a title leads where the operator trusts the server that gives it."""
+    title = " ".join(tool.title.split())
+    return title if title and tool.annotations_trusted else f"{tool.server}: {title or tool.name}"
 
 
 async def _concluded(

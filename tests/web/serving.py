@@ -72,10 +72,19 @@ class WebServices(StandInServices):
         self.stopped_under: frozenset[str] = frozenset()
         """The accounts that the last stop came with."""
 
-    async def post(self, thread_id: str, content: Content, *, only_for: str | None = None, at: float = NOW) -> Post:
-        """Say something in a thread."""
+    async def post(
+        self,
+        thread_id: str,
+        content: Content,
+        *,
+        only_for: str | None = None,
+        at: float = NOW,
+        message_id: str | None = None,
+    ) -> Post:
+        """Say something in a thread; `message_id`: what the model said in that message."""
         place = ConversationReference("web", key=thread_id, address={"thread": thread_id}, direct=True)
-        post = Post(f"post-{len(self._posts()) + 1}", thread_id, place, 1, at, content, only_for)
+        post_id = f"post-{len(self._posts()) + 1}" if message_id is None else f"said:{message_id}"
+        post = Post(post_id, thread_id, place, 1, at, content, only_for)
         self.keep(content)
         self.entries.setdefault(thread_id, []).append(post)
         await self.sender.send(post)

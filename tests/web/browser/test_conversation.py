@@ -60,7 +60,7 @@ async def test_an_answer_streams_and_is_then_replaced_by_the_post(product: Produ
     live.text("m1", "** meetings.")
     stage = window.page.locator("#scroller")
     await expect(stage.get_by_text("You have two meetings.")).to_have_count(1)
-    await product.services.post(THREAD, Said("You have **two** meetings."))
+    await product.services.post(THREAD, Said("You have **two** meetings."), message_id="m1")
     await expect(window.log.get_by_text("You have two meetings.")).to_have_count(1)
     await expect(stage.get_by_text("You have two meetings.")).to_have_count(1)
     live.end(waiting=False)
@@ -93,7 +93,7 @@ async def test_an_answer_stands_once_at_every_moment_while_its_post_takes_its_pl
     if at_rest_first:
         live.end(waiting=False)
         await expect(window.button("Stop")).to_be_hidden()
-    await product.services.post(THREAD, Said("You have **two meetings** today."))
+    await product.services.post(THREAD, Said("You have **two meetings** today."), message_id="m1")
     await expect(window.log.get_by_text("two meetings")).to_have_count(1)
     if not at_rest_first:
         live.end(waiting=False)
