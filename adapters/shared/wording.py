@@ -383,7 +383,7 @@ def outcome_sentence(view: OutcomeView, space: Space = WHOLE) -> str:
     if view.status == "open":
         return _("The connection was lost, so nobody knows. {name}, please check, then choose.").format(name=name)
     by = {
-        "it_was_done": (_("Done, {name} says"), _("Done")),
+        "it_was_done": (_("Marked as done by {name}"), _("Marked as done")),
         "try_again": (_("Tried again by {name}"), _("Tried again")),
         "skip": (_("Skipped by {name}"), _("Skipped")),
         "superseded": (_("Replaced by {name}"), _("Replaced")),

@@ -85,7 +85,7 @@ async def test_who_cannot_be_looked_up_decides_nothing() -> None:
         product.slack.fail("users.info", status=500, times=100)
         clicked = await product.person().clicks(card, "approve")
         assert clicked.status == 200
-        await product.hears("could not find out who you are")
+        await product.hears("confirm who you are")
         assert product.services.decisions == []
 
 
@@ -96,13 +96,13 @@ async def test_a_slow_slack_does_not_hold_up_the_answer_to_a_click() -> None:
         held = product.slack.hold("users.info")
         clicked = await product.person().clicks(card, "approve")
         assert clicked.status == 200
-        await product.hears("could not find out who you are")
+        await product.hears("confirm who you are")
         held.release()
         assert product.services.decisions == []
 
 
 @pytest.mark.parametrize(
-    ("facts", "words"), [({"is_restricted": True}, "Guests"), ({"team_id": "T9", "is_stranger": True}, "people of the")]
+    ("facts", "words"), [({"is_restricted": True}, "Guests"), ({"team_id": "T9", "is_stranger": True}, "Only members")]
 )
 async def test_guests_and_strangers_decide_nothing(facts: dict[str, Any], words: str) -> None:
     async with serving() as product:

@@ -57,16 +57,16 @@ async def test_slack_is_asked_once_an_hour_however_many_ask(slack: FakeSlack) ->
 
 
 UNWELCOME = [
-    ("a guest of several channels", {"is_restricted": True}, no_guests),
-    ("a guest of one channel", {"is_restricted": True, "is_ultra_restricted": True}, no_guests),
-    ("somebody of another company", {"team_id": "T9"}, no_strangers),
-    ("somebody Slack calls a stranger", {"is_stranger": True}, no_strangers),
+    ("a guest of several channels", {"is_restricted": True}, no_guests()),
+    ("a guest of one channel", {"is_restricted": True, "is_ultra_restricted": True}, no_guests()),
+    ("somebody of another company", {"team_id": "T9"}, no_strangers()),
+    ("somebody Slack calls a stranger", {"is_stranger": True}, no_strangers()),
     (
         "a colleague of a stranger's organisation",
         {"team_id": "T9", "enterprise_user": {"enterprise_id": "E9"}},
-        no_strangers,
+        no_strangers(),
     ),
-    ("somebody who has left", {"deleted": True}, account_gone),
+    ("somebody who has left", {"deleted": True}, account_gone()),
     ("a bot", {"is_bot": True}, MACHINE),
     ("a workflow", {"is_workflow_bot": True}, MACHINE),
     ("a bot of another company", {"is_bot": True, "team_id": "T9"}, MACHINE),

@@ -163,7 +163,7 @@ def test_what_slack_cannot_hold_is_no_input_but_named() -> None:
     values = {"long": "x" * 3_001, "odd": "a\x00b", "fine": "y"}
     view = edit_modal(Form("Edit", fields, values), ORIGIN, ANA)
     assert [block["block_id"] for block in inputs_of(view)] == ["input:fine"]
-    assert "being more than a form in Slack can show: Long one, Odd one, Broken one" in text_of(view)
+    assert "Not editable here: Long one, Odd one, Broken one" in text_of(view)
     assert entries(untouched(view), fields, ANA) == {"fine": "y"}
 
 
@@ -226,7 +226,7 @@ def test_a_form_that_nobody_touched_changes_nothing(
 
 def test_the_edit_form_approves_and_remembers_where_it_came_from() -> None:
     view = edit_modal(Form("Edit", (), {}), ORIGIN, ANA)
-    assert (view["callback_id"], view["submit"]["text"]) == ("edit_form", "Approve")
+    assert (view["callback_id"], view["submit"]["text"]) == ("edit_form", "Save and approve")
     assert load_origin(view["private_metadata"]) == ORIGIN
 
 
@@ -246,14 +246,15 @@ def test_a_rejection_needs_a_reason_only_where_the_rule_wants_one() -> None:
 
 
 def test_approving_all_lists_every_call_and_remembers_exactly_those() -> None:
-    views = [an_approval(f"call-{n}", tool=f"tool_{n}", arguments={"notes": "x" * 900}) for n in (1, 2, 3)]
+    views = [an_approval(f"call-{n}", title=f"Tool {n}", arguments={"notes": "x" * 900}) for n in (1, 2, 3)]
     view = approve_all_modal(Together(tuple(views), 0), ORIGIN)
     assert load_origin(view["private_metadata"]).subject == "call-1 call-2 call-3"
     assert [block["elements"][0]["elements"][0]["text"] for block in view["blocks"]] == [
-        f"{n}. calendar: tool_{n}" for n in (1, 2, 3)
+        f"{n}. calendar › “Tool {n}”" for n in (1, 2, 3)
     ]
     assert view["submit"]["text"] == "Approve 3"
     assert "more characters)" in text_of(view)
+    assert text_of(view).index("xxx") < text_of(view).index("Requested by Ana"), "values come first"
 
 
 def test_more_than_fit_are_not_approved_and_that_is_said() -> None:
@@ -261,7 +262,7 @@ def test_more_than_fit_are_not_approved_and_that_is_said() -> None:
     view = approve_all_modal(Together(tuple(views), 0), ORIGIN)
     remembered = load_origin(view["private_metadata"]).subject.split()
     assert len(view["private_metadata"]) <= 3_000
-    assert f"{60 - len(remembered)} more wait" in text_of(view)
+    assert f"{60 - len(remembered)} more requests" in text_of(view)
     assert view["submit"]["text"] == f"Approve {len(remembered)}"
 
 

@@ -89,7 +89,7 @@ async def test_a_trigger_that_has_expired_asks_to_click_again() -> None:
         await held.reached()
         product.slack.clock.move(4)
         held.release()
-        await product.hears("Please click again")
+        await product.hears("Click again")
         assert product.slack.views("U1") == []
 
 

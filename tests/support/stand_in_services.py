@@ -397,6 +397,9 @@ class StandInServices:
         pending = (view for view in self.approvals.values() if view.status == "pending")
         return Together(tuple(view for view in pending if self._may(view.approval_id, person)), 0)
 
+    async def decidable_with(self, approval_id: str, person: Person) -> tuple[str, ...]:
+        return tuple(view.approval_id for view in (await self.together(approval_id, person)).listed)
+
     async def form(self, clarification_id: str, person: Person) -> Form | Refused | Unknown:
         self._must_read()
         view = self.questions.get(clarification_id)

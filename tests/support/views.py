@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bot.domain import ApprovalView, ClarificationView, ConnectionView, OutcomeView, ServiceView, SignInView
+from bot.domain import ApprovalView, ChangeView, ClarificationView, ConnectionView, OutcomeView, ServiceView, SignInView
 from graph.interrupts import FieldType, FormField
 
 NOW = 1_795_255_200.0
@@ -109,3 +109,17 @@ def an_outcome(outcome_id: str = "o1", *, requester_id: str, **changes: Any) -> 
         "known": "calendar gave no answer (HTTP 422): whether it did it is not known. It said: half done",
     }
     return OutcomeView(outcome_id, requester_id=requester_id, **(values | changes))
+
+
+def a_change(attempt_id: str = "t1", *, requester_id: str, **changes: Any) -> ChangeView:
+    """A change that was made under a standing approval."""
+    values: dict[str, Any] = {
+        "server": "tasks",
+        "tool": "create_task",
+        "title": "Create task",
+        "arguments": {"title": "Buy milk"},
+        "requester": "Ana",
+        "result": "Done",
+        "grant_id": "g1",
+    }
+    return ChangeView(attempt_id, requester_id=requester_id, **(values | changes))

@@ -16,7 +16,9 @@ from adapters.shared.arguments import (
     excerpt,
     excerpts_of_approval,
     page_of,
+    unchanged_in_words,
 )
+from adapters.shared.previews import preview_rows
 from adapters.shared.wording import line, passage
 from adapters.slack.actions import ASK_TO_WITHDRAW, MENU, OPEN_LINK, fits_menu, menu_value
 from adapters.slack.render.blocks import (
@@ -47,6 +49,7 @@ from adapters.slack.render.blocks import (
 )
 from bot.card_masks import unseen_in_words
 from bot.domain import ApprovalView, ChangeView, ClarificationView, GrantView, OutcomeView, SignInView
+from bot.readings import main_value
 from bot.safe_text import cut_by_size, cut_lines, link_host, visible, widest_in, written_arguments
 from translations import gettext as _
 from translations import ngettext
@@ -55,6 +58,8 @@ SIGNS = {"info": "", "success": "✓ ", "error": "❌ ", "warning": "⚠️ "}
 _ENDED = {"approved": "✓ ", "rejected": "✕ "}
 """Before what was settled and has no result; what ended without a decision has a dash."""
 _WITHOUT_DECISION = "– "
+NOTHING = "–"
+"""Stands where a preview has no value on one of its sides."""
 _MOST_MENTIONS = 20
 _MOST_PIECES = 5
 """Elements of a line of small print (Slack: 10) that may say who may decide."""
@@ -139,12 +144,13 @@ def unseen_note(
 
 # ------------------------------------------------------------------------------------------------ waiting
 def _pending(view: ApprovalView, team: str) -> list[Block]:
-    shown = excerpt_of(view)
+    shown = excerpt_besides_title(view)
     return [
         rich_text(flow([run(wording.call_title(view), "bold")])),
         context(plain(wording.in_brief(view))),
         *in_their_words(view),
         *pair_blocks(shown.pairs),
+        *preview_blocks(view),
         *unseen_note(view, shown),
         context(*_approvers(view, team), *map(mrkdwn, wording.deadlines(view, reader_time))),
         *([context(*map(plain, told))] if (told := _so_far(view)) else []),
@@ -167,6 +173,12 @@ def _so_far(view: ApprovalView) -> list[str]:
 def _approvers(view: ApprovalView, team: str) -> Iterator[Block]:
     """Who may decide, in words, in which people and groups that have no name yet are shown by Slack's; then mentions,
     which notify everybody else of them."""
+    told = [mention(approver, team) for approver in view.approvers]
+    everybody = list(dict.fromkeys(made for made in told if made))
+    if view.quorum == 1 and not view.four_eyes and all(told) and 0 < len(everybody) <= _MOST_MENTIONS:
+        sentence = ngettext("Approver: {names}", "Approvers: {names}", len(everybody))
+        yield mrkdwn(sentence.format(names=", ".join(everybody)))
+        return
     rest = _("Approver: {names}").format(names=wording.deciders_line(view))
     named = 0
     shown = set()
@@ -180,8 +192,7 @@ def _approvers(view: ApprovalView, team: str) -> Iterator[Block]:
             shown.add(element)
     if rest.strip():
         yield plain(rest.strip())
-    told = [made for approver in view.approvers[:_MOST_MENTIONS] if (made := mention(approver, team))]
-    if others := [made for made in dict.fromkeys(told) if made not in shown]:
+    if others := [made for made in everybody[:_MOST_MENTIONS] if made not in shown]:
         yield mrkdwn(" ".join(others))
 
 
@@ -203,7 +214,7 @@ def _settled(view: ApprovalView) -> list[Block]:
     return [
         section(titled) if retry else {**section(titled), "accessory": details},
         *([sentence(told)] if told else []),
-        context(*_decision(view)),
+        context(*_decision(view), *(plain(told) for told in [unchanged_in_words(shown)] if told)),
         *unseen_note(view, shown, _("“Details” has everything.")),
         *([button_row(*retry, details)] if retry else []),
     ]
@@ -486,6 +497,19 @@ _PAIRS = 5
 _WORDS = re.compile(r"[^\W_]+(?: [^\W_]+)*")
 
 
+def preview_blocks(view: ApprovalView) -> list[Block]:
+    """What the call would change, as a tool says, with its source; nothing where no preview is named for it."""
+    preview = preview_rows(view)
+    if preview is None:
+        return []
+    pairs = [
+        (row.label, f"{row.before or NOTHING} → {row.after or NOTHING}" if preview.has_after else row.before or NOTHING)
+        for row in preview.rows
+    ]
+    told = [preview.source, preview.problem, preview.hidden]
+    return [*pair_blocks(pairs), context(*(plain(text) for text in told if text))]
+
+
 def excerpt_of(view: ApprovalView | OutcomeView | ChangeView | GrantView) -> Excerpt:
     """The part of a call's arguments that its card shows."""
     return (
@@ -497,7 +521,11 @@ def excerpt_of(view: ApprovalView | OutcomeView | ChangeView | GrantView) -> Exc
 
 def excerpt_besides_title(view: ApprovalView | ChangeView) -> Excerpt:
     """The same without what the title says already."""
-    return excerpt_of(view)
+    shown, value = excerpt_of(view), main_value(view.arguments, view.presentation)
+    said = [pair for pair in shown.pairs if value and pair[1] == value]
+    if len(said) != 1 or not wording.call_title(view).endswith(value):
+        return shown
+    return replace(shown, pairs=tuple(pair for pair in shown.pairs if pair is not said[0]))
 
 
 def settled_excerpt(view: ApprovalView) -> Excerpt:
@@ -509,7 +537,7 @@ def compact(shown: Excerpt) -> Excerpt:
     """As many whole values as fit on one line, under their labels; the others are counted."""
     left, kept, hidden = _SETTLED_VALUES, [], 0
     for label, value in shown.pairs:
-        text = f"{label} {value}"
+        text = value if label == _("When") else f"{label} {value}"
         if value != " ".join(value.split()) or len(text) > left:
             hidden += 1
             continue

@@ -88,7 +88,7 @@ async def test_its_form_has_an_input_for_every_kind_of_field_and_the_answers_arr
 
 
 @pytest.mark.parametrize(
-    ("action", "shown", "told"), [("decline", "Declined", ev.DECLINED), ("cancel", "Cancelled", ev.CANCELLED)]
+    ("action", "shown", "told"), [("decline", "Declined", ev.DECLINED), ("cancel", "Canceled", ev.CANCELLED)]
 )
 async def test_its_form_is_declined_or_cancelled(talk: Talk, action: str, shown: str, told: tuple[str, ...]) -> None:
     await talk.mentions(ev.ASK_BY_FORM)
