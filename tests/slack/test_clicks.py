@@ -181,4 +181,4 @@ async def test_what_is_being_told_is_told_before_the_end() -> None:
         product.services.quorum = 2
         await product.person().clicks(card, "approve")
         await product.close()
-        assert any("Counted" in text for text in product.told())
+        assert any("Recorded" in text for text in product.told())
