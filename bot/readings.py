@@ -17,8 +17,9 @@ from typing import Any
 
 from bot.dates import day_in_words, time_in_words
 from bot.safe_text import labels, written_value
-from graph.presentation import CallPresentation, KnownId, PresentedArgument, is_id, zone_of
+from graph.presentation import MAIN_ARGUMENTS, CallPresentation, KnownId, PresentedArgument, is_id, zone_of
 from translations import gettext as _
+from translations import ngettext
 
 PAIRS = (
     ("start", "end"),
@@ -34,6 +35,8 @@ PAIRS = (
     ("since", "until"),
 )
 """Arguments that are the two ends of one span of time, and are shown on one line."""
+_TIMES = ("start", "starts_at", "due", "due_date", "date", "when", "at")
+"""Entries of a result that say when something is."""
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2})?(?:Z|[+-][0-9]{2}:[0-9]{2})?")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME = re.compile(r"[0-9]{2}:[0-9]{2}")
@@ -82,7 +85,9 @@ def readings(arguments: Mapping[str, Any], presentation: CallPresentation) -> It
     """Yields the lines that show arguments, in the order given, one after the other as they are asked for. Raises
     nothing."""
     label = _Labels(presentation)
-    span = None if label.pair is None else _span_of(arguments, presentation, label.pair)
+    span = None
+    if label.pair is not None:
+        span = _span_of(arguments, presentation, label.pair, presentation.arguments[label.pair[0]].kind)
     is_shown = False
     for name, value in arguments.items():
         if span is None or name not in span.names:
@@ -136,6 +141,36 @@ def main_value(arguments: Mapping[str, Any], presentation: CallPresentation) -> 
     return value
 
 
+def result_in_words(result: Mapping[str, Any], presentation: CallPresentation) -> str:
+    """Returns what people know the result of a call by: "Standup, Sun 22 Nov, 9:00–10:00 (Europe/Berlin)", or how many
+    entries it lists; empty where there is nothing of the kind. Never an id. Neither `visible` nor bounded yet."""
+    whole = next(iter(result.values())) if len(result) == 1 else result
+    values = whole if isinstance(whole, Mapping) else result
+    titles = (values.get(name) for name in MAIN_ARGUMENTS)
+    known_by = (each.strip() for each in titles if isinstance(each, str))
+    title = next((each for each in known_by if each and not _LIKE_AN_ID.fullmatch(each)), "")
+    parts = [each for each in (title, _when(values, presentation)) if each]
+    lists = [value for value in values.values() if isinstance(value, list)]
+    if not parts and len(lists) == 1:
+        count = len(lists[0])
+        parts = [ngettext("{count} entry", "{count} entries", count).format(count=f"{count:,}")]
+    return ", ".join(parts)
+
+
+def _when(values: Mapping[str, Any], presentation: CallPresentation) -> str:
+    """When something is, by the arguments that say so."""
+    for pair in PAIRS:
+        for kind in ("date-time", "date"):
+            if (span := _span_of(values, presentation, pair, kind)) is not None:
+                return span.text
+    for name in _TIMES:
+        if (moment := _moment(values.get(name), presentation)) is not None:
+            return moment.text
+        if day := _day(values.get(name), presentation):
+            return day
+    return ""
+
+
 # ------------------------------------------------------------------------------------------------ labels
 class _Labels:
     """What stands before the values of one call. No two arguments have the same, whatever the schema calls them."""
@@ -178,13 +213,15 @@ class _Labels:
         return None
 
 
-def _span_of(arguments: Mapping[str, Any], presentation: CallPresentation, pair: tuple[str, str]) -> Reading | None:
+def _span_of(
+    arguments: Mapping[str, Any], presentation: CallPresentation, pair: tuple[str, str], kind: str
+) -> Reading | None:
     """The line that shows both ends; `None` where they cannot be shown on one."""
     if not all(name in arguments for name in pair):
         return None
     values = [arguments[name] for name in pair]
     raw = " – ".join(map(written_value, values))
-    if presentation.arguments[pair[0]].kind == "date":
+    if kind == "date":
         days = [_day(value, presentation) for value in values]
         return Reading(pair, _("When"), " – ".join(days), raw) if all(days) else None
     start, end = (_moment(value, presentation) for value in values)

@@ -26,6 +26,7 @@ from bot.domain import (
     Vote,
 )
 from bot.gateway.thread_ids import is_gateway_thread
+from bot.readings import result_in_words
 from bot.records import approvals, attempts, authorizations, clarifications, sign_ins, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import ActivityRow, AttemptRow
@@ -34,7 +35,7 @@ from bot.records.database import Transaction
 from bot.records.posts import PostRow
 from bot.records.sign_ins import SignInRow
 from bot.safe_text import apart_from_marks, one_line, shorten
-from graph.presentation import CallPresentation
+from graph.presentation import NOTHING_KNOWN, CallPresentation
 from policies.approvers import as_of, several_may_decide
 from policies.judging import describe_approvers
 from policies.model import Ask
@@ -147,7 +148,7 @@ def place_in_turn(call_id: str) -> tuple[int, int]:
 def _came_of(row: ActivityRow) -> str:
     match row.status:
         case "done" if not row.owner:
-            return result_line(row.text)
+            return result_line(row.text, row.presentation)
         case "failed" if not row.owner:
             return one_line(row.text[:LOOKED_AT], LONGEST_RESULT)
         case "unknown":
@@ -304,10 +305,11 @@ async def _result(tx: Transaction, row: ApprovalRow) -> tuple[str, str]:
 async def _result_of(tx: Transaction, attempt: AttemptRow) -> tuple[str, str]:
     match attempt.status:
         case "done":
-            return ("Done." if attempt.owner else f"Done: {result_line(attempt.text)}"), "success"
+            said = "" if attempt.owner else result_line(attempt.text, attempt.presentation)
+            return (_("Done: {result}").format(result=said) if said else _("Done.")), "success"
         case "failed":
-            said = one_line(attempt.text[:LOOKED_AT], LONGEST_RESULT)
-            return ("Failed." if attempt.owner else f"Failed: {said}"), "error"
+            said = "" if attempt.owner else one_line(attempt.text[:LOOKED_AT], LONGEST_RESULT)
+            return (_("Failed: {why}").format(why=said) if said else _("Failed.")), "error"
         case "started":
             return "Running…", "info"
         case "unknown":
@@ -345,17 +347,27 @@ async def _why_void(tx: Transaction, row: ApprovalRow) -> str:
     return f"Asked anew, since {editor} changed the call: what was voted on it before does not count."
 
 
-def result_line(text: str) -> str:
-    """Returns a result in one line for people: the plain values of a JSON object, or the text as it is."""
-    try:
-        result = json.loads(text) if len(text) <= LONGEST_OBJECT and text.lstrip()[:1] == "{" else None
-    except (ValueError, RecursionError):
-        result = None
-    if isinstance(result, dict):
-        plain = {k: v for k, v in result.items() if isinstance(v, str | int | float) and v != ""}
-        text = ", ".join(f"{k} {json.dumps(v) if isinstance(v, bool) else v}" for k, v in plain.items()) or text
+def result_line(text: str, presentation: CallPresentation = NOTHING_KNOWN) -> str:
+    """Returns a result in one line for people: what they know it by, of a JSON value; of a text its first line, with a
+    count of what follows. Empty where there is nothing that tells them something."""
     beginning = text.lstrip()[:LOOKED_AT]
-    return shorten(" ".join(beginning.split()), LONGEST_RESULT, max(0, len(text.lstrip()) - len(beginning)))
+    if beginning[:1] in ("{", "[") and (said := _json_in_words(text, presentation)) is not None:
+        return shorten(" ".join(said.split()), LONGEST_RESULT)
+    first, _end, rest = beginning.partition("\n")
+    unseen = len(rest.strip()) + max(0, len(text.lstrip()) - len(beginning))
+    return shorten(" ".join(first.split()), LONGEST_RESULT, unseen)
+
+
+def _json_in_words(text: str, presentation: CallPresentation) -> str | None:
+    """A result that is a JSON value, in words; `None` where it is a text. Of one that is too long to be read nothing is
+    said."""
+    if len(text) > LONGEST_OBJECT:
+        return ""
+    try:
+        result = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return result_in_words(result, presentation) if isinstance(result, dict) else ""
 
 
 def _unknown(attempt: AttemptRow | ActivityRow) -> str:

@@ -15,6 +15,7 @@ from adapters.shared.live.entries import arguments_json
 from adapters.shared.wording import WHOLE, call_title
 from bot.card_masks import is_exact, masked, unseen_in_words
 from bot.readings import readings, reads_exactly
+from bot.views import result_line
 from graph.presentation import CallPresentation, KnownId, presentation_of
 from policies.masking import Masker
 from policies.model import Tool
@@ -285,6 +286,29 @@ def test_what_stands_for_an_id_is_shown_with_its_source_and_the_id_counted() -> 
     assert shown.pairs == (("Id", "Standup (from calendar › list_events)"),)
     assert shown.unseen == "36 characters hidden"
     assert not masked(an_approval(arguments={"id": "e" * 36}, presentation=presentation), MASKER).exact
+
+
+# ------------------------------------------------------------------------------------------------ results
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        (
+            '{"title": "Standup", "start": "2026-11-22T09:00:00+01:00", "end": "2026-11-22T10:00:00+01:00", "id": "1"}',
+            "Standup, Sun 22 Nov, 9:00–10:00 (Europe/Berlin)",
+        ),
+        ('{"event": {"id": "877f", "title": "Standup"}}', "Standup"),
+        ('{"title": "Buy milk", "due": "2026-11-23", "tags": ["a"]}', "Buy milk, Mon 23 Nov"),
+        ('{"events": [{"id": 1}, {"id": 2}], "left_out": 0}', "2 entries"),
+        ('{"id": "877f2f0e-6b34-4b5e-9c6e-111111111111", "ok": true}', ""),
+        ('{"title": "877f2f0e-6b34-4b5e-9c6e-111111111111"}', ""),
+        ("[1, 2]", ""),
+        ("[draft] saved", "[draft] saved"),
+        ("Sent to Ana.\nid: 877f2f0e", "Sent to Ana.… (12 more characters)"),
+        ("", ""),
+    ],
+)
+def test_a_result_is_what_people_know_it_by(result: str, said: str) -> None:
+    assert result_line(result, shown_in()) == said
 
 
 # ------------------------------------------------------------------------------------------------ edits, the page
