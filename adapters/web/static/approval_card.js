@@ -154,12 +154,11 @@ function details(view, outcome, can) {
   return h(
     "details",
     { className: "more" },
-    h("summary", {}, h("span", { className: "outcome" }, outcome), h("span", { className: "details-word" }, " · ", h("span", { className: "link" }, t("Details")))),
+    h("summary", {}, h("span", { className: "outcome" }, outcome), view.edited_by ? [" · ", t("Edited by {name}", { name: view.edited_by })] : null, h("span", { className: "details-word" }, " · ", h("span", { className: "link" }, t("Details")))),
     contextLine(view),
     quote(view),
     view.asked_arguments ? h("h4", {}, t("Request and edits")) : null,
     list.node,
-    view.edited_by ? h("p", { className: "edited-by" }, t("Edited by {name}", { name: view.edited_by })) : null,
     h(
       "dl",
       { className: "facts" },

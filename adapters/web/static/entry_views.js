@@ -40,8 +40,7 @@ function sendState(entry, retry) {
     const again = h("button", { type: "button", className: "link-button", onclick: () => retry(entry) }, t("Try again"));
     return h("p", { className: "send-state failed", role: "alert" }, icon(ICONS.warning), h("span", {}, entry.failed, " ", again));
   }
-  if (entry.sending) return h("p", { className: "send-state muted" }, t("Sending…"));
-  return entry.queued ? h("p", { className: "send-state muted" }, icon(ICONS.clock), t("Queued")) : null;
+  return entry.sending ? h("p", { className: "send-state muted" }, t("Sending…")) : null;
 }
 
 function post(entry, around) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -115,3 +116,76 @@ async def test_hostile_text_takes_no_time(drawn: Draw, window: Window) -> None:
             piece * (20_000 // len(piece)),
         )
         assert took < 2000, piece
+
+
+TABLE = """async (rows) => {
+  const { markdown } = await import("/static/markdown.js");
+  const line = (cells) => `| ${cells.map((cell) => cell.replaceAll("|", "\\\\|")).join(" | ")} |`;
+  const place = document.createElement("div");
+  place.append(...markdown([line(rows[0]), line(rows[0].map(() => "---")), ...rows.slice(1).map(line)].join("\\n")));
+  return [...place.querySelectorAll("tr")].map((row) => [...row.children].map((cell) => cell.textContent));
+}"""
+
+
+async def test_every_cell_of_a_table_is_where_it_was_written_whatever_is_in_it(window: Window) -> None:
+    """Rule 12: a table that shifts its cells says something else."""
+    chance = random.Random(7)
+    pieces = ("|", "a", "1,200", "-", ":", " ", "x y", "||", "é")
+    for _ in range(60):
+        width, height = chance.randint(1, 5), chance.randint(2, 5)
+        rows = [
+            [
+                "c" + "".join(chance.choice(pieces) for _ in range(chance.randint(0, 6))).rstrip() + "e"
+                for _ in range(width)
+            ]
+            for _ in range(height)
+        ]
+        assert await window.page.evaluate(TABLE, rows) == rows
+
+
+async def test_no_word_of_a_text_is_lost_whatever_marks_stand_around_it(drawn: Draw, window: Window) -> None:
+    """Rule 8: nothing of what was said is hidden."""
+    chance = random.Random(11)
+    marks = (
+        "# ",
+        "- ",
+        "3. ",
+        "> ",
+        "  ",
+        "| ",
+        " |",
+        "**",
+        "_",
+        "`",
+        "~~",
+        "\n",
+        "\n\n",
+        "\t",
+        "```\n",
+        "|-|\n",
+        "\\\\",
+    )
+    for _ in range(150):
+        words = [f"w{number}w" for number in range(chance.randint(1, 9))]
+        text = "".join(chance.choice(marks) + word + chance.choice(marks) for word in words)
+        html = await drawn(text)
+        missing = [word for word in words if word not in html]
+        # What follows ``` on its line names the language, which the head of the block shows.
+        assert not missing, (text, missing, html)
+
+
+CLOCKS = """async () => {
+  const { fromNow, short, duration } = await import("/static/time.js");
+  document.documentElement.dataset.zone = "Asia/Tokyo";
+  const now = Date.now() / 1000;
+  const said = [fromNow(now + 23.9 * 3600), fromNow(now - 90), fromNow(now + 3 * 86400), duration(2.06), duration(42)];
+  const noon = Date.UTC(2020, 2, 3, 12) / 1000;
+  said.push(short(noon));
+  delete document.documentElement.dataset.zone;
+  return said;
+}"""
+
+
+async def test_times_are_written_in_one_way_and_in_the_zone_that_is_chosen(window: Window) -> None:
+    said = await window.page.evaluate(CLOCKS)
+    assert said == ["in 24 hours", "2 minutes ago", "in 3 days", "2.1 s", "42 s", "Mar 3, 2020, 9:00 PM"]
