@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -172,6 +172,12 @@ def _when(values: Mapping[str, Any], presentation: CallPresentation) -> str:
 
 
 # ------------------------------------------------------------------------------------------------ labels
+def labels_of(names: Iterable[str], presentation: CallPresentation) -> dict[str, str]:
+    """Returns name → what stands before the value of each argument, on cards and in forms."""
+    label = _Labels(presentation)
+    return {name: label.of(name) for name in names}
+
+
 class _Labels:
     """What stands before the values of one call. No two arguments have the same, whatever the schema calls them."""
 

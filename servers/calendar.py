@@ -66,18 +66,18 @@ def read_moment(given: Any) -> datetime:
 
 
 Moment = Annotated[datetime, BeforeValidator(read_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
-EventTitle = Annotated[Title, described("Title", "What the event is called.")]
-Start = Annotated[Moment, described("Start", "When it starts, such as 2026-11-30T09:00:00+01:00.")]
-End = Annotated[Moment | None, described("End", "When it ends; by default 60 minutes after the start.")]
-EventId = Annotated[UUID, described("Event", "The event's id, as list_events gives it.")]
-CalendarId = Annotated[Title, Field(title="Calendar", description="The calendar's id; list_calendars has them.")]
-Attendees = Annotated[list[Title], Field(title="Attendees", description="Names or addresses.", max_length=100)]
+EventTitle = Annotated[Title, described("Title", "What the event is called")]
+Start = Annotated[Moment, described("Start", "When it starts, such as 2026-11-30T09:00:00+01:00")]
+End = Annotated[Moment | None, described("End", "When it ends; an hour after the start if left out")]
+EventId = Annotated[UUID, described("Event", "Which event; its id is in list_events")]
+CalendarId = Annotated[Title, Field(title="Calendar", description="Which calendar to use")]
+Attendees = Annotated[list[Title], Field(title="Attendees", description="Names or email addresses", max_length=100)]
 
-NewTitle = Annotated[Title | None, described("Title", "A new title.")]
-NewStart = Annotated[Moment | None, described("Start", "A new start; alone it moves the event, keeping its length.")]
-NewEnd = Annotated[Moment | None, described("End", "A new end.")]
-NewLocation = Annotated[Text | None, described("Location", "A new location; empty removes it.")]
-NewAttendees = Annotated[Attendees | None, described("Attendees", "All attendees anew; an empty list removes them.")]
+NewTitle = Annotated[Title | None, described("Title", "New title")]
+NewStart = Annotated[Moment | None, described("Start", "New start; without an end, the event keeps its length")]
+NewEnd = Annotated[Moment | None, described("End", "New end")]
+NewLocation = Annotated[Text | None, described("Location", "New location; leave empty to remove it")]
+NewAttendees = Annotated[Attendees | None, described("Attendees", "The whole new list; leave empty to remove everyone")]
 
 
 class Calendar(BaseModel):
@@ -140,9 +140,9 @@ def build(path: Path) -> PlainServer:
 
     @server.tool(title="List events", annotations=READS)
     def list_events(
-        start: Annotated[Moment, described("From", "Start of the time to look at.")],
-        end: Annotated[Moment, described("To", "End of the time to look at; not included.")],
-        calendar_id: Annotated[Title | None, described("Calendar", "Only this calendar; by default all.")] = None,
+        start: Annotated[Moment, described("From", "First moment to look at")],
+        end: Annotated[Moment, described("To", "End of the time to look at, not included")],
+        calendar_id: Annotated[Title | None, described("Calendar", "Only this calendar; all if left out")] = None,
     ) -> EventList:
         """List the events that happen in a span of time, in order."""
         _check_order(start, end)
@@ -162,7 +162,7 @@ def build(path: Path) -> PlainServer:
         start: Start,
         end: End = None,
         calendar_id: CalendarId = "primary",
-        location: Annotated[Text, Field(title="Location")] = "",
+        location: Annotated[Text, Field(title="Location", description="Where it takes place")] = "",
         attendees: Attendees = [],  # noqa: B006 - pydantic copies defaults
     ) -> Event:
         """Add an event to a calendar."""

@@ -56,12 +56,12 @@ def read_date(given: Any) -> str:
 
 Status = Literal["open", "done"]
 Day = Annotated[str, BeforeValidator(read_date), WithJsonSchema({"type": "string", "format": "date"})]
-TaskId = Annotated[UUID, described("Task", "The task's id, as list_tasks gives it.")]
-Due = Annotated[Day | None, described("Due", "The day it is due, such as 2026-11-30.")]
-NewTitle = Annotated[Title | None, described("Title", "A new title.")]
-NewDue = Annotated[Day | None, described("Due", "A new due day; empty removes it.")]
-NewNotes = Annotated[Text | None, described("Notes", "New notes; empty removes them.")]
-NewStatus = Annotated[Status | None, described("Status", "open brings a task back, done completes it.")]
+TaskId = Annotated[UUID, described("Task", "Which task; its id is in list_tasks")]
+Due = Annotated[Day | None, described("Due", "The day it is due, such as 2026-11-30")]
+NewTitle = Annotated[Title | None, described("Title", "New title")]
+NewDue = Annotated[Day | None, described("Due", "New due day; leave empty to remove it")]
+NewNotes = Annotated[Text | None, described("Notes", "New notes; leave empty to remove them")]
+NewStatus = Annotated[Status | None, described("Status", "“open” reopens the task, “done” completes it")]
 
 
 class Task(BaseModel):
@@ -112,7 +112,7 @@ def build(path: Path) -> PlainServer:
 
     @server.tool(title="Add task", annotations=ADDS)
     def add_task(
-        title: Annotated[Title, described("Title", "What is to be done.")],
+        title: Annotated[Title, described("Title", "What needs to be done")],
         due: Due = None,
         notes: Annotated[Text, Field(title="Notes")] = "",
     ) -> Task:
@@ -127,7 +127,7 @@ def build(path: Path) -> PlainServer:
     @server.tool(title="List tasks", annotations=READS)
     def list_tasks(
         status: Annotated[
-            Literal["open", "done", "all"], Field(title="Status", description="Which tasks: open, done or all.")
+            Literal["open", "done", "all"], Field(title="Status", description="Which tasks to list")
         ] = "open",
     ) -> TaskList:
         """List tasks with their ids, those due first at the top."""

@@ -43,6 +43,7 @@ from bot.forms.editing import edit_fields, read_form
 from bot.forms.values import FormErrors
 from bot.gateway.people_only import refused_to_programs
 from bot.outbox import Outbox
+from bot.readings import labels_of
 from bot.records import approvals, attempts, deliveries, threads, waiting
 from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database, Transaction, locking_as_found
@@ -335,6 +336,8 @@ class Approvals:
         masked = await masked_arguments(asked, self._masker)
         # In a thread: a hundred long values, or defaults of the schema, take a tenth of a second.
         fields, values = await asyncio.to_thread(edit_fields, tool.input_schema, asked, editable, masked=masked)
+        label = labels_of((each.name for each in fields), row.asked.presentation)
+        fields = tuple(each.model_copy(update={"label": label[each.name]}) for each in fields)
         return Form(f"{row.asked.server}: {row.asked.tool}", fields, values)
 
     async def reveal(self, approval_id: str, person: Person) -> Hidden | NotOpenToThem:

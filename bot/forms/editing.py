@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -12,10 +13,12 @@ from bot.forms.values import (
     EntryError,
     FormErrors,
     is_empty,
+    parse_date,
     parse_date_time,
     parse_time,
     typed_value,
 )
+from bot.readings import PAIRS
 from graph.interrupts import FieldType, FormField
 from graph.json_values import trouble_with
 from policies.masking import NOT_SHOWN, Masked, masks_in, unmasked
@@ -33,6 +36,10 @@ def not_a_mask() -> str:
 def emptied() -> str:
     """Returns what is said of an emptied field, where the tool would take its own default."""
     return _("Left empty, the tool would use its own default. Enter a value.")
+
+
+_LONGEST_MOMENT = 40
+"""Characters of a date and time."""
 
 
 def edit_fields(
@@ -93,7 +100,33 @@ def read_form(
 
         trouble = trouble_with(edited)
         errors = {"": _("This holds {trouble}.").format(trouble=trouble)} if trouble else mistakes(schema, edited, made)
+        errors = errors or _ends_too_early(arguments, edited, made)
     return FormErrors(errors) if errors else edited
+
+
+def _ends_too_early(before: Mapping[str, Any], edited: Mapping[str, Any], made: Collection[str]) -> dict[str, str]:
+    """The mistake of a span of time that an edit turned round, such as a start that was moved without its end."""
+    for pair in PAIRS:
+        values = [edited.get(name) for name in pair]
+        if values == [before.get(name) for name in pair] or not any(name in made for name in pair):
+            continue
+        start, end = map(_point_of, values)
+        if start is None or end is None or (start.tzinfo is None) != (end.tzinfo is None):
+            continue
+        if end < start:
+            return {pair[1] if pair[1] in made else pair[0]: _("The end must be after the start.")}
+    return {}
+
+
+def _point_of(value: Any) -> datetime | None:
+    """The moment or the day that a text names; `None`: it names none."""
+    text = value if isinstance(value, str) and len(value) <= _LONGEST_MOMENT else ""
+    if not parse_date(text) and not parse_date_time(text):
+        return None
+    try:
+        return datetime.fromisoformat(text.upper())
+    except ValueError:
+        return None
 
 
 def _shown(arguments: Mapping[str, Any], masked: Masked | None) -> dict[str, Any]:

@@ -487,3 +487,29 @@ def test_a_person_or_channel_of_the_platform_keeps_its_picker_when_it_has_a_valu
 def test_an_argument_whose_name_is_no_text_stays_as_it_is(name: str) -> None:
     fields, _ = edit_fields({}, {name: 1, "count": 2}, None)
     assert [field.name for field in fields] == ["count"]
+
+
+MOMENT = {"type": "string", "format": "date-time"}
+
+
+@pytest.mark.parametrize(
+    ("values", "refused"),
+    [
+        ({"start": "2026-11-22T14:30"}, {"end": "The end must be after the start."}),
+        ({"end": "2026-11-22T08:00"}, {"end": "The end must be after the start."}),
+        ({"start": "2026-11-22T14:30", "end": "2026-11-22T15:30"}, None),
+        ({"title": "Retro"}, None),
+    ],
+)
+def test_a_start_that_is_moved_beyond_its_end_is_refused_before_it_is_approved(
+    values: dict[str, str], refused: dict[str, str] | None
+) -> None:
+    arguments = {"start": "2026-11-22T09:00:00+01:00", "end": "2026-11-22T10:00:00+01:00", "title": "Standup"}
+    read = read_form(schema(start=MOMENT, end=MOMENT, title=TEXT), arguments, None, values)
+    assert (read.errors if isinstance(read, FormErrors) else None) == refused
+
+
+def test_what_was_the_wrong_way_round_before_may_be_edited_elsewhere() -> None:
+    arguments = {"start": "2026-11-22T09:00:00+01:00", "end": "2026-11-22T08:00:00+01:00", "title": "Standup"}
+    read = read_form(schema(start=MOMENT, end=MOMENT, title=TEXT), arguments, None, {"title": "Retro"})
+    assert read == {**arguments, "title": "Retro"}
