@@ -49,6 +49,7 @@ _TITLE = 24
 """Characters of a modal's title and of its buttons (Slack)."""
 _MOST_BYTES = 200_000
 """Bytes of all inputs as JSON (Slack: a view has 250 KB)."""
+_SMALL_PRINT = 1_900
 _CALL_ARGUMENTS = 10
 _CALL_VALUE = 150
 _NAME = 150
@@ -235,7 +236,7 @@ def _paged(
 ) -> list[Block]:
     shown, page, pages = argument_page(arguments, page)
     title = wording.page_name(line(name, _NAME), page, pages)
-    blocks = [rich_text(flow([run(title, "bold")])), *(context(plain(text)) for text in told if text), *above]
+    blocks = [rich_text(flow([run(title, "bold")])), *map(context, map(plain, _in_lines(told))), *above]
     # Two rows of buttons, since the two have the same action_id, which is to be unique in a row (Slack).
     if page > 0:
         blocks.append(_turn(_("Previous"), action, page - 1, approval_id))
@@ -243,6 +244,17 @@ def _paged(
     if page + 1 < pages:
         blocks.append(_turn(_("Next"), action, page + 1, approval_id))
     return blocks
+
+
+def _in_lines(texts: Sequence[str]) -> list[str]:
+    """The texts one below the other, as many together as one element of small print holds (Slack: 2,000 characters)."""
+    made: list[str] = []
+    for text in filter(None, texts):
+        if made and len(made[-1]) + len(text) < _SMALL_PRINT:
+            made[-1] += f"\n{text}"
+        else:
+            made.append(text)
+    return made
 
 
 def ask_modal(quoted: str, origin: Origin) -> Block:

@@ -80,7 +80,7 @@ async def test_a_new_message_takes_the_place_of_what_waits(ana: LocalPerson) -> 
     thread = await ana.mentions("add a task to buy salt")
     (card,) = await thread.cards()
     await thread.writes("add a task to buy pepper")
-    await thread.shows(card, "Superseded")
+    await thread.shows(card, "Replaced")
     (newer,) = await thread.cards()
     assert "pepper" in shown(newer)
 

@@ -122,7 +122,7 @@ async def test_stop_ends_the_turn(talk: Talk, shop: Workshop) -> None:
     await talk.mentions("use make what=lamp")
     card = await talk.card()
     await talk.mentions("stop")
-    await talk.settled(card, "Superseded")
+    await talk.settled(card, "Replaced")
     await talk.says("Stopped.")
     assert shop.done == []
 
@@ -249,7 +249,7 @@ async def test_the_slash_command_asks_lists_stops_and_helps(slack: FakeSlack, an
     await ana.commands("approvals", "C1")
     await talk.told("workshop: make")
     await ana.commands("stop", "C1")
-    await talk.settled(card, "Superseded")
+    await talk.settled(card, "Replaced")
     await ana.commands("help", "C1")
     await talk.told("/countersign")
     assert shop.done == []
