@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.shared.wording import WHOLE, Space
 from bot.domain import ApprovalView, CallActivity, ChangeView, GrantView, OutcomeView
 from bot.readings import Reading, change_in_words, known_in_words, readings
 from bot.safe_text import visible_excerpt, visible_line, written_value
@@ -28,6 +27,8 @@ LONGEST_LABEL = 60
 LONGEST_KNOWN_TEXT = 240
 LONGEST_SOURCE = 120
 _REFUSAL = 300
+NOTHING = "–"
+"""Stands where there is no value on one of the two sides."""
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d)?", re.ASCII)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
@@ -44,7 +45,7 @@ class PreviewRow:
     after: str
     """Empty: there is nothing of it afterwards, or only before was told."""
     change: str
-    """Both on one line: "9:00 → 10:00"; or the one that there is."""
+    """Both on one line: "9:00 → 10:00"; where there is one side alone, that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +61,6 @@ class PreviewRows:
     """Where it is from, in words: "Preview from calendar › preview_update_event"."""
     problem: str
     """Why there is no preview, as a sentence; empty: there is one."""
-
-
-@dataclass(frozen=True, slots=True)
-class PreviewLines:
-    """A preview as pairs."""
-
-    pairs: tuple[tuple[str, str], ...]
-    note: str
-    """What stands below them: where they are from and what is hidden; or why there is no preview."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,24 +115,13 @@ def preview_rows(view: CallView, most: int = PREVIEW_ROWS, longest: int = PREVIE
     has_after = bool(after)
     same = {each for each in names if has_after and each in before and each in after and _is_same(preview, each)}
     shown = [each for each in names if each not in same]
-    rows = tuple(_row(before.get(each), after.get(each), longest) for each in shown[:most])
+    rows = tuple(_row(before.get(each), after.get(each), longest, has_after=has_after) for each in shown[:most])
     left_out = max(0, len(shown) - most) + preview.hidden
     hidden = [
         ngettext("{count} unchanged", "{count} unchanged", len(same)).format(count=len(same)) if same else "",
         ngettext("{count} value hidden", "{count} values hidden", left_out).format(count=left_out) if left_out else "",
     ]
     return PreviewRows(rows, has_after, ", ".join(filter(None, hidden)), source, problem="")
-
-
-def preview_lines(view: CallView, space: Space = WHOLE) -> PreviewLines | None:
-    """Returns the same for cards that have pairs of label and value, as `adapters.shared.arguments` gives them: "Start:
-    9:00 → 10:00"; `None`: there is none to show."""
-    shown = preview_rows(view, longest=space.of(PREVIEW_VALUE))
-    if shown is None:
-        return None
-    pairs = tuple((row.label, row.change) for row in shown.rows)
-    note = shown.problem or ". ".join(filter(None, [shown.source, shown.hidden]))
-    return PreviewLines(pairs, space.line(note, 2 * LONGEST_SOURCE + _REFUSAL))
 
 
 def _with_kinds(preview: Preview, presentation: CallPresentation) -> CallPresentation:
@@ -171,12 +152,13 @@ def _side(side: Mapping[str, Any], name: str) -> str | None:
     return written_value(side[name]) if name in side else None
 
 
-def _row(before: Reading | None, after: Reading | None, longest: int) -> PreviewRow:
+def _row(before: Reading | None, after: Reading | None, longest: int, *, has_after: bool) -> PreviewRow:
     either = before or after
     old, new = (_excerpt(each.text, longest) if each else "" for each in (before, after))
-    change = change_in_words(before, after) if before and after else ""
-    shown = _excerpt(change, longest) if change else " → ".join(filter(None, [old, new]))
-    return PreviewRow(visible_line(either.label if either else "", LONGEST_LABEL), old, new, shown)
+    moved = change_in_words(before, after) if before and after else ""
+    both = _excerpt(moved, longest) if moved else f"{old or NOTHING} → {new or NOTHING}"
+    label = visible_line(either.label if either else "", LONGEST_LABEL)
+    return PreviewRow(label, old, new, both if has_after else old)
 
 
 def _excerpt(text: str, longest: int) -> str:

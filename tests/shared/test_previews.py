@@ -1,4 +1,4 @@
-"""What ids stand for and what a call would change, as cards show it."""
+"""What an id stands for and what a call would change, as cards show it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from adapters.shared.arguments import excerpt
 from adapters.shared.live.entries import content_json
-from adapters.shared.previews import PREVIEW_VALUE, known_lines, preview_lines, preview_rows
+from adapters.shared.previews import PREVIEW_VALUE, preview_rows
 from bot.card_masks import PLAIN, masked
 from bot.domain import ApprovalView
 from graph.presentation import CallPresentation, KnownId, Preview, PreviewProblem
@@ -44,13 +45,13 @@ def changing(before: dict[str, Any], after: dict[str, Any], **more: Any) -> Appr
 
 
 def test_an_id_is_told_with_the_source_of_that_knowledge() -> None:
-    view = deleting()
-    line = known_lines(view, view.arguments)["event_id"]
-    assert (line.text, line.source) == ("Standup, Sun 22 Nov, 9:00", "from calendar › list_events")
+    ((_, told),) = excerpt(deleting().arguments, presentation=deleting().presentation).pairs
+    assert told.startswith("Standup, Sun 22 Nov, 9:00 (from calendar › list_events)")
 
 
 def test_an_id_that_was_edited_since_is_not_described() -> None:
-    assert known_lines(deleting(), {"event_id": "another"}) == {}
+    ((_, told),) = excerpt({"event_id": "another"}, presentation=deleting().presentation).pairs
+    assert told == "another"
 
 
 def test_a_card_that_reads_an_id_has_the_fingerprint() -> None:
@@ -62,11 +63,9 @@ def test_a_card_that_reads_an_id_has_the_fingerprint() -> None:
 
 
 def test_what_a_tool_says_of_an_id_can_neither_hide_nor_break_anything() -> None:
-    view = deleting(title="Stand\u202eup\n<b>" + "x" * 300, hidden=700, at="")
-    text = known_lines(view, view.arguments)["event_id"].text
-    assert "⟨U+202E⟩" in text
-    assert "\n" not in text
-    assert "802" in text
+    view = deleting(title="Stand\u202eup\n<b>")
+    ((_, told),) = excerpt(view.arguments, presentation=view.presentation).pairs
+    assert "⟨U+202E⟩" in told
 
 
 def test_a_change_shows_what_changes_and_counts_the_rest() -> None:
@@ -80,11 +79,12 @@ def test_a_change_shows_what_changes_and_counts_the_rest() -> None:
 
 
 def test_a_deletion_shows_what_is_there() -> None:
-    lines = preview_lines(changing(BEFORE, {}))
-    assert lines is not None
-    assert ("Title", "Standup") in lines.pairs
-    assert any("Sun 22 Nov, 9:00–10:00" in value for _, value in lines.pairs)
-    assert lines.note == f"Preview from {SOURCE}"
+    shown = preview_rows(changing(BEFORE, {}))
+    assert shown is not None
+    assert not shown.has_after
+    rows = {row.label: row.change for row in shown.rows}
+    assert rows["Title"] == "Standup"
+    assert any("Sun 22 Nov, 9:00–10:00" in value for value in rows.values())
 
 
 def test_what_a_card_has_no_space_for_is_counted() -> None:
@@ -105,21 +105,12 @@ def test_what_a_card_has_no_space_for_is_counted() -> None:
 )
 def test_why_there_is_no_preview_is_a_sentence(problem: PreviewProblem, said: str, note: str) -> None:
     view = changing({}, {}, problem=problem, said=said)
-    lines = preview_lines(view)
-    assert lines is not None
-    assert (lines.pairs, lines.note) == ((), note)
+    shown = preview_rows(view)
+    assert shown is not None
+    assert (shown.rows, shown.problem) == ((), note)
 
 
-def test_the_page_gets_both() -> None:
-    json = content_json(deleting())
-    assert json["known_ids"] == [
-        {
-            "argument": "event_id",
-            "label": "Event id",
-            "text": "Standup, Sun 22 Nov, 9:00",
-            "source": "from calendar › list_events",
-        }
-    ]
-    assert json["preview"] is None
+def test_the_page_gets_rows() -> None:
+    assert content_json(deleting())["preview"] is None
     preview = content_json(changing({"a": 1}, {"a": 2}))["preview"]
     assert list(preview["rows"]) == [{"label": "A", "before": "1", "after": "2", "change": "1 → 2"}]

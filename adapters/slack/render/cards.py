@@ -58,8 +58,6 @@ SIGNS = {"info": "", "success": "✓ ", "error": "❌ ", "warning": "⚠️ "}
 _ENDED = {"approved": "✓ ", "rejected": "✕ "}
 """Before what was settled and has no result; what ended without a decision has a dash."""
 _WITHOUT_DECISION = "– "
-NOTHING = "–"
-"""Stands where a preview has no value on one of its sides."""
 _MOST_MENTIONS = 20
 _MOST_PIECES = 5
 """Elements of a line of small print (Slack: 10) that may say who may decide."""
@@ -502,10 +500,7 @@ def preview_blocks(view: ApprovalView) -> list[Block]:
     preview = preview_rows(view)
     if preview is None:
         return []
-    pairs = [
-        (row.label, f"{row.before or NOTHING} → {row.after or NOTHING}" if preview.has_after else row.before or NOTHING)
-        for row in preview.rows
-    ]
+    pairs = [(row.label, row.change) for row in preview.rows]
     told = [preview.source, preview.problem, preview.hidden]
     return [*pair_blocks(pairs), context(*(plain(text) for text in told if text))]
 
