@@ -325,7 +325,7 @@ async def test_a_sign_in_link_is_given_to_its_owner_alone(room: Room) -> None:
 
 async def test_everything_that_a_call_holds_is_behind_show_all(room: Room) -> None:
     await room.says("ana", f"use make what={'x' * 9_000}@all")
-    first = await room.presses("ana", await room.shows("Approve?", "1 argument is shortened"), "Show all")
+    first = await room.presses("ana", await room.shows("Approve?", "characters hidden"), "Show all")
     second = await room.presses("ana", first, "Next page")
     third = await room.presses("ana", second, "Next page")
     assert first["text"].startswith("Page 1 of 3")

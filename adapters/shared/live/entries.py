@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from hashlib import blake2b
 from typing import Any, assert_never
 
-from adapters.shared.arguments import call_asked_in, page_of
+from adapters.shared.arguments import call_asked_in, hidden_in_words, page_of
 from adapters.shared.previews import preview_rows
 from adapters.shared.wording import LONGEST_NAME, WHOLE, call_source, call_title
 from bot.card_masks import unseen_in_words
@@ -393,9 +393,10 @@ def _whole_line(name: str, value: str) -> Json:
 def seen_json(view: ApprovalView | OutcomeView | ChangeView | GrantView) -> Json:
     """How many parts of a call are masked, and what of it is not shown letter by letter; `fingerprint` is for wherever
     a part of it is not shown for lack of space."""
+    ids = view.presentation.known_in(view.arguments).values()
     return {
         "masks": view.masks,
-        "unseen": unseen_in_words(view, ""),
+        "unseen": unseen_in_words(view, hidden_in_words(sum(len(known.value) for known in ids), 0)),
         "fingerprint": line(view.fingerprint, LONGEST_TITLE),
     }
 
