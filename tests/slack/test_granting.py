@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.shared.clicks import CHOOSE_ONE, CHOOSE_SOMEBODY
+from adapters.shared.clicks import choose_one, choose_someone
 from adapters.slack.inbound.answers import no_colleague
 from adapters.slack.inbound.payloads import read_click
 from adapters.slack.render.blocks import button
@@ -79,7 +79,7 @@ async def test_somebody_is_asked_by_their_address() -> None:
 
 @pytest.mark.parametrize(
     ("values", "said"),
-    [({}, CHOOSE_SOMEBODY), ({"colleague": "U2", "address": "ben@example.com"}, CHOOSE_ONE)],
+    [({}, choose_someone()), ({"colleague": "U2", "address": "ben@example.com"}, choose_one())],
 )
 async def test_exactly_one_person_is_named(values: dict[str, str], said: str) -> None:
     async with serving() as product:
@@ -102,7 +102,7 @@ async def test_what_is_settled_opens_no_form(button: str) -> None:
         card = await a_card(product, always_offered=True)
         product.services.approvals["call-1.1"] = an_approval(status="approved")
         await product.person().clicks(card, button)
-        await product.hears("settled already")
+        await product.hears("Already settled")
         assert product.slack.views("U1") == []
 
 

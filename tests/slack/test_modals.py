@@ -183,7 +183,7 @@ async def test_approve_all_says_what_it_could_not_approve() -> None:
         product.services.may_decide = {"c2": set(), "c3": set()}
         submitted = await product.person().submits(modal, {})
         shown = json.dumps(submitted.view)
-        assert "Approved: 1 of 3." in shown
+        assert "Approved 1 of 3." in shown
         assert "You may not decide this: Ana may. (2 times)" in shown
 
 

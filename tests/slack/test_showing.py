@@ -26,7 +26,7 @@ async def test_reject_on_a_settled_card_says_so() -> None:
         card = await a_card(product)
         product.services.approvals["call-1.1"] = an_approval(status="approved")
         await product.person().clicks(card, "reject")
-        await product.hears("settled already")
+        await product.hears("Already settled")
         assert product.slack.views("U1") == []
 
 
@@ -43,7 +43,7 @@ async def test_edit_on_a_settled_card_says_so() -> None:
         card = await a_card(product)
         product.services.approvals["call-1.1"] = an_approval(status="expired")
         await product.person().clicks(card, "edit")
-        await product.hears("settled already")
+        await product.hears("Already settled")
 
 
 async def test_show_all_shows_every_argument_over_pages() -> None:

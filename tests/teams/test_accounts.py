@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.shared.clicks import NOT_KNOWN, SETTLED_ALREADY, WENT_WRONG
+from adapters.shared.clicks import not_known, settled_already, went_wrong
 from adapters.teams.inbound.activities import CODE
 from adapters.teams.inbound.clicks import NEEDS_A_WINDOW
 from adapters.teams.inbound.dialogs import NOT_CONNECTED, NOT_YOURS
@@ -95,8 +95,8 @@ async def test_the_form_for_a_code_opens_for_its_owner_alone(product: Served) ->
 async def test_the_form_of_a_settled_sign_in_is_not_opened(product: Served) -> None:
     await sign_in(product)
     product.services.sign_ins["s1"] = a_sign_in(service="GitHub", status="done")
-    assert SETTLED_ALREADY in await fetched(product, "code_dialog", "s1")
-    assert NOT_KNOWN.text in await fetched(product, "code_dialog", "s9")
+    assert settled_already() in await fetched(product, "code_dialog", "s1")
+    assert not_known().text in await fetched(product, "code_dialog", "s9")
 
 
 async def test_a_client_without_dialogs_is_told_so(product: Served) -> None:
@@ -199,9 +199,9 @@ async def test_nobody_disconnects_somebody_elses_account(product: Served) -> Non
 
 async def test_records_that_fail_are_said(product: Served) -> None:
     product.services.unreadable = RuntimeError("the disk is full")
-    assert WENT_WRONG in await fetched(product, "disconnect_dialog", "c1")
+    assert went_wrong() in await fetched(product, "disconnect_dialog", "c1")
     await product.person().says(product.teams.personal(ANA), "connections")
-    await product.hears(WENT_WRONG)
+    await product.hears(went_wrong())
 
 
 # ------------------------------------------------------------------------------------------------ questions of tools

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from adapters.shared.clicks import NOT_KNOWN, WENT_WRONG
+from adapters.shared.clicks import not_known, went_wrong
 from adapters.teams.ids import person_id
 from adapters.teams.inbound.answers import NOT_COUNTED, NOT_FOUND_OUT
 from adapters.teams.inbound.clicks import NEEDS_A_WINDOW, SENT
@@ -135,7 +135,7 @@ def execute(name: str, subject: str = "call-1.1", **more: object) -> Json:
 
 async def test_a_button_of_somebody_elses_is_not_known(product: Served) -> None:
     for value in (execute("launch_rocket"), execute("edit_dialog"), {"action": {"verb": "approve", "data": {}}}):
-        assert (await product.person().invokes("adaptiveCard/action", value)).message == NOT_KNOWN.text
+        assert (await product.person().invokes("adaptiveCard/action", value)).message == not_known().text
     assert product.services.decisions == []
 
 
@@ -158,7 +158,7 @@ async def test_records_that_fail_are_said_to_the_clicker(product: Served) -> Non
     card = await a_card(product)
     product.services.broken = RuntimeError("the disk is full")
     answer = await product.person().clicks(card, "approve")
-    assert (answer.status, answer.message) == (200, WENT_WRONG)
+    assert (answer.status, answer.message) == (200, went_wrong())
 
 
 @pytest.mark.waits

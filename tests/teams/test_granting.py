@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from adapters.shared.clicks import CHOOSE_ONE, CHOOSE_SOMEBODY, SETTLED_ALREADY
+from adapters.shared.clicks import choose_one, choose_someone, settled_already
 from adapters.teams.ids import person_id
 from bot.domain import Choice, GrantView
 from tests.fakes.teams.activities import card_action
@@ -41,7 +41,7 @@ async def test_always_allowing_approves_and_says_for_how_long(product: Served, c
 
 @pytest.mark.parametrize("duration", ["", "for ever", "1e9", 3_600])
 async def test_no_other_duration_is_taken(product: Served, duration: object) -> None:
-    assert says(await submitted(product, "always", duration=duration), "Please choose for how long.")
+    assert says(await submitted(product, "always", duration=duration), "Choose a duration.")
     assert product.services.decisions == []
 
 
@@ -95,15 +95,15 @@ async def test_a_guest_cannot_be_asked(product: Served, *, here: bool) -> None:
 
 @pytest.mark.parametrize("colleague", ["", "Ben", "../../users", None])
 async def test_only_people_of_the_organisation_can_be_asked(product: Served, colleague: object) -> None:
-    assert says(await submitted(product, "hand_over", colleague=colleague), CHOOSE_SOMEBODY)
+    assert says(await submitted(product, "hand_over", colleague=colleague), choose_someone())
     assert product.services.handovers == []
 
 
 async def test_what_was_typed_is_kept_beside_what_is_wrong_with_it(product: Served) -> None:
     answer = await submitted(product, "hand_over", address="Ben Baker")
-    assert says(answer, CHOOSE_SOMEBODY)
+    assert says(answer, choose_someone())
     assert says(answer, "'value': 'Ben Baker'")
-    assert says(await submitted(product, "hand_over", colleague=BEN, address="ben@example.com"), CHOOSE_ONE)
+    assert says(await submitted(product, "hand_over", colleague=BEN, address="ben@example.com"), choose_one())
     assert product.services.handovers == []
 
 
@@ -122,7 +122,7 @@ async def test_a_forged_button_on_a_card_hands_nothing_over(product: Served, *, 
 @pytest.mark.parametrize("name", ["always_dialog", "hand_over_dialog"])
 async def test_what_is_settled_opens_no_form(product: Served, name: str) -> None:
     product.services.approvals["call-1.1"] = an_approval(status="approved")
-    assert says(await fetched(product, name), SETTLED_ALREADY)
+    assert says(await fetched(product, name), settled_already())
 
 
 async def test_the_requester_withdraws_where_everything_is_shown_and_nobody_else_can(product: Served) -> None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from adapters.shared.clicks import WENT_WRONG
+from adapters.shared.clicks import went_wrong
 from adapters.teams.ids import person_id
 from adapters.teams.inbound.activities import heard
 from adapters.teams.inbound.invokes import STILL_AT_IT
@@ -117,7 +117,7 @@ async def test_a_failure_that_comes_too_late_for_the_answer_is_told_too() -> Non
         product.services.may_decide.clear()
         assert product.services.hold is not None
         product.services.hold.set()
-        await product.hears(WENT_WRONG, BEN)
+        await product.hears(went_wrong(), BEN)
 
 
 # ------------------------------------------------------------------------------------------------ fallbacks
@@ -127,14 +127,14 @@ async def test_a_fallback_click_that_could_not_be_kept_is_answered_all_the_same(
     card = await a_card(product)
     product.services.broken = RuntimeError("the disk is full")
     assert (await product.person(BEN).clicks(card, "approve", fallback=True)).status == 503
-    await product.hears(WENT_WRONG, BEN)
+    await product.hears(went_wrong(), BEN)
 
 
 async def test_a_fallback_click_for_a_link_that_cannot_be_read_is_answered_all_the_same(product: Served) -> None:
     card = await product.card(a_sign_in(), await product.thread())
     product.services.unreadable = RuntimeError("the disk is full")
     await product.person(ANA).clicks(card, "get_link", fallback=True)
-    await product.hears(WENT_WRONG, ANA)
+    await product.hears(went_wrong(), ANA)
 
 
 async def test_nobody_is_told_that_a_vote_was_not_counted_which_was(product: Served) -> None:

@@ -13,8 +13,6 @@ from typing import Any, Literal, cast
 from adapters.shared import actions
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.clicks import (
-    NOT_KNOWN,
-    SETTLED_ALREADY,
     Act,
     DialogRenderer,
     all_in_words,
@@ -23,8 +21,10 @@ from adapters.shared.clicks import (
     dialog_for,
     hand_over,
     in_words,
+    not_known,
     service_of,
     settle,
+    settled_already,
     whatever_happens,
 )
 from adapters.shared.untrusted_json import words
@@ -185,7 +185,7 @@ class SlackClickHandler:
         elif click.action in SHOWING:
             self._background.start(self._show(click), f"click {click.action}")
         elif click.action not in (OPEN_LINK, OPEN_THREAD):  # Slack has opened those already
-            self._background.start(self._answers.say(click.visitor, NOT_KNOWN.text), "unknown button")
+            self._background.start(self._answers.say(click.visitor, not_known().text), "unknown button")
             return False
         return True
 
@@ -207,7 +207,7 @@ class SlackClickHandler:
             return await settle(self._services, nothing_typed)
         verdict, _, post_id = click.value.partition(":")
         if verdict not in ("good", "bad"):
-            return NOT_KNOWN
+            return not_known()
         feedback = Feedback(person, post_id, cast("Literal['good', 'bad']", verdict))
         return await self._services.inbox.feedback(feedback)
 
@@ -237,7 +237,7 @@ class SlackClickHandler:
     async def _open(self, click: SlackClick, person: Person) -> None:
         turns = click.action in (actions.PAGE, actions.SHOW_HIDDEN_PAGE)
         origin = origin_of_view(click.view) if turns else origin_of(click)
-        modal = NOT_KNOWN.text if origin is None else await self._modal(click, person, origin)
+        modal = not_known().text if origin is None else await self._modal(click, person, origin)
         if isinstance(modal, str):
             await self._answers.say(click.visitor, modal)
         elif turns:
@@ -273,7 +273,7 @@ class SlackClickHandler:
             view = await self._services.queries.approval(click.value, within)
             if isinstance(view, Unknown):
                 return view.text
-            return withdraw_modal(view, origin) if view.status == "pending" else SETTLED_ALREADY
+            return withdraw_modal(view, origin) if view.status == "pending" else settled_already()
         return await dialog_for(click.action, click.value, person, services=self._services, within=within, draw=draw)
 
     async def _code_modal(self, click: SlackClick, person: Person, origin: Origin) -> Block | str:
@@ -289,7 +289,7 @@ class SlackClickHandler:
             return
         view = await content_of(self._services.queries, click.value, within_team(click.visitor.team))
         if not isinstance(view, SignInView) or view.status != "open":  # settled between the two readings
-            await self._answers.say(click.visitor, SETTLED_ALREADY)
+            await self._answers.say(click.visitor, settled_already())
             return
         await self._answers.tell(click.visitor, sign_in_piece(view, link))
 

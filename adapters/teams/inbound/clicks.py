@@ -9,13 +9,13 @@ from typing import Any
 from adapters.shared import actions
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.clicks import (
-    NOT_KNOWN,
-    SETTLED_ALREADY,
-    WENT_WRONG,
     Act,
     content_of,
     in_words,
+    not_known,
     settle,
+    settled_already,
+    went_wrong,
     whatever_happens,
 )
 from adapters.shared.untrusted_json import words
@@ -60,7 +60,7 @@ class TeamsClickHandler:
         elif click.action == actions.GET_LINK:
             return told(await self._give_link(click, person))
         else:
-            return told(NOT_KNOWN.text)
+            return told(not_known().text)
         self._duplicates.check(click)
         return reply
 
@@ -84,7 +84,7 @@ class TeamsClickHandler:
             result = await settle(self._services, act_of(click, person))
         except Exception:
             # Whatever it was, their click gets an answer; whoever awaits this logs the cause.
-            self._answer(click, WENT_WRONG)
+            self._answer(click, went_wrong())
             raise
         if isinstance(result, Settled):
             if not result.final:  # the card shows it too, so that nobody else has to be told
@@ -124,7 +124,7 @@ class TeamsClickHandler:
             return link.text
         view = await content_of(self._services.queries, click.subject, within_of(click))
         if not isinstance(view, SignInView):  # settled between the two readings
-            return SETTLED_ALREADY
+            return settled_already()
         message, note = sign_in_link(view, link), open_a_chat_first(view.owner)
         self._background.start(self._answers.tell(click.visitor, message, note), "sign-in link")
         return SENT

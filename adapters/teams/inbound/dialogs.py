@@ -7,19 +7,19 @@ from dataclasses import replace
 
 from adapters.shared import actions
 from adapters.shared.clicks import (
-    CHOOSE_SOMEBODY,
-    NOT_KNOWN,
-    SETTLED_ALREADY,
     DialogRenderer,
     all_in_words,
     approve_all,
     asking_server,
+    choose_someone,
     content_of,
     dialog_for,
     hand_over,
     in_words,
+    not_known,
     service_of,
     settle,
+    settled_already,
 )
 from adapters.shared.untrusted_json import words
 from adapters.teams.actions import CLOSE, DialogButton
@@ -87,7 +87,7 @@ class Dialogs:
             return said(person.text)
         if click.action == actions.APPROVE_ALL:
             results = await approve_all(self._services, click.key, person, click.subject)
-            return closing(all_in_words(results)) if results else said(NOT_KNOWN.text)
+            return closing(all_in_words(results)) if results else said(not_known().text)
         if click.action == actions.HAND_OVER:
             return await self._hand_over(click, person)
         if click.action not in actions.SETTLING:
@@ -133,7 +133,7 @@ class Dialogs:
     async def _hand_over(self, click: TeamsClick, person: Person) -> Reply:
         async def find(user: str) -> Person | Unwelcome:
             if not is_object_id(user):
-                return Unwelcome(CHOOSE_SOMEBODY)
+                return Unwelcome(choose_someone())
             return await self._colleague(click.visitor.location, user.lower())
 
         picked, typed = words(click.data, actions.COLLEAGUE).strip(), words(click.data, actions.ADDRESS)
@@ -152,11 +152,11 @@ class Dialogs:
         """The form for a code, for the owner of the sign-in while it waits. `mistake`: what was wrong with the last."""
         view = await content_of(self._services.queries, click.subject, within_of(click))
         if not isinstance(view, SignInView):
-            return said(mistake or NOT_KNOWN.text)
+            return said(mistake or not_known().text)
         if view.owner_id != person.person_id:
             return said(NOT_YOURS)
         return (
-            opened(code_dialog(view, mistake), mistake) if view.status == "open" else said(mistake or SETTLED_ALREADY)
+            opened(code_dialog(view, mistake), mistake) if view.status == "open" else said(mistake or settled_already())
         )
 
     async def _disconnect(self, click: TeamsClick, person: Person) -> Reply:

@@ -11,7 +11,7 @@ import structlog
 from aiohttp import web
 
 from adapters.shared.background_tasks import BackgroundTasks
-from adapters.shared.clicks import WENT_WRONG, whatever_happens
+from adapters.shared.clicks import went_wrong, whatever_happens
 from adapters.shared.outages import AWAY, RefusedInOwnForm
 from adapters.shared.untrusted_json import part, words
 from adapters.teams.actions import ACTION, REFRESH
@@ -94,7 +94,7 @@ class Invokes:
                 raise RefusedInOwnForm(_away(name)) from error
             # Whatever it was, their click gets an answer, and nobody else would log the cause.
             log.exception("teams_invoke_failed", invoke=name)
-            return _sentence(name, WENT_WRONG) or refused(503, "ServiceUnavailable", WENT_WRONG)
+            return _sentence(name, went_wrong()) or refused(503, "ServiceUnavailable", went_wrong())
 
     async def _afterwards(
         self, task: asyncio.Task[Reply], name: str, activity: Activity, visitor: TeamsVisitor
