@@ -43,7 +43,7 @@ async def test_edit_on_a_settled_card_says_so() -> None:
         card = await a_card(product)
         product.services.approvals["call-1.1"] = an_approval(status="expired")
         await product.person().clicks(card, "edit")
-        await product.hears("Already settled")
+        await product.hears("settled already")
 
 
 async def test_show_all_shows_every_argument_over_pages() -> None:
