@@ -252,7 +252,7 @@ async def test_a_card_is_approved_and_the_tool_runs_once(room: Room, product: Pr
     again = await room.presses("ana", card, "Approve")
     await room.shows("Approved by Ana", "made lamp")
     await room.shows("Results: made lamp")
-    assert "already" in again["text"]
+    assert "Already" in again["text"]
     assert product.shop.done.count("make lamp 1") == 1
 
 

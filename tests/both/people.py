@@ -136,7 +136,7 @@ class InSlack:
         return " ".join(submitted.errors.values()) or slack_words(submitted.view)
 
     async def withdraws(self) -> None:
-        await self.talk.clicks(self.card, "take_back")
+        await self.talk.submits(await self.talk.opens(self.card, "ask_to_withdraw"))
 
     async def revokes(self) -> None:
         slack, user = self.talk.slack, self.talk.person.user
