@@ -17,7 +17,7 @@ from tests.teams.product.talk import buttons as teams_buttons
 from tests.teams.product.talk import words as teams_words
 
 Json = dict[str, Any]
-ENDS = {"void": "No longer valid"}
+ENDS = {"void": "Asked again"}
 """How a card that is settled begins, where that is not the status itself."""
 
 
