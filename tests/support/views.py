@@ -97,6 +97,19 @@ def a_service(provider: str = "github", **changes: Any) -> ServiceView:
     return ServiceView(provider, **({"service": "GitHub", "scopes": ("repo", "read:user")} | changes))
 
 
+def a_change(attempt_id: str = "attempt-1", *, requester_id: str, **changes: Any) -> ChangeView:
+    """A change that was made without asking."""
+    values: dict[str, Any] = {
+        "server": "calendar",
+        "tool": "create_event",
+        "title": "Create event",
+        "arguments": {"name": "Team Meeting"},
+        "requester": "Ana",
+        "result": "Done: id 7",
+    }
+    return ChangeView(attempt_id, requester_id=requester_id, **(values | changes))
+
+
 def an_outcome(outcome_id: str = "o1", *, requester_id: str, **changes: Any) -> OutcomeView:
     """An attempt whose outcome is unknown."""
     values: dict[str, Any] = {
@@ -109,17 +122,3 @@ def an_outcome(outcome_id: str = "o1", *, requester_id: str, **changes: Any) -> 
         "known": "calendar gave no answer (HTTP 422): whether it did it is not known. It said: half done",
     }
     return OutcomeView(outcome_id, requester_id=requester_id, **(values | changes))
-
-
-def a_change(attempt_id: str = "t1", *, requester_id: str, **changes: Any) -> ChangeView:
-    """A change that was made under a standing approval."""
-    values: dict[str, Any] = {
-        "server": "tasks",
-        "tool": "create_task",
-        "title": "Create task",
-        "arguments": {"title": "Buy milk"},
-        "requester": "Ana",
-        "result": "Done",
-        "grant_id": "g1",
-    }
-    return ChangeView(attempt_id, requester_id=requester_id, **(values | changes))

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from adapters.shared.clicks import not_known, settled_already, went_wrong
 from adapters.teams.inbound.activities import CODE
-from adapters.teams.inbound.clicks import NEEDS_A_WINDOW
+from adapters.teams.inbound.clicks import needs_a_window
 from adapters.teams.inbound.dialogs import NOT_CONNECTED, NOT_YOURS
 from adapters.teams.inbound.messages import OPEN_A_CHAT
 from bot.domain import Refused
@@ -103,7 +103,7 @@ async def test_a_client_without_dialogs_is_told_so(product: Served) -> None:
     await sign_in(product)
     value = {"countersign": "code_dialog", "id": "s1"}
     assert (await product.person().sends("message", product.teams.group, value=value)).status in {200, 201, 202}
-    await product.hears(NEEDS_A_WINDOW)
+    await product.hears(needs_a_window())
 
 
 @pytest.mark.parametrize("code", [RIGHT, "k7qm – 3dzp", f"**{RIGHT}**."])

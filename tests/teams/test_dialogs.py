@@ -96,9 +96,9 @@ async def test_a_dialog_of_somebody_elses_is_not_known(product: Served, name: st
 
 
 async def test_guests_are_refused_in_the_dialog(product: Served) -> None:
-    assert says(await fetched(product, "show_all", user=GUS), "cannot use me")
+    assert says(await fetched(product, "show_all", user=GUS), "Guests can’t use me")
     answer = await product.person(GUS).invokes(SUBMIT, carries("approve"), product.teams.group)
-    assert says(answer, "cannot use me")
+    assert says(answer, "Guests can’t use me")
     assert product.services.decisions == []
 
 

@@ -10,7 +10,7 @@ import pytest
 from adapters.shared.clicks import went_wrong
 from adapters.teams.ids import person_id
 from adapters.teams.inbound.activities import heard
-from adapters.teams.inbound.invokes import STILL_AT_IT
+from adapters.teams.inbound.invokes import still_at_it
 from adapters.teams.inbound.visitors import TeamsRecipient
 from adapters.teams.receiver import Patience
 from bot.domain import Message, Notice
@@ -104,7 +104,7 @@ async def decided_late(product: Served, name: str = "adaptiveCard/action") -> An
 @pytest.mark.parametrize("name", ["adaptiveCard/action", "task/submit"])
 async def test_a_refusal_that_comes_too_late_for_the_answer_is_told_to_the_clicker_alone(name: str) -> None:
     async with serving(patience=Patience(answer=0.5)) as product:
-        assert STILL_AT_IT in (await decided_late(product, name)).text
+        assert still_at_it() in (await decided_late(product, name)).text
         assert product.services.hold is not None
         product.services.hold.set()
         await product.hears("You may not decide this", BEN)

@@ -41,13 +41,13 @@ from adapters.teams.render.dialogs import (
     hidden_dialog,
     reject_dialog,
     show_all_dialog,
+    withdraw_dialog,
 )
-from adapters.teams.render.inputs import entries
+from adapters.teams.render.inputs import entries, is_as_drawn
 from bot.domain import ApprovalView, Form, Invalid, Person, Refused, Settled, SignInView, Unwelcome
 from bot.services import Services
+from translations import gettext as _
 
-NOT_YOURS = "This sign-in is for somebody else only."
-NOT_CONNECTED = "This account is not connected (any more)."
 FindColleague = Callable[[TeamsLocation, str], Awaitable[Person | Unwelcome]]
 """Who the account of an object id is, as far as it can be found out."""
 _SHOWS = {
@@ -92,7 +92,7 @@ class Dialogs:
             return await self._hand_over(click, person)
         if click.action not in actions.SETTLING:
             return await self._show(click, person)
-        result = await settle(self._services, act_of(click, person))
+        result = await self._unchanged(click, person) or await settle(self._services, act_of(click, person))
         if isinstance(result, Invalid):
             return await self._again(click, person, result)
         if isinstance(result, Settled) and (not result.final or click.action in _TOLD):
@@ -106,13 +106,16 @@ class Dialogs:
             return await self._disconnect(click, person)
         if click.action == DialogButton.CONNECT:
             return await self._connect(click, person)
+        if click.action == DialogButton.WITHDRAW:
+            return await self._withdraw(click)
 
         async def arguments(view: ApprovalView, page: int) -> Dialog:
             decides, asked = (
                 await sees_decision_buttons(self._services.queries, view, person),
                 has_asked(view, person.person_id),
             )
-            return show_all_dialog(view, page, decides=decides, asked=asked)
+            note = words(click.data, actions.NOTE)
+            return show_all_dialog(view, page, decides=decides, asked=asked, note=note)
 
         draw = DialogRenderer(
             about={
@@ -129,6 +132,15 @@ class Dialogs:
         action, within = _SHOWS.get(click.action, ""), within_of(click)
         dialog = await dialog_for(action, click.subject, person, services=self._services, within=within, draw=draw)
         return said(dialog) if isinstance(dialog, str) else opened(dialog)
+
+    async def _unchanged(self, click: TeamsClick, person: Person) -> Invalid | None:
+        """What is said to somebody who saves an edit and has changed nothing."""
+        if click.action != actions.EDIT:
+            return None
+        form = await self._services.approvals.edit_form(click.subject, person)
+        if not isinstance(form, Form) or not is_as_drawn(entries(click.data, form), form):
+            return None
+        return Invalid({"": _("Nothing changed. Edit a value, or approve the request as it is.")})
 
     async def _hand_over(self, click: TeamsClick, person: Person) -> Reply:
         async def find(user: str) -> Person | Unwelcome:
@@ -148,13 +160,20 @@ class Dialogs:
                 return opened(hand_over_dialog(view, wrong, typed), wrong)
         return closing(in_words(result))
 
+    async def _withdraw(self, click: TeamsClick) -> Reply:
+        """Asks whether they mean it. Who may is judged when they do."""
+        view = await self._services.queries.approval(click.subject, within_of(click))
+        if not isinstance(view, ApprovalView):
+            return said(view.text)
+        return opened(withdraw_dialog(view)) if view.status == "pending" else said(settled_already())
+
     async def _code(self, click: TeamsClick, person: Person, mistake: str = "") -> Reply:
         """The form for a code, for the owner of the sign-in while it waits. `mistake`: what was wrong with the last."""
         view = await content_of(self._services.queries, click.subject, within_of(click))
         if not isinstance(view, SignInView):
             return said(mistake or not_known().text)
         if view.owner_id != person.person_id:
-            return said(NOT_YOURS)
+            return said(_("This sign-in is for someone else."))
         return (
             opened(code_dialog(view, mistake), mistake) if view.status == "open" else said(mistake or settled_already())
         )
@@ -163,7 +182,7 @@ class Dialogs:
         """Asks whether they mean it, of an account of their own."""
         own = {view.connection_id: view for view in await self._services.connections.of_person(person)}
         view = own.get(click.subject)
-        return said(NOT_CONNECTED) if view is None else opened(disconnect_dialog(view))
+        return said(_("This account isn’t connected.")) if view is None else opened(disconnect_dialog(view))
 
     async def _connect(self, click: TeamsClick, person: Person) -> Reply:
         """A link of their own, which no conversation keeps."""
