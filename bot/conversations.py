@@ -49,7 +49,7 @@ from bot.records import (
 from bot.records.approvals import ApprovalRow
 from bot.records.asked import AskedRow
 from bot.records.attempts import AttemptRow
-from bot.records.database import Database, Transaction
+from bot.records.database import Database, Pauses, Transaction
 from bot.views import approval_view, clarification_view, outcome_view, place_in_turn, sign_in_view
 from policies.approvers import Permitted
 from policies.masking import Masker
@@ -58,6 +58,10 @@ MOST_AUDIT_ENTRIES = 500
 """That are read at once."""
 LISTED = 100
 """Conversations in a list."""
+SEARCHED_TEXTS = 100
+"""Messages, and answers, of one conversation that are looked through; each has 20,000 characters at most."""
+MOST_FOUND = 30
+"""Conversations that a search lists."""
 FIRST_TOO_LARGE = 2**63
 """No conversation has this number, nor a larger one: databases could not look for all of them."""
 NO_CONVERSATION = Unknown("There is no such conversation here.")
@@ -177,6 +181,30 @@ class Conversations:
         async with self._database.reading() as tx:
             return await threads.newest(tx, "web", limit)
 
+    async def search(self, person: Person, text: str) -> tuple[ThreadSummary, ...]:
+        """Their own conversations whose title has this text in it, or in which they or the bot have said it, the newest
+        first; at most `MOST_FOUND`. Capital letters are as small ones.
+
+        Of the texts, the newest `SEARCHED_TEXTS` of each kind in the newest `LISTED` conversations are looked through.
+        """
+        wanted = text.casefold()
+        found: list[ThreadSummary] = []
+        pauses = Pauses()
+        owned = await self.owned(person, thread_owners.MOST_LOOKED_AT)
+        for number, each in enumerate(owned):
+            is_found = wanted in each.title.casefold()
+            if not is_found and number < LISTED:
+                async with self._database.reading() as tx:
+                    said = await posts.texts_of(tx, each.thread_id, SEARCHED_TEXTS)
+                    written = await deliveries.messages_of(tx, each.thread_id, SEARCHED_TEXTS)
+                is_found = any(wanted in one.casefold() for one in [*said, *(message.text for message in written)])
+                await pauses.when_due()
+            if is_found:
+                found.append(each)
+                if len(found) == MOST_FOUND:
+                    break
+        return tuple(found)
+
     async def is_operator(self, person: Person) -> bool:
         """Whether they may see what belongs to others."""
         return await self._is_operator(person)
@@ -245,7 +273,13 @@ class Conversations:
         """Whether any of a conversation is for this person."""
         return await self._seen(thread_id, person) is not None
 
+    async def _is_deleted(self, thread_id: str) -> bool:
+        async with self._database.reading() as tx:
+            return await thread_owners.owner_of(tx, thread_id) == thread_owners.DELETED
+
     async def _seen(self, thread_id: str, person: Person) -> _WhatIsSeen | None:
+        if await self._is_deleted(thread_id):
+            return None
         if await self.owners_for(thread_id, person) is not None:
             return _WhatIsSeen("owner")
         if await self._looks_as_operator(thread_id, person):
@@ -284,7 +318,10 @@ class Conversations:
         return frozenset([row.approval_id for row in rows if await self._sees(row, person)])
 
     async def _sees(self, row: ApprovalRow, person: Person) -> bool:
-        """Also of one that somebody else has decided meanwhile, whoever might have decided it hears that."""
+        """Also of one that somebody else has decided meanwhile, whoever might have decided it hears that. Nobody sees
+        anything of a conversation that was deleted."""
+        if await self._is_deleted(row.thread_id):
+            return False
         accounts = await self._directory.accounts_of(person.person_id)
         if accounts & {*row.asked.requesters, *row.handed_to}:
             return True

@@ -556,7 +556,11 @@ class ThreadSummary:
     title: str
     updated_at: float
     waiting: int
-    """How many questions to people are open in it."""
+    """How many questions to people are open in it, approvals among them."""
+    questions: int = 0
+    """How many of them are for whoever asked there: everything but approvals."""
+    owner: str = ""
+    """Name of who began it, where it is somebody else's."""
 
 
 @dataclass(frozen=True, slots=True)

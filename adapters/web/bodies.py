@@ -76,6 +76,12 @@ class MessageBody(ClickBody):
     text: str
 
 
+class TitleBody(ClickBody):
+    """What a conversation is to be called."""
+
+    title: Annotated[str, Field(min_length=1, max_length=200)]
+
+
 class DecisionBody(ClickBody):
     """A click on Approve, Reject, Approve all, or an edited call's form."""
 

@@ -35,6 +35,7 @@ from adapters.web.bodies import (
     OutcomeBody,
     RefusalError,
     SignInBody,
+    TitleBody,
     checked_text,
     read_body,
 )
@@ -63,7 +64,10 @@ from bot.domain import (
 )
 from bot.services import Services
 from policies.approvers import DURATIONS
+from translations import gettext as _
 
+LONGEST_SEARCH = 100
+"""Characters that can be searched for."""
 NOTHING_HERE = Unknown("There is no such thing here.")
 _LONGEST_PAGE = 9
 """Digits of a page's number."""
@@ -101,6 +105,33 @@ class PageActions:
         if threads is None:
             raise RefusalError(404, "There is no such list here.")
         return json_answer(threads_json(threads))
+
+    async def search(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`GET /api/threads/search?text=…`: the visitor's own in which that is said."""
+        text = request.query.get("text", "").strip()
+        if not text or len(text) > LONGEST_SEARCH or not text.isprintable():
+            raise RefusalError(400, _("Type 1 to {most} characters.").format(most=LONGEST_SEARCH))
+        return json_answer(threads_json(await self._services.conversations.search(visitor.person, text)))
+
+    async def rename(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`POST /api/threads/{id}/title`: by its owner."""
+        thread_id = thread_id_of(request.match_info["id"])
+        body = await read_body(request, TitleBody)
+        accounts = await self._services.conversations.accounts_of(visitor.person)
+        result = await self._services.inbox.rename(thread_id, body.title, accounts)
+        self._sender.hub.threads_changed()
+        return click_answer(result)
+
+    async def delete(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`POST /api/threads/{id}/deletion`: by its owner. Pages that show it are told that there is no such one."""
+        thread_id = thread_id_of(request.match_info["id"])
+        body = await read_body(request, ClickBody)
+        accounts = await self._services.conversations.accounts_of(visitor.person)
+        key = click_key(body.id, visitor)
+        result = await self._services.inbox.delete(key, thread_id, visitor.person, accounts)
+        self._sender.hub.show_anew(thread_id)
+        self._sender.hub.threads_changed()
+        return click_answer(result)
 
     async def message(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/threads/{id}/messages`: kept durably when this answers 202; other open pages see it at once."""

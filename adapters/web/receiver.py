@@ -91,7 +91,12 @@ class WebReceiver:
         )
         inbound = PageActions(self._sender, self._services, self._clock)
         streams = EventStreams(
-            self._services.conversations, self._services.queries, self._sender.hub, self._sender.board
+            self._services.conversations,
+            self._services.queries,
+            self._sender.hub,
+            self._sender.board,
+            facts=self._facts,
+            is_local=self._sender.config.login == "local",
         )
         events = self._watch.watched(streams.events) if self._watch is not None else streams.events
         return [
@@ -105,6 +110,9 @@ class WebReceiver:
             web.post(LOGOUT, checks.open(names.logout)),
             *self._issuer_routes(checks),
             web.get("/api/threads", checks.reading(inbound.threads)),
+            web.get("/api/threads/search", checks.reading(inbound.search)),
+            web.post("/api/threads/{id}/title", checks.acting(inbound.rename)),
+            web.post("/api/threads/{id}/deletion", checks.acting(inbound.delete)),
             web.get("/api/events", checks.reading(events, streams.check_records), allow_head=False),
             web.post("/api/threads/{id}/messages", checks.acting(inbound.message)),
             web.post("/api/threads/{id}/stop", checks.acting(inbound.stop)),

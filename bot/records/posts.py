@@ -224,6 +224,13 @@ async def said_in_turn(tx: Transaction, thread_id: str, turn: str) -> list[PostR
     return await _each(tx, await tx.all(query))
 
 
+async def texts_of(tx: Transaction, thread_id: str, limit: int) -> list[str]:
+    """What the bot said in a thread, the newest `limit` answers."""
+    query = sa.select(posts.c.content).where(posts.c.thread_id == thread_id, posts.c.kind == "said")
+    rows = await tx.all(query.order_by(posts.c.seq.desc()).limit(limit))
+    return [str(row.content["text"]) for row in rows if row.content]
+
+
 async def newest_number(tx: Transaction, thread_id: str) -> int:
     """The number of a thread's newest post; 0: it has none."""
     query = sa.select(posts.c.seq).where(posts.c.thread_id == thread_id).order_by(posts.c.seq.desc()).limit(1)

@@ -48,6 +48,9 @@ ROUTES = {
     "GET /login/oidc": Access("everybody's", 404),
     "GET /login/oidc/callback": Access("everybody's", 404),
     "GET /api/threads": Access("one's own; with of=everybody, an operator's", 200),
+    "GET /api/threads/search": Access("one's own", 400),
+    "POST /api/threads/{id}/title": Access("the owner's", 404, "thread", CLICK | {"title": "Mine now"}),
+    "POST /api/threads/{id}/deletion": Access("the owner's", 404, "thread", CLICK),
     "GET /api/events": Access("the owner's; an operator's; in part whoever's who may decide in it", 404, "stream"),
     "POST /api/threads/{id}/messages": Access("the owner's", 404, "thread", CLICK | {"text": "hello"}),
     "POST /api/threads/{id}/stop": Access("the owner's", 404, "thread", CLICK),
@@ -196,7 +199,11 @@ async def test_whoever_may_decide_sees_the_turn_and_its_card_also_afterwards_and
         await thread.says("between us")
         await thread.send("use make what=lamp")
         (asked,) = await elsewhere.until(lambda: elsewhere.asked, "listed as asked")
-        assert (asked["thread_id"], asked["requester"], asked["tool"]) == (thread.thread_id, "Ana", "make")
+        assert (asked["thread_id"], asked["card"]["requester"], asked["card"]["tool"]) == (
+            thread.thread_id,
+            "Ana",
+            "make",
+        )
         async with ben.thread(thread.thread_id) as seen:
             (card,) = await seen.waiting()
             assert seen.said == ["On it."]

@@ -231,7 +231,16 @@ async def test_threads_are_listed(product: Product, ana: Browser) -> None:
     await product.services.post(THREAD, an_approval("a"))
     status, body = await ana.get("/api/threads")
     assert status == 200
-    assert body["threads"] == [{"thread_id": THREAD, "title": "A conversation", "updated_at": NOW, "waiting": 1}]
+    assert body["threads"] == [
+        {
+            "thread_id": THREAD,
+            "title": "A conversation",
+            "owner": "",
+            "updated_at": NOW,
+            "waiting": 1,
+            "questions": 0,
+        }
+    ]
 
 
 async def test_other_platforms_threads_cannot_be_reached_from_the_page(product: Product, ana: Browser) -> None:

@@ -28,7 +28,10 @@ async def test_a_page_that_connects_gets_who_it_is_the_threads_and_the_whole_thr
     await ben.post(MESSAGES, {"id": "m", "text": "Hello"})
     await product.services.post(THREAD, Said("Hi Ben"))
     async with stream_of(ben, THREAD) as stream:
-        assert await stream.next() == ("session", {"me": {"person_id": "web:ben", "name": "Ben"}, "is_operator": False})
+        name, session = await stream.next() or ("", {})
+        assert (name, session["me"]) == ("session", {"person_id": "web:ben", "name": "Ben"})
+        assert not session["is_operator"]
+        assert {"step": "model", "done": False} in session["setup"], "who chooses a local name sets the server up"
         name, threads = await stream.next() or ("", {})
         assert name == "threads"
         assert [thread["thread_id"] for thread in threads["threads"]] == [THREAD]

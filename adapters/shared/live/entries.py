@@ -6,7 +6,7 @@ HTML: the page builds its nodes from text and never parses HTML.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from hashlib import blake2b
 from typing import Any, assert_never
@@ -106,33 +106,28 @@ def entry_json(entry: MessageView | Post) -> Json:
 
 def threads_json(summaries: tuple[ThreadSummary, ...]) -> Json:
     """The list of threads."""
-    return {"threads": [_json(each, lines="title", as_is="thread_id updated_at waiting") for each in summaries]}
+    as_is = "thread_id updated_at waiting questions"
+    return {"threads": [_json(each, lines="title owner", as_is=as_is) for each in summaries]}
 
 
-def asked_json(decidable: Decidable, own: Collection[str], through_programs: Sequence[Shown] = ()) -> Json:
-    """Approvals that somebody may decide, but for those in the threads that are their `own`, and what waits for their
-    other agents' calls (`through_programs`), which are in no conversation. Of a thread that the page does not show
-    there is the card as well, under which everything else is fetched."""
-    asked = []
-    for shown in decidable.listed:
-        view, thread_id = shown.post.content, shown.post.thread_id
-        if isinstance(view, ApprovalView) and thread_id not in own:
-            is_opened = thread_id.startswith(PAGE) and not is_gateway_thread(thread_id)
-            card = None if is_opened else _short(view)
-            call = _json(view, lines="requester") | _call_json(view) | _client_json(view)
-            asked.append({"id": view.approval_id, "thread_id": thread_id, **call, "card": card})
+def asked_json(decidable: Decidable, through_programs: Sequence[Shown] = (), for_others: Sequence[Shown] = ()) -> Json:
+    """Approvals that somebody may decide, what waits for the calls of their other agents (`through_programs`), which
+    are in no conversation, and what they asked for in conversations and others decide (`for_others`)."""
     return {
-        "asked": asked,
+        "asked": list(map(_waiting_json, decidable.listed)),
         "more_asked": decidable.more,
         "through_programs": list(map(_waiting_json, through_programs)),
+        "for_others": list(map(_waiting_json, for_others)),
     }
 
 
 def _waiting_json(shown: Shown) -> Json:
-    """Something that waits for the requester of another agent's call, with its card."""
+    """Something that waits for somebody, with its card, under which everything else is fetched. `is_opened`: whether
+    the page shows its thread."""
     post = shown.post
     card = _short(post.content) if isinstance(post.content, ApprovalView | OutcomeView) else content_json(post.content)
-    return {"id": card["id"], "thread_id": post.thread_id, "card": card}
+    is_opened = post.thread_id.startswith(PAGE) and not is_gateway_thread(post.thread_id)
+    return {"id": card["id"], "thread_id": post.thread_id, "is_opened": is_opened, "card": card}
 
 
 def _short(view: ApprovalView | OutcomeView) -> Json:

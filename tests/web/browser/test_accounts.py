@@ -109,7 +109,7 @@ async def test_accounts_are_listed_and_disconnected_after_a_second_click(product
     product.services.accounts["c/3"] = ("web:ben", replace(view, connection_id="c/3", service="Slack"))
     await window.open()
     await window.button("Connected accounts…").click()
-    for text in ("GitHub", "ana-gh", "Allowed: repo", "Google", "does not accept it any more"):
+    for text in ("GitHub", "ana-gh", "Allowed: repo", "Google", "Access was revoked."):
         await expect(window.dialog).to_contain_text(text)
     await expect(window.dialog).not_to_contain_text("Slack")
     await window.dialog.get_by_role("button", name="Disconnect GitHub").click()
@@ -130,7 +130,7 @@ async def test_an_account_is_connected_from_the_list(product: Product, window: W
     }
     await window.open()
     await window.button("Connected accounts…").click()
-    await expect(window.dialog).to_contain_text("None.")
+    await expect(window.dialog).to_contain_text("No connected accounts.")
     await expect(window.dialog.get_by_role("link")).to_have_count(0)
     await expect(window.dialog.get_by_role("button", name="Connect <b>Notes</b>")).to_be_visible()
     await window.dialog.get_by_role("button", name="Connect GitHub").click()

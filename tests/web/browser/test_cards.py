@@ -159,7 +159,7 @@ async def test_approve_all_is_there_when_several_wait(product: Product, window: 
     await expect(window.button("Approve all")).to_be_hidden()
     await product.services.post(THREAD, an_approval("b"))
     await product.services.post(THREAD, an_approval("c", risk=("destroys",)))
-    await expect(window.page.get_by_text("3 approvals are waiting for you.")).to_be_visible()
+    await expect(window.page.get_by_text("3 requests need approval")).to_be_visible()
     product.services.may_decide["c"] = {"web:ben"}
     await window.button("Approve all").click()
     await expect(window.dialog.locator(".approving > li")).to_have_count(3)
@@ -257,7 +257,7 @@ async def test_enormous_arguments_of_a_broken_attempt_and_of_a_grant_are_whole_b
     await window.log.get_by_role("button", name="Show all").click()
     await all_pages_end(window, "the end")
     await window.dialog.get_by_role("button", name="Close", exact=True).click()
-    await window.button("Always allowed…").click()
+    await window.button("Standing approvals…").click()
     await window.dialog.get_by_role("button", name="Show all").click()
     await all_pages_end(window, "the end")
 
@@ -301,11 +301,11 @@ async def test_what_one_always_allows_is_listed_and_revoked(product: Product, wi
     given = GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW, client="cursor")
     product.services.given["g1"] = ("web:ana", given)
     await window.open(THREAD)
-    await window.button("Always allowed…").click()
+    await window.button("Standing approvals…").click()
     await expect(window.dialog).to_contain_text("Standup")
-    await expect(window.dialog).to_contain_text("Through cursor, until")
+    await expect(window.dialog).to_contain_text("Through cursor, expires")
     await window.dialog.get_by_role("button", name="Revoke", exact=True).click()
-    await expect(window.dialog).to_contain_text("every call that needs you asks you")
+    await expect(window.dialog).to_contain_text("No standing approvals")
     await window.dialog.get_by_role("button", name="Close", exact=True).click()
     assert product.services.given == {}
 

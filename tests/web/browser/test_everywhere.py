@@ -68,12 +68,12 @@ async def test_on_a_phone_everything_fits_and_the_threads_are_in_a_drawer(produc
         assert await window.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
         threads = window.page.get_by_role("navigation", name="Conversations")
         await expect(threads).to_be_hidden()
-        await window.button("Show threads").click()
+        await window.button("Open conversations").click()
         await expect(threads).to_be_visible()
         await window.page.keyboard.press("Escape")
         await expect(threads).to_be_hidden()
-        await expect(window.button("Show threads")).to_be_focused()
-        await window.button("Show threads").click()
+        await expect(window.button("Open conversations")).to_be_focused()
+        await window.button("Open conversations").click()
         await window.button("New conversation").click()
         await expect(threads).to_be_hidden()
         await expect(window.page.get_by_text("What can I do for you?")).to_be_visible()
@@ -102,7 +102,7 @@ async def test_the_page_has_landmarks_and_the_conversation_is_a_live_log(window:
     await expect(window.page.get_by_role("main", name="Conversation")).to_be_visible()
     await expect(window.log).to_have_attribute("aria-live", "polite")
     await expect(window.page.locator("#status")).to_have_attribute("aria-live", "polite")
-    await expect(window.page.get_by_role("combobox", name="You are", exact=True)).to_be_visible()
+    await expect(window.page.get_by_role("combobox", name="Acting as", exact=True)).to_be_visible()
 
 
 async def test_a_decision_can_be_made_with_the_keyboard_alone(product: Product, window: Window) -> None:
