@@ -59,6 +59,8 @@ ROUTES = {
         "whoever's who may decide it", 403, "approval", CLICK | {"to": "web:ben"}
     ),
     "POST /api/approvals/{id}/withdrawal": Access("the requester's", 403, "approval", CLICK),
+    "POST /api/approvals/{id}/retry": Access("the requester's", 403, "approval", CLICK),
+    "GET /api/approvals/{id}/colleagues": Access("whoever's who may ask others about it", 200, "approval"),
     "POST /api/approvals/{id}/look": Access("whoever's who may decide it", 403, "approval", CLICK),
     "GET /api/approvals/{id}/together": Access("those that one may decide", 200, "approval"),
     "GET /api/approvals/{id}/arguments": Access("whoever's who sees the card", 404, "approval"),

@@ -68,6 +68,33 @@ async def test_a_conversation_with_each_kind_of_card(product: Product, screen: W
     assert await violations(screen.page) == []
 
 
+async def test_the_inbox(product: Product, screen: Window) -> None:
+    await screen.page.evaluate("location.hash = 'inbox'")
+    await expect(screen.page.get_by_text("You're all caught up")).to_be_visible()
+    assert await violations(screen.page) == []
+    for thread_id, approver in (("web:theirs", "web:ana"), ("web:mine", "web:ben")):
+        view = an_approval(thread_id, requester_ids=("web:ana",), handed_to=(approver,))
+        await product.services.post(thread_id, view)
+    product.sender.hub.threads_changed()
+    await expect(screen.page.get_by_role("list", name="Needs your approval")).to_be_visible()
+    assert await violations(screen.page) == []
+
+
+async def test_the_drawer_the_settings_and_the_keys(product: Product, screen: Window) -> None:
+    await product.services.post(THREAD, Said("Hello"))
+    await screen.open(THREAD)
+    if await screen.page.locator("#show-threads").is_visible():
+        await screen.page.locator("#show-threads").click()
+        await expect(screen.page.locator("#hide-threads")).to_be_focused()
+        assert await violations(screen.page) == []
+    await screen.button("Settings…").click()
+    await expect(screen.dialog).to_be_visible()
+    assert await violations(screen.page) == []
+    await screen.dialog.get_by_role("button", name="Keyboard shortcuts").click()
+    await expect(screen.page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    assert await violations(screen.page) == []
+
+
 @pytest.mark.parametrize("colours", ["light", "dark"])
 @pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
 async def test_the_door(chrome: Chromium, size: ViewportSize, colours: str) -> None:
