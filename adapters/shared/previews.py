@@ -1,7 +1,6 @@
-"""What the ids of a call stand for, and what it would change, as rows for cards. Pure; every text is `visible`.
+"""What a call would change, as rows for cards. Pure; every text is `visible`.
 
-Both are a tool's words (`graph.card_facts`): literal, bounded, with the source beside them. An id itself stays behind
-"Show all"; a card that reads one is not exact, so that its fingerprint is shown (`bot.card_masks`).
+It is a tool's words (`graph.card_facts`): literal, bounded, with the source beside them.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.domain import ApprovalView, CallActivity, ChangeView, GrantView, OutcomeView
-from bot.readings import Reading, change_in_words, known_in_words, readings
+from bot.readings import Reading, change_in_words, readings
 from bot.safe_text import visible_excerpt, visible_line, written_value
-from graph.presentation import ArgumentKind, CallPresentation, KnownId, PresentedArgument, Preview
+from graph.presentation import ArgumentKind, CallPresentation, PresentedArgument, Preview
 from translations import gettext as _
 from translations import ngettext
 
@@ -24,7 +23,6 @@ PREVIEW_VALUE = 160
 """Characters of each value."""
 _VALUE_LINES = 4
 LONGEST_LABEL = 60
-LONGEST_KNOWN_TEXT = 240
 LONGEST_SOURCE = 120
 _REFUSAL = 300
 NOTHING = "–"
@@ -61,38 +59,6 @@ class PreviewRows:
     """Where it is from, in words: "Preview from calendar › preview_update_event"."""
     problem: str
     """Why there is no preview, as a sentence; empty: there is one."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnownLine:
-    """What one id stands for."""
-
-    argument: str
-    """The argument's name, as it is."""
-    text: str
-    """Such as "Standup, Sun 22 Nov, 9:00"."""
-    source: str
-    """Where that is from, in words: "from calendar › list_events"."""
-
-
-def known_lines(view: CallView, arguments: Mapping[str, Any]) -> dict[str, KnownLine]:
-    """Returns argument → what its id stands for, of the arguments that a view shows. Of an argument that was edited
-    since nothing is known."""
-    found = view.presentation.known_in(arguments)
-    return {
-        name: KnownLine(name, known_text(known, view.presentation), known_source(known))
-        for name, known in found.items()
-    }
-
-
-def known_text(known: KnownId, presentation: CallPresentation) -> str:
-    """Returns what an id stands for, on one line, with a count of what is left out."""
-    return visible_line(known_in_words(known, presentation), LONGEST_KNOWN_TEXT, known.hidden)
-
-
-def known_source(known: KnownId) -> str:
-    """Returns where the knowledge of an id is from."""
-    return _("from {source}").format(source=visible_line(known.source, LONGEST_SOURCE))
 
 
 def preview_rows(view: CallView, most: int = PREVIEW_ROWS, longest: int = PREVIEW_VALUE) -> PreviewRows | None:

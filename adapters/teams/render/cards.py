@@ -8,7 +8,7 @@ from typing import Any
 
 from adapters.shared import actions, wording
 from adapters.shared.arguments import Excerpt, excerpts, excerpts_of_approval, unchanged_in_words
-from adapters.shared.previews import LONGEST_KNOWN_TEXT, PREVIEW_ROWS, PREVIEW_VALUE, known_lines, preview_rows
+from adapters.shared.previews import PREVIEW_ROWS, PREVIEW_VALUE, preview_rows
 from adapters.shared.wording import Space
 from adapters.teams.actions import DialogButton, dialog_data
 from adapters.teams.render.elements import (
@@ -126,7 +126,7 @@ def _pending(view: ApprovalView, shown: Excerpt, space: Space, buttons: Sequence
         small(escape(_context(view, space))),
         *in_their_words(view, space),
         *fact_set(shown.pairs),
-        *known_and_preview(view, space),
+        *preview_facts(view, space),
         *unseen_note(view, shown),
         *(small(escape(told)) for told in (wording.votes(view, space), wording.vetoes(view, space)) if told),
         *_approvers(view, space),
@@ -135,23 +135,16 @@ def _pending(view: ApprovalView, shown: Excerpt, space: Space, buttons: Sequence
     return card(body, buttons, summary=wording.approval_summary(view, LONGEST_IN_SUMMARY))
 
 
-def known_and_preview(view: ApprovalView, space: Space) -> list[Element]:
-    """What the ids of a call stand for, and what it would change, each with the tool that says so; none where no tool
-    can tell."""
-    known = [
-        small(f"{escape(space.line(line.text, LONGEST_KNOWN_TEXT))} · {escape(line.source)}")
-        for line in known_lines(view, view.arguments).values()
-    ]
+def preview_facts(view: ApprovalView, space: Space) -> list[Element]:
+    """What a call would change, with the tool that says so; nothing where none is named for it."""
     told = preview_rows(view, max(1, int(PREVIEW_ROWS * space.share)), space.of(PREVIEW_VALUE))
     if told is None:
-        return known
+        return []
     if told.problem:
-        return [*known, small(escape(told.problem))]
-    rows = [
-        (row.label, f"{row.before or '–'} → {row.after or '–'}" if told.has_after else row.before) for row in told.rows
-    ]
+        return [small(escape(told.problem))]
+    rows = [(row.label, row.change) for row in told.rows]
     below = " · ".join(filter(None, [told.source, told.hidden]))
-    return [*known, *fact_set(rows), small(escape(below))]
+    return [*fact_set(rows), small(escape(below))]
 
 
 def _title(view: ApprovalView, space: Space) -> Element:
@@ -293,7 +286,7 @@ def _details(view: ApprovalView, shown: Excerpt, space: Space) -> list[Element]:
         *in_their_words(view, space),
         *fact_set(shown.pairs),
         *([small(escape(same))] if (same := unchanged_in_words(shown)) else []),
-        *known_and_preview(view, space),
+        *preview_facts(view, space),
         *unseen_note(view, shown),
         *_whole_reason(view, space),
         *_result(view, space),
