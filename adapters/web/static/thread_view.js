@@ -208,6 +208,7 @@ export class ThreadView {
         this.#conversation.loading(true);
         this.#entries.replaceAll(entries);
         this.#drafts.replaceAll(live.drafts);
+        this.#conversation.drawRunning(live.activity ?? []);
         this.#status(live.status);
         this.#draw();
         this.#drawDrafts();
@@ -232,6 +233,7 @@ export class ThreadView {
         // The finished answer usually follows at once; what no answer replaces was broken off.
         if (!text) this.#lingering = setTimeout(() => this.#endDrafts(), DRAFTS_LINGER);
       },
+      activity: ({ activity }) => this.#conversation.drawRunning(activity),
       connected: (is) => this.#connected(is),
       refused: () => {
         this.refused();

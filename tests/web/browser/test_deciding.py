@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from playwright.async_api import Locator, expect
 
-from bot.domain import CallActivity, ChangeView, GrantView, Notice, Said
+from bot.domain import CallActivity, ChangeView, ConversationReference, GrantView, Notice, Said
 from graph.presentation import CallPresentation, PresentedArgument
 from tests.support.views import NOW, an_approval, an_outcome
 from tests.web.accessibility import needs_axe, violations
@@ -205,6 +205,23 @@ async def test_what_was_done_for_an_answer_is_behind_a_line(product: Product, wi
     steps = window.log.get_by_role("listitem")
     await expect(steps.first).to_contain_text("List events · Donecalendar › list_events · 2 events")
     await expect(steps.last).to_contain_text("No connection")
+
+
+async def test_what_runs_is_listed_while_it_runs_and_not_afterwards(product: Product, window: Window) -> None:
+    await window.open(THREAD)
+    await expect(window.page.get_by_text("What can I do for you?")).to_be_visible()
+    live = product.sender.live(THREAD, ConversationReference("web", THREAD), "web:ana")
+    live.status("Looking…")
+    live.task("1", "List events", "running")
+    now = window.page.locator(".activity-now")
+    await now.get_by_text("1 step").click()
+    await expect(now.get_by_role("listitem")).to_contain_text("List events · Running")
+    live.task("1", "List events", "done")
+    await expect(now.get_by_role("listitem")).to_contain_text("List events · Done")  # it stays open
+    await window.page.reload()
+    await expect(now.get_by_text("1 step")).to_be_visible()
+    live.end(waiting=False)
+    await expect(now.get_by_text("1 step")).to_have_count(0)
 
 
 async def test_an_answer_code_and_values_are_copied(product: Product, window: Window) -> None:
