@@ -53,7 +53,7 @@ _SECONDS = len("2026-11-22T09:00")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadableLine:
     """One line of a card."""
 
     names: tuple[str, ...]
@@ -81,7 +81,7 @@ class _Moment:
         return f"{self.day}, {self.time}{self.zone}"
 
 
-def readings(arguments: Mapping[str, Any], presentation: CallPresentation) -> Iterator[Reading]:
+def readings(arguments: Mapping[str, Any], presentation: CallPresentation) -> Iterator[ReadableLine]:
     """Yields the lines that show arguments, in the order given, one after the other as they are asked for. Raises
     nothing."""
     label = _Labels(presentation)
@@ -97,20 +97,20 @@ def readings(arguments: Mapping[str, Any], presentation: CallPresentation) -> It
             yield span
 
 
-def _reading(name: str, value: Any, label: str, presentation: CallPresentation) -> Reading:
+def _reading(name: str, value: Any, label: str, presentation: CallPresentation) -> ReadableLine:
     raw = written_value(value)
     known = _known(name, value, presentation)
     if known is not None:
         what = known_in_words(known, presentation)
         text = _("{what} (from {source})").format(what=what, source=known.source)
-        return Reading((name,), label, text, raw, hidden=len(known.value))
+        return ReadableLine((name,), label, text, raw, hidden=len(known.value))
     argument = presentation.arguments.get(name)
     if argument is not None and argument.kind == "date-time" and (moment := _moment(value, presentation)):
-        return Reading((name,), label, moment.text, raw, (moment.day, moment.time, moment.zone))
-    return Reading((name,), label, _in_words(value, argument, presentation), raw)
+        return ReadableLine((name,), label, moment.text, raw, (moment.day, moment.time, moment.zone))
+    return ReadableLine((name,), label, _in_words(value, argument, presentation), raw)
 
 
-def change_in_words(before: Reading, after: Reading) -> str:
+def change_in_words(before: ReadableLine, after: ReadableLine) -> str:
     """Returns an edit of moments as one text, "Sun 22 Nov, 13:00 → 14:30 (Europe/Berlin)"; empty where the two are not
     both moments of the same zone."""
     if before.span is None or after.span is None or before.span[2] != after.span[2]:
@@ -221,7 +221,7 @@ class _Labels:
 
 def _span_of(
     arguments: Mapping[str, Any], presentation: CallPresentation, pair: tuple[str, str], kind: str
-) -> Reading | None:
+) -> ReadableLine | None:
     """The line that shows both ends; `None` where they cannot be shown on one."""
     if not all(name in arguments for name in pair):
         return None
@@ -229,16 +229,16 @@ def _span_of(
     raw = " – ".join(map(written_value, values))
     if kind == "date":
         days = [_day(value, presentation) for value in values]
-        return Reading(pair, _("When"), " – ".join(days), raw) if all(days) else None
+        return ReadableLine(pair, _("When"), " – ".join(days), raw) if all(days) else None
     start, end = (_moment(value, presentation) for value in values)
     if start is None or end is None or start.zone != end.zone:
         return None
     if start.day == end.day:
         time = f"{start.time}–{end.time}"
         text = f"{start.day}, {time}{start.zone}"
-        return Reading(pair, _("When"), text, raw, (start.day, time, start.zone))
+        return ReadableLine(pair, _("When"), text, raw, (start.day, time, start.zone))
     text = f"{start.day}, {start.time} – {end.day}, {end.time}{start.zone}"
-    return Reading(pair, _("When"), text, raw)
+    return ReadableLine(pair, _("When"), text, raw)
 
 
 # ------------------------------------------------------------------------------------------------ values

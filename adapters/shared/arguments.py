@@ -11,7 +11,7 @@ from typing import Any
 from adapters.shared.wording import WHOLE, Space, call_name
 from bot.card_masks import fingerprint_in_words
 from bot.domain import ApprovalView, ClarificationView
-from bot.readings import PAIRS, Reading, change_in_words, readings
+from bot.readings import PAIRS, ReadableLine, change_in_words, readings
 from bot.safe_text import MOST_NAMED, visible_excerpt, written_value
 from graph.presentation import NOTHING_KNOWN, CallPresentation
 from translations import gettext as _
@@ -97,7 +97,7 @@ def excerpts_of_approval(view: ApprovalView) -> Excerpts:
     count = len(approved) + len(asked) - countOf(map(approved.__contains__, asked), True)
     before = _by_name(asked, changed, view.presentation)
     after = _by_name(approved, changed, view.presentation)
-    lines: list[tuple[Reading | None, Reading | None]] = []
+    lines: list[tuple[ReadableLine | None, ReadableLine | None]] = []
     for name in changed:
         line = before.get(name), after.get(name)
         if line not in lines:
@@ -121,12 +121,12 @@ def excerpts_of_approval(view: ApprovalView) -> Excerpts:
     return within
 
 
-_NOTHING = Reading((), "", "", "")
+_NOTHING = ReadableLine((), "", "", "")
 
 
 def _by_name(
     arguments: Mapping[str, Any], changed: Sequence[str], presentation: CallPresentation
-) -> dict[str, Reading]:
+) -> dict[str, ReadableLine]:
     """The lines that show these arguments, and what is on one line with them."""
     wanted = {*changed[: 2 * CARD_ARGUMENTS]}
     pairs = [name for pair in PAIRS if wanted & {*pair} for name in pair]
@@ -138,7 +138,7 @@ def _is_same(asked: Mapping[str, Any], approved: Mapping[str, Any], name: str) -
     return name in asked and name in approved and written_value(asked[name]) == written_value(approved[name])
 
 
-def _changed(old: Reading | None, new: Reading | None, longest: int) -> tuple[str, int]:
+def _changed(old: ReadableLine | None, new: ReadableLine | None, longest: int) -> tuple[str, int]:
     """An edit as one text, and how many characters of it are hidden."""
     if old is not None and new is not None and (short := change_in_words(old, new)):
         return short, 0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.domain import ApprovalView, CallActivity, ChangeView, GrantView, OutcomeView
-from bot.readings import Reading, change_in_words, readings
+from bot.readings import ReadableLine, change_in_words, readings
 from bot.safe_text import visible_excerpt, visible_line, written_value
 from graph.presentation import ArgumentKind, CallPresentation, PresentedArgument, Preview
 from translations import gettext as _
@@ -106,7 +106,7 @@ def _kind_of(value: str) -> ArgumentKind | None:
     return "date" if _DAY.fullmatch(value) else None
 
 
-def _by_names(side: Mapping[str, Any], presentation: CallPresentation) -> dict[tuple[str, ...], Reading]:
+def _by_names(side: Mapping[str, Any], presentation: CallPresentation) -> dict[tuple[str, ...], ReadableLine]:
     return {each.names: each for each in readings(side, presentation)}
 
 
@@ -118,7 +118,7 @@ def _side(side: Mapping[str, Any], name: str) -> str | None:
     return written_value(side[name]) if name in side else None
 
 
-def _row(before: Reading | None, after: Reading | None, longest: int, *, has_after: bool) -> PreviewRow:
+def _row(before: ReadableLine | None, after: ReadableLine | None, longest: int, *, has_after: bool) -> PreviewRow:
     either = before or after
     old, new = (_excerpt(each.text, longest) if each else "" for each in (before, after))
     moved = change_in_words(before, after) if before and after else ""

@@ -86,7 +86,7 @@ async def test_what_is_given_up_for_something_new_is_so_on_every_card(both: Both
         await slack.settled(here, "wrote something new")
         await teams.settled(there, "wrote something new")
         late = await teams.clicks(there, "approve")
-        assert "superseded" in (late.message or teams_words(late.card)).lower()
+        assert "replaced" in (late.message or teams_words(late.card)).lower()
     assert both.shop.done == []
 
 
