@@ -38,7 +38,6 @@ LONGEST_COMMENT = 2_000
 """Characters of what a person says about an answer."""
 REMOVED = "Countersign was removed from this conversation"
 DELETED = "The conversation was deleted"
-NO_TURN = Unknown("There is no conversation here that could be stopped.")
 
 
 class Inbox:
@@ -140,31 +139,31 @@ class Inbox:
             accounts: other person ids of the same human, whose requests are this person's too.
         """
         if is_gateway_thread(thread_id):
-            return NO_TURN  # its caller takes the call back, through the gateway
+            return Unknown(_("Nothing to stop here."))  # its caller takes the call back, through the gateway
         own = {person.person_id, *accounts}
         async with self._database.writing_urgently(thread_id or UNLOCKED) as tx:
             if await deliveries.exists(tx, key):
-                return Settled("Stopped.")
+                return Settled(_("Stopped."))
             if newest is not None and await deliveries.newest_message(tx, thread_id) != newest:
-                return Refused("Something was written since.")
+                return Refused(_("There is a newer message."))
             if newest is not None and not await _is_of_turn(tx, thread_id, newest):
-                return Refused("Another turn runs here.")
+                return Refused(_("Another request is running."))
             asked_by = await requesters(tx, thread_id)
             queued = await deliveries.waiting_messages(tx, thread_id)
             mine = [k for k, author in queued if author in own]
             if not asked_by:
-                return Refused("Nothing is running here.")
+                return Refused(_("Nothing is running here."))
             if not mine and own.isdisjoint(asked_by):
-                return Refused("Only the person whose request this is can stop it.")
+                return Refused(_("Only whoever asked can stop this."))
             now = self._clock()
             body = {"person": person.person_id, "name": person.name, "text": text}
             await deliveries.drop(tx, mine)
             await deliveries.add(tx, Delivery(key, thread_id, "stop", body, True, now, now))
             if own.isdisjoint(asked_by):
                 await deliveries.done(tx, key)
-                return Settled("What you had written here is not handled any more.")
+                return Settled(_("Your waiting messages were dropped."))
             await self._break_off(tx, thread_id)
-        return Settled("Stopped.")
+        return Settled(_("Stopped."))
 
     async def _break_off(self, tx: Transaction, thread_id: str) -> None:
         """What runs in a thread ends once this is on disk, and what waits to be handled is looked at again."""
@@ -221,10 +220,10 @@ class Inbox:
         """Record what a person thinks of something the bot said."""
         async with self._database.writing_urgently(UNLOCKED) as tx:  # posts stay, and the last opinion counts
             if await posts.get(tx, feedback.post_id) is None:
-                return Unknown("This answer does not exist (any more).")
+                return Unknown(_("This answer is no longer available."))
             kept = replace(feedback, comment=storable(feedback.comment)[:LONGEST_COMMENT])
             await threads.keep_feedback(tx, kept, self._clock())
-        return Settled("Thank you for telling.")
+        return Settled(_("Thanks for the feedback."))
 
     # ------------------------------------------------------------------------------------------- places
 

@@ -56,9 +56,6 @@ _ACTIVITY_STATES: Mapping[str, Literal["running", "waiting", "done", "failed", "
 }
 ANY_LENGTH = sys.maxsize
 """Arguments are read however long they are."""
-NOTHING_DONE = "Nothing was done."
-TRIED_BEFORE = "An earlier try may have taken effect."
-"""Follows what is said of the last try, where somebody chose to try again while the outcome was unknown."""
 UNNAMED = "a program whose name is not known"
 """Stands where the name of a program would that has told none, or whose call was over long ago."""
 LOOKED_AT = 5_000
@@ -296,9 +293,9 @@ async def _result(tx: Transaction, row: ApprovalRow) -> tuple[str, str]:
     if attempt is None:
         return "", "info"
     line, tone = await _result_of(tx, attempt)
-    ended = attempt.status == "failed" or line == NOTHING_DONE
+    ended = attempt.status == "failed" or line == nothing_done()
     if ended and attempt.number > 1 and await attempts.was_tried_again(tx, attempt.call_id, attempt.number):
-        return f"{line} {TRIED_BEFORE}", "warning"
+        return _("{result} An earlier try may have taken effect.").format(result=line), "warning"
     return line, tone
 
 
@@ -311,25 +308,30 @@ async def _result_of(tx: Transaction, attempt: AttemptRow) -> tuple[str, str]:
             said = "" if attempt.owner else one_line(attempt.text[:LOOKED_AT], LONGEST_RESULT)
             return (_("Failed: {why}").format(why=said) if said else _("Failed.")), "error"
         case "started":
-            return "Running…", "info"
+            return _("Running…"), "info"
         case "unknown":
             return _unknown(attempt), "warning"
         case _:
             return await _waiting(tx, attempt), "info"
 
 
+def nothing_done() -> str:
+    """What the card says of a call that was not made, or did nothing."""
+    return _("Nothing was done.")
+
+
 async def _waiting(tx: Transaction, attempt: AttemptRow) -> str:
     if await clarifications.open_of_tool(tx, attempt.call_id):
-        return "Waiting for an answer."
+        return _("Waiting for an answer.")
     if await sign_ins.open_of_call(tx, attempt.call_id):
-        return "Waiting for a sign-in."
+        return _("Waiting for a sign-in.")
     # Between the two: what it asks is about to be shown, or was just answered.
-    return "Running…" if attempt.status == "asking" else NOTHING_DONE
+    return _("Running…") if attempt.status == "asking" else nothing_done()
 
 
 async def _why_void(tx: Transaction, row: ApprovalRow) -> str:
     if row.reason:
-        return f"{row.reason}, so this cannot run any more."
+        return _("No longer valid: {why}").format(why=row.reason)
     next_round = await approvals.of_call(tx, row.asked.call_id, row.asked.round + 1)
     again = next_round.asked.presentation.again if next_round else ""
     if again:
@@ -340,11 +342,11 @@ async def _why_void(tx: Transaction, row: ApprovalRow) -> str:
         }
         return said[again].format(source=source)
     if row.edited_by is None:
-        return "Asked anew, since the call or the rules for it changed."
+        return _("Asked again: request or policy changed")
     editor = (await threads.names(tx, [row.edited_by]))[row.edited_by]
     if row.status == "approved":  # the run has not come to asking yet
         return why_asked_again(row, editor)
-    return f"Asked anew, since {editor} changed the call: what was voted on it before does not count."
+    return _("Asked again: {name} edited the request. Earlier votes don't count.").format(name=editor)
 
 
 def result_line(text: str, presentation: CallPresentation = NOTHING_KNOWN) -> str:
@@ -373,11 +375,11 @@ def _json_in_words(text: str, presentation: CallPresentation) -> str | None:
 def _unknown(attempt: AttemptRow | ActivityRow) -> str:
     match attempt.choice:
         case "it_was_done":
-            return f"Done, as {attempt.choice_by} confirmed."
+            return _("Done, confirmed by {name}.").format(name=attempt.choice_by)
         case "skip":
-            return f"Outcome unknown; skipped by {attempt.choice_by}."
+            return _("Outcome unknown. Skipped by {name}.").format(name=attempt.choice_by)
         case _:
-            return "Outcome unknown."
+            return _("Outcome unknown.")
 
 
 async def clarification_view(
@@ -417,7 +419,7 @@ def answer_text(row: ClarificationRow) -> str:
     if not values:
         return str(row.answer.get("text", ""))
     labels = {f.name: f.label or f.name for f in row.fields}
-    shown = {True: "yes", False: "no"}
+    shown = {True: _("yes"), False: _("no")}
     return "\n".join(
         f"{labels.get(k, k)}: {shown[v] if isinstance(v, bool) else v}" for k, v in values.items() if v is not None
     )

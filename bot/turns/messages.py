@@ -19,6 +19,7 @@ from bot.records.threads import ThreadRow
 from bot.records.waiting import Waiting
 from graph.json_values import storable
 from policies.approvers import Decider, Permitted, judge_decider
+from translations import gettext as _
 
 HUMAN = "human"
 """In the body of an introduced message: its author's id, the same for all accounts of one human."""
@@ -26,16 +27,6 @@ OWNERS = "owners"
 """In the body of a message: person ids of its author's human, where they have more than one (`Message.owners`)."""
 STOP = frozenset({"stop", "cancel"})
 """What the requester says to end the turn."""
-ASKED = "This is a new conversation. What was said here before is not part of it."
-TOO_EARLY = (
-    "You wrote this before the question that is open here was asked, so I did not take it for the answer. Please "
-    "answer the question now, or say “stop”."
-)
-SEVERAL = (
-    "Several questions are open here, so I cannot tell which one this answers. Please answer each with its form, or "
-    "say “stop”."
-)
-QUIET = "It has been quiet here, so this is a new conversation. What was said here before is not part of it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +111,9 @@ def _reply_to(questions: Sequence[ClarificationRow], at: float) -> Meaning:
         case [question]:
             return AnswersClarification(question.clarification_id)
         case []:
-            return ToldToWait(TOO_EARLY)
+            return ToldToWait(_("You wrote this before the question was asked. Answer it now, or say “stop”."))
         case _:
-            return ToldToWait(SEVERAL)
+            return ToldToWait(_("Several questions are open. Answer each with its form, or say “stop”."))
 
 
 def _waits_only_for(requester: str, waiting: Waiting) -> bool:
@@ -135,26 +126,26 @@ def _waits_only_for(requester: str, waiting: Waiting) -> bool:
 
 
 def waits_for(waiting: Waiting) -> str:
-    """What a thread waits for, in words. Under the names that the operator knows: a server's titles may say
+    """What a conversation waits for, as a list. Under the names that the operator knows: a server's titles may say
     anything."""
     parts = []
     if waiting.approvals:
-        parts.append("a decision on " + ", ".join(f"{a.asked.server}: {a.asked.tool}" for a in waiting.approvals))
+        calls = ", ".join(f"{a.asked.server} › {a.asked.tool}" for a in waiting.approvals)
+        parts.append(_("approval ({calls})").format(calls=calls))
     if waiting.clarifications:
-        parts.append("an answer to a question")
+        parts.append(_("an answer"))
     if waiting.sign_ins:
-        parts.append("a sign-in at " + ", ".join(s.server for s in waiting.sign_ins))
+        parts.append(_("a sign-in ({services})").format(services=", ".join(s.server for s in waiting.sign_ins)))
     if waiting.outcomes:
-        parts.append("word on what came of " + ", ".join(f"{o.server}: {o.tool}" for o in waiting.outcomes))
-    return " and ".join(parts)
+        calls = ", ".join(f"{o.server} › {o.tool}" for o in waiting.outcomes)
+        parts.append(_("an outcome ({calls})").format(calls=calls))
+    return ", ".join(parts)
 
 
 def told_to_wait(waiting: Waiting) -> str:
     """What somebody is told who writes where somebody else is waited for."""
-    return (
-        f"This conversation waits for {waits_for(waiting)}. "
-        "Please start a conversation of your own, and I will help you there."
-    )
+    told = _("Waiting on someone else: {what}. Start your own conversation.")
+    return told.format(what=waits_for(waiting))
 
 
 def asks_for_new_session(delivery: Delivery) -> bool:
@@ -168,7 +159,15 @@ def announcement(delivery: Delivery) -> NewPost | None:
     begins = delivery.body.get("begins")
     if begins is None:
         return None
-    return notice(f"begins:{delivery.key}", delivery.thread_id, Notice(ASKED if begins == "asked" else QUIET))
+    return notice(f"begins:{delivery.key}", delivery.thread_id, Notice(_asked() if begins == "asked" else _quiet()))
+
+
+def _asked() -> str:
+    return _("New conversation. Earlier messages are not part of it.")
+
+
+def _quiet() -> str:
+    return _("New conversation after a long pause. Earlier messages are not part of it.")
 
 
 def for_author(kind: str, delivery: Delivery, sentence: str) -> NewPost:

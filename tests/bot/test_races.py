@@ -333,7 +333,7 @@ async def test_the_card_of_an_edited_call_says_that_votes_before_do_not_count(ro
     await until(lambda: (card := routing.chat.view(THREAD)) and card.status == "void")
     (reference,) = routing.chat.shown
     await ask_anew(routing, approval_id)
-    why = "Asked anew, since Chloe changed the call: what was voted on it before does not count."
+    why = "Asked again: Chloe edited the request. Earlier votes don't count."
 
     def card() -> ApprovalView | None:
         content = routing.chat.shown[reference].content

@@ -96,7 +96,7 @@ async def test_over_the_turns_of_a_conversation_others_are_told_too(talk: Talk, 
     await talk.says("You said: hello")
     theirs = as_(ben, talk)
     await theirs.mentions("hello from Ben")
-    await theirs.told("one message in this conversation within a minute")
+    await theirs.told("1 message a minute in this conversation")
     elsewhere = Talk(talk.slack, ben, talk.channel)
     await elsewhere.mentions("and here?")
     await elsewhere.says("You said: and here?")
