@@ -103,6 +103,8 @@ async def test_a_question_mark_lists_the_keys_but_not_where_somebody_types(windo
     await window.page.keyboard.press("?")
     await expect(window.page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     await window.page.keyboard.press("Escape")
+    await expect(window.dialog).to_have_count(0)
+    await window.page.locator("#title").click()
     await window.page.keyboard.press("g")
     await window.page.keyboard.press("i")
     await expect(window.page.get_by_text("You're all caught up")).to_be_visible()
