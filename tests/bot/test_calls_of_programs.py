@@ -8,9 +8,18 @@ import sqlalchemy as sa
 
 from bot.accounts.codes import NONE_WAITS
 from bot.conversations import NO_CONVERSATION
-from bot.domain import ApprovalView, CodeEntry, ConversationReference, Message, Person, Refused, Shown, ThreadView
+from bot.domain import (
+    ApprovalView,
+    CodeEntry,
+    ConversationReference,
+    Message,
+    Person,
+    Refused,
+    Shown,
+    ThreadView,
+    Unknown,
+)
 from bot.gateway.thread_ids import gateway_thread_id
-from bot.inbox import NO_TURN
 from bot.queries import no_approval
 from bot.records import approvals, attempts, clarifications, sign_ins, thread_owners, threads
 from bot.records.locks import UNLOCKED
@@ -105,7 +114,7 @@ async def test_nothing_is_said_or_stopped_in_such_a_thread(stage: Stage) -> None
     inbox, place = stage.services.inbox, ConversationReference("web", CALL, direct=True, has_threads=True)
     for text in ("Make another lamp", "stop"):
         assert not await inbox.accept(Message(f"{CALL}:{text}", place, ANA, text, stage.clock()))
-    assert await inbox.stop("k1", CALL, ANA) == NO_TURN
+    assert await inbox.stop("k1", CALL, ANA) == Unknown("Nothing to stop here.")
     async with stage.database.reading() as tx:
         row = await approvals.get(tx, "a1")
         thread = await threads.get(tx, CALL)

@@ -46,7 +46,7 @@ from bot.domain import (
     Unknown,
 )
 from bot.gateway.thread_ids import is_gateway_thread
-from bot.readings import Reading, readings
+from bot.readings import ReadableLine, readings
 from bot.safe_text import (
     cut_by_size,
     holds_unseen,
@@ -372,12 +372,12 @@ def _arguments(arguments: Mapping[str, Any], presentation: CallPresentation, dig
     return lines
 
 
-def _lines(arguments: Mapping[str, Any], presentation: CallPresentation) -> Iterator[Reading]:
+def _lines(arguments: Mapping[str, Any], presentation: CallPresentation) -> Iterator[ReadableLine]:
     if not is_unwieldy(arguments):
         yield from readings(arguments, presentation)
         return
     for label, written in written_arguments(arguments):
-        yield Reading((), label, written, written)
+        yield ReadableLine((), label, written, written)
 
 
 def _whole_line(name: str, value: str) -> Json:
