@@ -184,13 +184,17 @@ def written(view: ApprovalView, space: Space = WHOLE) -> tuple[str, str]:
 
 def risk(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns what the call may do to the world; empty: it is not known."""
+    return space.line(" · ".join(_risk_in_words(each) for each in view.risk), LONGEST_NAMES) if view.risk else ""
+
+
+def _risk_in_words(name: str) -> str:
     words = {
         "reads": _("Reads data"),
         "writes": _("Changes data"),
         "destroys": _("Deletes data"),
         "reaches outside": _("External"),
     }
-    return space.line(" · ".join(words.get(each, each) for each in view.risk), LONGEST_NAMES) if view.risk else ""
+    return words.get(name, name)
 
 
 def deletes(view: ApprovalView) -> bool:
@@ -200,10 +204,10 @@ def deletes(view: ApprovalView) -> bool:
 
 def in_brief(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns on one line who asks, by which tool, and what the call may do to the world."""
-    warning = "⚠️ " if deletes(view) else ""
-    told = risk(view, space)
-    parts = [requested_by(view.requester, view.client, space), call_source(view, space), told and f"{warning}{told}"]
-    return " · ".join(filter(None, parts))
+    risks = [f"⚠️ {_risk_in_words(each)}" if each == "destroys" else _risk_in_words(each) for each in view.risk]
+    told = space.line(" · ".join(risks), LONGEST_NAMES) if risks else ""
+    asked = requested_by(view.requester, view.client, space)
+    return " · ".join(filter(None, [asked, call_source(view, space), told]))
 
 
 def deciders_line(view: ApprovalView, space: Space = WHOLE) -> str:

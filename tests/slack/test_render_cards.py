@@ -311,7 +311,7 @@ def test_a_call_that_failed_looks_different_from_one_that_was_done_and_can_be_re
 def test_a_change_that_nobody_was_asked_about_is_one_quiet_line() -> None:
     piece = shown(a_change(rule="tasks are free", grant_id=None))
     assert [block["type"] for block in piece.blocks] == ["context"]
-    assert piece.text == "✓ tasks › “Create task” · Title Buy milk · Allowed by rule “tasks are free”"
+    assert piece.text == "✓ calendar › “Create event” · Name Team Meeting · Allowed by rule “tasks are free”"
 
 
 def test_a_change_under_a_standing_approval_can_be_stopped_from_its_line() -> None:

@@ -84,7 +84,7 @@ async def signs_in(link: str, user: str) -> Shown:
 async def has_got_it_again_and_been_refused(slack: FakeSlack, user: str) -> None:
     """Wait until somebody was given their own link twice, and told that another is not for them."""
     await slack.until(lambda: len(LINK.findall(str(slack.ephemerals(user)))) >= 2)
-    await slack.until(lambda: "somebody else" in str(slack.ephemerals(user)))
+    await slack.until(lambda: "is for some" in str(slack.ephemerals(user)))
 
 
 async def wants_a_code(talk: Talk) -> Json:
@@ -103,7 +103,7 @@ async def test_from_the_card_to_the_result_with_the_code_in_its_form(
     await talk.mentions("use notes__sign_in")
     card = await talk.says("Waiting for Ana to sign in to notes")
     await as_(ben, talk).clicks(card, "get_link")
-    await as_(ben, talk).told("somebody else")
+    await as_(ben, talk).told("is for some")
     shown = await signs_in(await link_for(slack, "U1"), "ana")
     card = await wants_a_code(talk)
     await as_(ben, talk).clicks(card, "enter_code")
@@ -114,7 +114,7 @@ async def test_from_the_card_to_the_result_with_the_code_in_its_form(
     right = await talk.submits(view, code=shown.code)
     assert "is connected" in words(right.view)
     await talk.says("Results:")
-    await talk.says("Ana signed in to notes.")
+    await talk.says("Ana connected their notes account.")
     await talk.mentions("use notes__whoami")
     await talk.says("Results: ana")
 

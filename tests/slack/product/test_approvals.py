@@ -41,7 +41,7 @@ async def test_a_call_waits_for_a_click_and_its_card_says_what_came_of_it(talk: 
     await talk.clicks(card, "approve")
     await talk.says("Results: made lamp")
     settled = await talk.settled(card, "Approved")
-    assert buttons(settled) == []
+    assert buttons(settled) == ["show_all"]
     assert shop.done == ["make lamp 2"]
     assert len(talk.of_the_bot()) == 3
 
@@ -130,7 +130,7 @@ async def test_somebody_else_is_refused_and_nobody_but_them_sees_it(
     before = len(slack.messages("C1"))
     theirs = as_(ben, talk)
     await theirs.clicks(card, "approve")
-    await theirs.told("may decide")
+    await theirs.told("You can't approve this")
     assert slack.ephemerals("U1") == []
     assert len(slack.messages("C1")) == before
     assert len(talk.waiting()) == 1
@@ -163,7 +163,7 @@ async def test_a_click_on_a_card_that_is_settled_is_told_so(talk: Talk, shop: Wo
     await talk.clicks(card, "approve")
     await talk.settled(card, "Approved")
     await talk.clicks(card, "approve")
-    await talk.told("approved already", "Ana")
+    await talk.told("Already approved by Ana")
     await talk.clicks(card, "reject")
     late = await talk.slack.until(lambda: talk.slack.views("U1") or len(talk.slack.ephemerals("U1")) > 1)
     assert late

@@ -113,7 +113,7 @@ async def test_what_anybody_may_decide_is_shown_to_those_in_the_channel_only(
         assert ("secretlamp" in shown) is sees
         await other.commands("approvals", "C1")
         (listed,) = slack.ephemerals(user)
-        assert ("make" in words(listed)) is sees
+        assert ("Make it" in words(listed)) is sees
 
 
 async def test_whoever_the_policy_names_is_shown_it_wherever_it_was_asked(

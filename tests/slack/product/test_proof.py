@@ -53,7 +53,7 @@ async def test_whoever_proves_who_they_are_needs_no_code(talk: Talk, slack: Fake
     shown = await signs_in(await link_for(slack, "U1"), "ana")
     assert "is connected" in shown.words
     await talk.says("Results:")
-    await talk.says("Ana signed in to notes.")
+    await talk.says("Ana connected their notes account.")
     assert login.asked[0]["team"] == "T1"
     assert not any("enter_code" in buttons(message) for message in talk.of_the_bot())
 
