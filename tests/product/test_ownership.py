@@ -253,3 +253,29 @@ async def test_an_operator_sees_a_conversation_live_and_the_audit_log_says_so_on
             ("", "web:chloe"),
             (thread.thread_id, "web:chloe"),
         ]
+
+
+async def test_deleting_a_conversation_ends_what_waits_in_it_for_everybody(
+    workshop_home: ProductFolder, shop: Workshop
+) -> None:
+    workshop_home.tool_servers({"workshop": entry(shop)})
+    workshop_home.policy(BEN_DECIDES)
+    async with (
+        product_here(workshop_home) as url,
+        visiting(url) as ana,
+        visiting(url, "ben") as ben,
+        ana.thread() as thread,
+        ben.thread() as elsewhere,
+    ):
+        await thread.send("use make what=lamp")
+        (asked,) = await elsewhere.until(lambda: elsewhere.asked, "listed as asked")
+        address = f"/api/threads/{quote(thread.thread_id, safe='')}/deletion"
+        assert (await ben.post(address, CLICK)).status == 404
+        assert (await ana.post(address, CLICK)).status == 200
+        await elsewhere.until(lambda: not elsewhere.asked, "nothing is asked any more")
+        approve = {"id": "late", "approvals": [asked["id"]], "verb": "approve"}
+        assert (await ben.post("/api/approvals/decisions", approve)).status in {404, 409}
+        assert (await ana.get("/api/threads")).body["threads"] == []
+        assert (await thread.send("hello?")).status == 404
+    assert shop.done == []
+    assert "superseded" in json.dumps(log_of(workshop_home)), "the audit log says what became of the call"

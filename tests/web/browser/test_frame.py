@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
 import pytest
 from playwright.async_api import Browser as Chromium
@@ -71,8 +72,10 @@ async def test_a_chosen_theme_is_there_before_anything_is_painted_and_stays(prod
         assert await window.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(19, 20, 23)"
 
 
-async def test_a_chosen_time_zone_is_what_the_server_is_told(product: Product, chrome: Chromium) -> None:
-    async with window_of(product, chrome) as window:
+async def test_a_chosen_time_zone_is_what_times_are_shown_in_and_what_the_server_is_told(
+    product: Product, chrome: Chromium
+) -> None:
+    async with window_of(product, chrome, locale="en-GB") as window:
         await window.button("Settings…").click()
         await window.dialog.get_by_label("Time zone").fill("Asia/Tokyo")
         await window.dialog.get_by_label("Time zone").blur()
@@ -83,6 +86,10 @@ async def test_a_chosen_time_zone_is_what_the_server_is_told(product: Product, c
         await expect(window.log.get_by_text("hello")).to_be_visible()
         await expect(window.log.get_by_text("Sending…")).to_have_count(0)
         assert [message.author.time_zone for message in product.services.messages] == ["Asia/Tokyo"]
+        midnight = datetime.now(UTC).replace(hour=0, minute=5, second=0, microsecond=0)
+        await product.services.post("web:another", Said("At five past nine in Tokyo"), at=midnight.timestamp())
+        await window.open("web:another")
+        await expect(window.log.locator("time").first).to_have_text("9:05")
 
 
 async def test_a_draft_survives_a_reload_and_is_gone_after_it_is_sent(window: Window) -> None:
