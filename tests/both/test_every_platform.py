@@ -119,6 +119,7 @@ async def test_four_eyes(scene: Scene) -> None:
     await ben.sees("lamp")
     await ben.approves()
     await ana.sees_it_end("approved", "Ben")
+    await ana.hears("made lamp")
     assert scene.both.shop.done == ["make lamp 1"]
 
 
@@ -134,6 +135,7 @@ async def test_a_quorum_of_two(scene: Scene) -> None:
     await ben.sees("lamp")
     await ben.approves()
     await ana.sees_it_end("approved", "Ana", "Ben")
+    await ana.hears("made lamp")
     assert scene.both.shop.done == ["make lamp 1"]
 
 
@@ -319,6 +321,7 @@ async def test_of_two_who_approve_at_once_one_settles_it(scene: Scene) -> None:
     await ben.sees("lamp")
     await asyncio.gather(*(somebody.approves() for somebody in (ana, ben, ben, ana)))
     await ana.sees_it_end("approved")
+    await ana.hears("made lamp")
     assert scene.both.shop.done == ["make lamp 1"]
 
 
