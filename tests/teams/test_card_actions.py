@@ -141,7 +141,7 @@ async def test_a_button_of_somebody_elses_is_not_known(product: Served) -> None:
 
 async def test_guests_may_not_click(product: Served) -> None:
     answer = await product.person(GUS).clicks(await a_card(product), "approve")
-    assert "cannot use me" in answer.message
+    assert "Guests can’t use me" in answer.message
     assert product.services.decisions == []
 
 

@@ -183,5 +183,5 @@ async def test_who_left_a_team_may_decide_in_none_of_its_channels(product: Serve
     await product.hears("approvals", BEN)
     product.teams.world.conversations[other].members.discard(BEN)
     await product.person(BEN).leaves(product.teams.channel)
-    assert "organisation" in (await product.person(BEN).clicks(card, "approve")).message
+    assert "organization" in (await product.person(BEN).clicks(card, "approve")).message
     assert product.services.decisions == []

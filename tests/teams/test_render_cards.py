@@ -254,8 +254,8 @@ def test_votes_that_do_not_suffice_yet_are_counted() -> None:
     [
         (("reads",), "", "", "Reads data"),
         (("writes",), "", "", "Changes data"),
-        (("writes", "reaches outside"), "External", "accent", "Changes data"),
-        (("writes", "destroys"), "⚠ Deletes data", "attention", "Changes data"),
+        (("writes", "reaches outside"), "External", "Accent", "Changes data"),
+        (("writes", "destroys"), "⚠ Deletes data", "Attention", "Changes data"),
     ],
 )
 def test_only_what_deletes_or_reaches_outside_stands_beside_the_title(
@@ -286,7 +286,7 @@ def test_a_settled_approval_is_two_lines_and_has_nothing_to_decide(status: str, 
     card = shown(an_approval(status=status, decided_by=by, decided_at=1_795_255_260.0))
     *lines, details = card["body"]
     assert [said(line) for line in lines] == [
-        f"{sign} **calendar › “Create event”**",
+        f"{sign} calendar › “Create event”",
         f"{ended}, {{{{TIME(2026-11-21T10:01:00Z)}}}}",
     ]
     assert [action["type"] for action in card["actions"]] == ["Action.ToggleVisibility"]
@@ -303,10 +303,8 @@ def test_why_it_was_rejected_is_on_its_face() -> None:
 def test_a_call_that_failed_says_so_in_red_and_whoever_asked_can_retry_it() -> None:
     view = an_approval(status="approved", result="Failed: no such room", result_tone="error", retry_offered=True)
     card = card_of(view, decides=False, asked=True)
-    assert (said(card["body"][0]), card["body"][0]["color"]) == (
-        "✕ **calendar › “Create event”** · Failed: no such room",
-        "attention",
-    )
+    assert said(card["body"][0]) == "✕ calendar › “Create event” · Failed: no such room"
+    assert {run["color"] for run in card["body"][0]["inlines"]} == {"Attention"}
     assert [action["title"] for action in card["actions"]] == ["Retry", "Details"]
     assert card["actions"][0]["data"] == {"countersign": "retry", "id": "call-1.1"}
     assert [action["title"] for action in card_of(view, decides=False)["actions"]] == ["Details"]

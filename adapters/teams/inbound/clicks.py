@@ -27,7 +27,7 @@ from adapters.teams.inbound.duplicates import Duplicates
 from adapters.teams.render.cards import has_asked
 from adapters.teams.render.inputs import entries
 from adapters.teams.render.posts import card_of, open_a_chat_first, sign_in_link
-from bot.domain import ApprovalView, ClickResult, Content, Person, Settled, SignInView, Unknown, Unwelcome
+from bot.domain import ApprovalView, ChangeView, ClickResult, Content, Person, Settled, SignInView, Unknown, Unwelcome
 from bot.queries import Queries
 from bot.services import Services
 from translations import gettext as _
@@ -110,11 +110,13 @@ class TeamsClickHandler:
     async def _next_state(self, click: TeamsClick, person: Person, otherwise: str) -> Reply:
         """The card as this person sees it now; a sentence where it is shown nowhere."""
         queries, within = self._services.queries, within_of(click)
-        content: Content | Unknown = not_known()
         if click.action in ABOUT_APPROVALS:
-            content = await queries.approval(click.subject, within)
-        if isinstance(content, Unknown) and click.action in (REFRESH, *(actions.SETTLING - ABOUT_APPROVALS)):
+            content: Content | Unknown = await queries.approval(click.subject, within)
+        else:
             content = await content_of(queries, click.subject, within)
+        if click.action == REFRESH and isinstance(content, Unknown):
+            change = await content_of(queries, click.subject, within)  # the other card that is refreshed
+            content = change if isinstance(change, ChangeView) else content
         if isinstance(content, Unknown):
             return told(otherwise or content.text)
         asked = has_asked(content, person.person_id)

@@ -65,6 +65,16 @@ _TOLD = (actions.ENTER_CODE, actions.DISCONNECT)
 """What came of these no card shows."""
 
 
+def not_yours() -> str:
+    """Returns what is said to somebody who opens another person's sign-in."""
+    return _("This sign-in is for someone else.")
+
+
+def not_connected() -> str:
+    """Returns what is said where there is no such account any more."""
+    return _("This account isn’t connected.")
+
+
 class Dialogs:
     """What each dialog shows and does."""
 
@@ -173,7 +183,7 @@ class Dialogs:
         if not isinstance(view, SignInView):
             return said(mistake or not_known().text)
         if view.owner_id != person.person_id:
-            return said(_("This sign-in is for someone else."))
+            return said(not_yours())
         return (
             opened(code_dialog(view, mistake), mistake) if view.status == "open" else said(mistake or settled_already())
         )
@@ -182,7 +192,7 @@ class Dialogs:
         """Asks whether they mean it, of an account of their own."""
         own = {view.connection_id: view for view in await self._services.connections.of_person(person)}
         view = own.get(click.subject)
-        return said(_("This account isn’t connected.")) if view is None else opened(disconnect_dialog(view))
+        return said(not_connected()) if view is None else opened(disconnect_dialog(view))
 
     async def _connect(self, click: TeamsClick, person: Person) -> Reply:
         """A link of their own, which no conversation keeps."""

@@ -43,7 +43,6 @@ LONGEST_IN_SUMMARY = 120
 SIGNS = {"info": "", "success": "✓ ", "error": "✕ ", "warning": "⚠ "}
 DETAILS = "details"
 """Under what name the rest of a settled card is folded."""
-_COLOURS = {"info": "default", "success": "good", "error": "attention", "warning": "warning"}
 _ENDS = {"approved": "✓ ", "rejected": "✕ ", "expired": "⌛ ", "superseded": "↷ ", "withdrawn": "↩ ", "void": "↻ "}
 """What a settled card begins with, where its call has not run."""
 _NOTICED = ("destroys", "reaches outside")
@@ -151,7 +150,7 @@ def _title(view: ApprovalView, space: Space) -> Element:
     """What the call does, and beside it what is to be noticed of it: that it deletes, or reaches outside."""
     note = wording.risk(replace(view, risk=tuple(risk for risk in view.risk if risk in _NOTICED)), space)
     warned = f"⚠ {note}" if wording.deletes(view) else note
-    return titled(wording.call_title(view, space), warned, "attention" if wording.deletes(view) else "accent")
+    return titled(wording.call_title(view, space), warned, "Attention" if wording.deletes(view) else "Accent")
 
 
 def _context(view: ApprovalView, space: Space) -> str:
@@ -241,17 +240,17 @@ def _settled(view: ApprovalView, shown: Excerpt, space: Space, retry: Sequence[E
 
 
 def _what_came_of_it(view: ApprovalView, shown: Excerpt, space: Space) -> Element:
-    has_failed = view.status == "approved" and view.result_tone == "error"
-    title = escape(wording.call_title(view, space))
-    if has_failed:
-        why = escape(space.line(view.result, _LONGEST_REASON)) if view.result.strip() else _("Failed")
-        return text_block(f"{SIGNS['error']}**{title}** · {why}", color="attention")
+    title = wording.call_title(view, space)
+    if view.status == "approved" and view.result_tone == "error":
+        why = space.line(view.result, _LONGEST_REASON) if view.result.strip() else _("Failed")
+        red = {"color": "Attention"}
+        return rich(words(SIGNS["error"], **red), bold(title, **red), words(f" · {why}", **red))
     sign = _ENDS[view.status]
     if view.status == "approved":
         sign = SIGNS[view.result_tone] or sign
+    style: dict[str, Any] = {} if view.status == "approved" else {"isSubtle": True}
     at = when(view, shown)
-    told = f"{sign}**{title}** · {escape(at)}" if at else f"{sign}**{title}**"
-    return text_block(told, **({} if view.status == "approved" else {"isSubtle": True}))
+    return rich(words(sign, **style), bold(title, **style), words(f" · {at}" if at else "", **style))
 
 
 def when(view: ApprovalView | ChangeView, shown: Excerpt) -> str:
@@ -326,7 +325,7 @@ def change_card(view: ChangeView, *, asked: bool, refresh: Mapping[str, Any] | N
             small(escape(wording.call_source(view, space))),
             small(escape(wording.requested_by(view.requester, view.client, space))),
         ]
-        colour = {"color": "attention", "isSubtle": False} if view.result_tone == "error" else {}
+        colour = {"color": "Attention", "isSubtle": False} if view.result_tone == "error" else {}
         body = [{**small(line), **colour}, folded(DETAILS, details)]
         buttons = [*revoke, toggles(_("Details"), DETAILS)]
         return {**card(body, buttons, summary=wording.change_line(view, SIGNS)), **(refresh or {})}

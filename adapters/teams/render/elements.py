@@ -95,9 +95,9 @@ def words(text: str, **style: Any) -> Words:
     return tuple({"type": "TextRun", "text": part, **style} for part in _BEFORE_FUNCTION.split(spaced(text)) if part)
 
 
-def bold(text: str) -> Words:
+def bold(text: str, **style: Any) -> Words:
     """Literal text in bold."""
-    return words(text, weight="Bolder")
+    return words(text, weight="Bolder", **style)
 
 
 def rich(*runs: Words, **properties: Any) -> Element:

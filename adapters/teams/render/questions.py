@@ -24,7 +24,6 @@ from adapters.teams.render.elements import (
     opens_page,
     rich,
     small,
-    text_block,
     toggles,
     weight,
     words,
@@ -169,9 +168,9 @@ def _outcome_buttons(view: OutcomeView) -> list[Element]:
 
 def _outcome(view: OutcomeView, shown: Excerpt, space: Space) -> Element:
     if view.status != "open":
-        ended = f"**{escape(wording.call_title(view, space))}** · {escape(wording.outcome_sentence(view, space))}"
+        ended = rich(bold(wording.call_title(view, space)), words(f" · {wording.outcome_sentence(view, space)}"))
         details = [*fact_set(shown.pairs), *unseen_note(view, shown), small(escape(wording.call_source(view, space)))]
-        body = [text_block(ended), *_through(view.requester, view.client, space), folded(DETAILS, details)]
+        body = [ended, *_through(view.requester, view.client, space), folded(DETAILS, details)]
         return card(body, [toggles(_("Details"), DETAILS)], summary=outcome_summary(view))
     body = [
         heading(space.line(wording.outcome_title(view), 2 * wording.LONGEST_HEADING)),
