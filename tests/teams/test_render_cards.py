@@ -17,6 +17,7 @@ from adapters.teams.render.posts import (
 from bot.domain import CallActivity, Said, Vote
 from bot.safe_text import visible_excerpt
 from graph.interrupts import FormField
+from tests.fakes.teams.activity_rules import product_mistakes, refusals
 from tests.fakes.teams.card_rules import mistakes
 from tests.teams.examples import FOUR_EYES
 from tests.teams.reading_cards import EVERYBODY, buttons, facts, said, shown
@@ -366,8 +367,9 @@ def test_the_calls_that_were_made_for_an_answer_are_folded_below_it() -> None:
         CallActivity("1", "calendar", "list_events", "List events", "done", 1.0, 1.4, "2 events"),
         CallActivity("2", "calendar", "find_room", "Find room", "failed", 1.5, 3.1, "no room"),
     )
-    [answer] = activities(a_post(Said("Two events.", activity=calls)), EVERYBODY)
-    [attached] = answer["attachments"]
+    answer, listed = activities(a_post(Said("Two events.", activity=calls)), EVERYBODY)
+    assert "attachments" not in answer and refusals(dict(listed)) == product_mistakes(dict(listed)) == []
+    [attached] = listed["attachments"]
     row, steps = attached["content"]["body"]
     assert (row["actions"][0]["title"], row["actions"][0]["targetElements"]) == ("2 steps · 2.1 s", [steps["id"]])
     assert steps["isVisible"] is False
@@ -377,7 +379,7 @@ def test_the_calls_that_were_made_for_an_answer_are_folded_below_it() -> None:
         "✕ calendar › “Find room” · calendar › find_room · Failed · 1.6 s",
         "no room",
     ]
-    assert "attachments" not in activities(a_post(Said("Hello.")), EVERYBODY)[0]
+    assert len(activities(a_post(Said("Hello.")), EVERYBODY)) == 1
 
 
 # ------------------------------------------------------------------------------------------------ the other cards

@@ -211,11 +211,11 @@ def _summary(content: _Card) -> str:
 
 
 def _message(made: Element, summary: str) -> Activity:
-    return {"type": "message", "summary": label(summary, _SUMMARY), **_attached(made)}
-
-
-def _attached(made: Element) -> dict[str, Any]:
-    return {"attachments": [{"contentType": _CARD, "content": made}]}
+    return {
+        "type": "message",
+        "summary": label(summary, _SUMMARY),
+        "attachments": [{"contentType": _CARD, "content": made}],
+    }
 
 
 # ------------------------------------------------------------------------------------------------ text
@@ -234,6 +234,8 @@ def _said(said: Said) -> tuple[Activity, ...]:
     *beginning, last = [{**_text(page.text), "entities": [page.citations.entity()]} for page in made]
     if said.final:
         last["channelData"] = {"feedbackLoop": {"type": "default"}}
-    if said.final and said.activity:
-        last.update(_attached(activity_card(said.activity)))
-    return (*beginning, last)
+    if not said.activity or not said.final:
+        return (*beginning, last)
+    # A message of its own: Teams divides text beside a card into two, and tells the id of neither.
+    calls = activity_card(said.activity)
+    return (*beginning, last, _message(calls, str(calls["fallbackText"])))
