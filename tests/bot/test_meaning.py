@@ -144,8 +144,7 @@ def test_anything_longer_does_not(text: str) -> None:
 def test_what_a_thread_waits_for_is_told_under_the_names_the_operator_knows() -> None:
     everything = Waiting([approval()], [clarification()], [sign_in()], [attempt()])
     assert waits_for(everything) == (
-        "approval (workshop › make), an answer to a question and a sign-in at workshop "
-        "and word on what came of workshop: make"
+        "approval (workshop › make), an answer, a sign-in (workshop), an outcome (workshop › make)"
     )
 
 
