@@ -7,7 +7,10 @@ from typing import Literal
 
 from bot.domain import Refused
 from bot.gateway.thread_ids import is_gateway_thread
-from translations import gettext as _
+
+ONLY_PEOPLE = Refused(
+    "This was asked through /mcp: only a person can decide it, in Slack, in Teams or signed in on the page."
+)
 
 
 def refused_to_programs(thread_id: str, via: Literal["", "api"]) -> Refused | None:
@@ -16,5 +19,4 @@ def refused_to_programs(thread_id: str, via: Literal["", "api"]) -> Refused | No
     Args:
         via: how the decision came, as `Decision.via` has it.
     """
-    only_people = Refused(_("Requested through /mcp: only a person can decide it, in Slack, Teams or on the page."))
-    return only_people if via == "api" and is_gateway_thread(thread_id) else None
+    return ONLY_PEOPLE if via == "api" and is_gateway_thread(thread_id) else None

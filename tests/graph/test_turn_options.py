@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from graph.calls import CLARIFICATION
 from graph.interrupts import Approved
@@ -109,8 +109,7 @@ async def test_nothing_is_routed_in_a_turn_without_tools(options: TurnOptions | 
         return many
 
     tools: Any = SimpleNamespace(available=available)
-    state: Any = {"turn": turn("m1", options=options), "messages": [HumanMessage("hello", id="m1")]}
-    assert await at_start(tools)(state) == first
+    assert await at_start(tools)({"turn": turn("m1", options=options)}) == first
 
 
 # -------------------------------------------------------------------------------------------------------- asks
