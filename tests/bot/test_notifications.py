@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-import psycopg
 import pytest
 
 from bot.records import notifications as module
@@ -14,6 +13,7 @@ from bot.records.notifications import LONGEST_KEY, Notifications
 from tests.bot.conftest import until
 from tests.support import postgres_cluster
 from tests.support.one_way_proxy import proxied
+from tests.support.postgres_cluster import break_connections
 
 pytestmark = pytest.mark.postgres
 CHANNEL = "countersign_test"
@@ -57,14 +57,6 @@ async def b(address: str) -> AsyncIterator[Listener]:
     made = await listening(address)
     yield made
     await made.notifications.stop()
-
-
-def break_connections(address: str) -> None:
-    with psycopg.connect(address, autocommit=True) as killer:
-        killer.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
 
 
 async def test_everybody_hears_a_key_in_order(a: Listener, b: Listener) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-import psycopg
 import pytest
 
 from adapters.shared import people_changes
@@ -14,6 +13,7 @@ from bot.records import notifications as module
 from bot.records.notifications import Notifications
 from tests.bot.conftest import until
 from tests.support import postgres_cluster
+from tests.support.postgres_cluster import break_connections
 
 pytestmark = pytest.mark.postgres
 
@@ -77,8 +77,7 @@ async def test_where_something_may_have_been_missed_everybody_is_forgotten(
 ) -> None:
     one, other = processes
     before = other.everybody
-    with psycopg.connect(address, autocommit=True) as killer:
-        killer.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+    break_connections(address)
     await one.changes.tell("chat", "T1", "U1")
     await until(lambda: other.everybody > before)
 

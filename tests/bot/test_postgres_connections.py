@@ -26,6 +26,7 @@ from bot.records.startup import upgrade_postgres
 from tests.bot.conftest import until
 from tests.support import postgres_cluster
 from tests.support.one_way_proxy import BOTH_WAYS, TO_CLIENT, TO_SERVER, Proxy, proxied
+from tests.support.postgres_cluster import break_connections
 
 pytestmark = pytest.mark.postgres
 MOST = 5
@@ -79,18 +80,9 @@ def connected(address: str) -> int:
     return int(counted[0])
 
 
-def end_all(address: str) -> None:
-    """As when the server is started anew: it has ended all connections."""
-    with psycopg.connect(address, autocommit=True) as killer:
-        killer.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-
-
 async def test_nobody_notices_that_idle_connections_were_ended(address: str, database: PostgresDatabase) -> None:
     await use(database, 5)
-    await asyncio.to_thread(end_all, address)
+    await asyncio.to_thread(break_connections, address)
     await asyncio.sleep(0.05)  # for the proxy to learn it
     await use(database, 5)
     await note(database)
@@ -132,7 +124,7 @@ async def test_a_pool_with_many_connections_that_were_ended_gives_a_new_one_at_o
         made = [await pool.getconn() for _ in range(6)]
         for each in made:
             await pool.putconn(each)
-        await asyncio.to_thread(end_all, address)
+        await asyncio.to_thread(break_connections, address)
         began = time.monotonic()
         async with pool.connection() as connection:
             await connection.execute("SELECT 1")

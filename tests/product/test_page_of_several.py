@@ -28,6 +28,7 @@ from bot.records.postgresql import postgres_database
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.replicas.processes import replicas
 from tests.support.one_way_proxy import BOTH_WAYS, proxied
+from tests.support.postgres_cluster import break_connections
 from tests.support.product import ProductFolder, product_here
 from tests.support.tools import Workshop
 from tests.support.two_products import share
@@ -102,14 +103,6 @@ def answers(model: FakeOpenAI, reply: Reply) -> None:
 
 async def both(threads: Sequence[Thread], condition: Any, what: str) -> None:
     await asyncio.gather(*(each.until(lambda each=each: condition(each), what) for each in threads))
-
-
-def break_connections(address: str) -> None:
-    with psycopg.connect(address, autocommit=True) as killer:
-        killer.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
 
 
 # ------------------------------------------------------------------------------------------ posts and messages

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from adapters.tool_servers.account_changes import AccountChanges
@@ -16,6 +15,7 @@ from bot.records import notifications as module
 from bot.records.notifications import Notifications
 from graph.ports import AccountNeeded, Ready, Succeeded
 from tests.support import postgres_cluster
+from tests.support.postgres_cluster import break_connections
 from tests.tool_servers.fake_accounts import Drive, FakeTokens
 
 from .conftest import Heard, call, until
@@ -151,11 +151,7 @@ async def test_an_account_that_ends_at_one_process_ends_at_the_other(
     server.accounts[NEW] = "ana"
     await call(servers, "drive__whoami", caller=ANA)
     del tokens.tokens["web:ana", "drive"]
-    with psycopg.connect(address, autocommit=True) as killer:
-        killer.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
+    break_connections(address)
     await until(lambda: server.left == ["ana", "ana"], "the end of that session")
     for each in (one, two):
         await each.stop()
