@@ -1,6 +1,6 @@
 # Countersign. Needs only Python 3.11 or newer: what else is missing is brought into this folder (.uv, .venv).
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-postgres test-long coverage lint bench teams-package
+.PHONY: help run test test-fast test-postgres test-long coverage lint translations pictures bench teams-package
 
 # uv from PATH, else our own. Its absence from both is what makes the rule for .uv/bin/uv run.
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -53,6 +53,14 @@ test-long: .venv/.for-working ## Run all tests, with many random kills and examp
 # Without the tests in a browser and those that kill the process: what they reach is reached by others too.
 coverage: .venv/.for-working ## Run the tests that stay in one process, and fail below 97 % of the core's branches
 	$(IN_VENV) -m pytest $(IN_PARALLEL) -m "not browser and not kills and not timed" --cov --cov-report=term
+
+translations: .venv/.for-working ## Write the sentences of the code into the catalogues of their translations
+	$(IN_VENV) -m translations.extraction
+
+pictures: .venv/.for-working ## Take the pictures of the documentation again (needs chromium and the npm test packages)
+	$(IN_VENV) -m tests.browser.pictures
+	$(IN_VENV) -m tests.slack.local.pictures
+	$(IN_VENV) -m tests.teams.local.pictures
 
 lint: .venv/.for-working ## Check style, types and the arrows between the packages
 	$(IN_VENV) -m ruff check .

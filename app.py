@@ -24,6 +24,7 @@ import structlog
 from aiohttp import web
 from dotenv import dotenv_values
 
+import translations
 from adapters.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts
 from adapters.identity import jwt_verifier, open_id_sign_in
 from adapters.platforms import PlatformSetup, Receivers, make_receivers, make_senders
@@ -57,6 +58,7 @@ from bot.conversations import Conversations
 from bot.crypto import KeyFileError, Sealer, kept_key, random_id
 from bot.data_folder import FolderInUseError, folder_lock
 from bot.domain import Clock, Person, system_clock
+from bot.first_steps import first_steps
 from bot.gateway.calls import GatewayCalls, GatewayLimits
 from bot.gateway.changes import CallChanges
 from bot.gateway.thread_ids import is_gateway_thread
@@ -155,6 +157,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
     """Everything, from the records to the routes, while it runs. Raises `ConfigurationError`."""
     switch_off_tracing(os.environ)
     switch_off_logs_of_prompts(os.environ)
+    translations.load()
+    translations.write_in(settings.language)
     tool_config, account_config, policy = _configuration(settings)
     new_id, address = random_id, Address(settings)
     async with AsyncExitStack() as stack:
@@ -676,9 +680,10 @@ async def serve(settings: Settings) -> None:
                 f"HOST, PORT: cannot listen on {settings.host}:{settings.port}: {error.strerror}"
             ) from error
         application[ADDRESS].listens_on(port)
-        log.info("listening", url=settings.public_url or f"http://{host}:{port}", model=settings.model_name)
+        url = settings.public_url or f"http://{host}:{port}"
+        log.info("listening", url=url, model=settings.model_name)
         starting = application[STARTING]
-        starting.add_done_callback(lambda done: stopping.set() if _has_failed(done) else _keep_what_is_there())
+        starting.add_done_callback(lambda done: stopping.set() if _has_failed(done) else _is_ready(settings, url))
         await stopping.wait()
         if _has_failed(starting):
             starting.result()
@@ -713,6 +718,14 @@ def _end_now() -> None:
 
 def _has_failed(task: asyncio.Task[None]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is not None
+
+
+def _is_ready(settings: Settings, url: str) -> None:
+    """Turns are handled from now on. A person at a terminal is told where to go; programs read the log."""
+    if sys.stdout.isatty() and settings.log_format == "console":
+        sys.stdout.write(first_steps(settings, url))
+        sys.stdout.flush()
+    _keep_what_is_there()
 
 
 def _keep_what_is_there() -> None:

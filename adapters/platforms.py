@@ -24,7 +24,7 @@ from adapters.shared.people_changes import PeopleChanges
 from adapters.shared.program_access import Authenticates, ProgramAccess, ProgramAccessConfig
 from adapters.shared.token_watch import TokenWatch
 from adapters.tool_servers.servers import ToolServers
-from adapters.web.config import DEFAULT_PEOPLE, NO_MODEL, PageFacts, ToolServerFacts
+from adapters.web.config import DEFAULT_PEOPLE, PageFacts, ToolServerFacts
 from adapters.web.config import config_from as web_config
 from adapters.web.receiver import WebReceiver
 from adapters.web.sender import SharedPage, WebSender
@@ -281,4 +281,10 @@ def _program_access(settings: Settings) -> ProgramAccessConfig:
 
 def _page_facts(settings: Settings, tools: ToolServers) -> PageFacts:
     servers = tuple(ToolServerFacts(s.server, s.state, s.tools, s.reason) for s in tools.status())
-    return PageFacts(NO_MODEL if settings.model_name == DEMO else "", settings.mode.value, servers)
+    return PageFacts(
+        is_demo=settings.model_name == DEMO,
+        slack=settings.slack_configured,
+        teams=settings.teams_configured,
+        mode=settings.mode.value,
+        tool_servers=servers,
+    )

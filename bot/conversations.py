@@ -32,7 +32,7 @@ from bot.domain import (
     Unknown,
 )
 from bot.gateway.thread_ids import is_gateway_thread
-from bot.queries import NO_APPROVAL, SHOWN, Queries
+from bot.queries import SHOWN, Queries, no_approval
 from bot.records import (
     approvals,
     asked,
@@ -49,8 +49,8 @@ from bot.records import (
 from bot.records.approvals import ApprovalRow
 from bot.records.asked import AskedRow
 from bot.records.attempts import AttemptRow
-from bot.records.database import Database, Transaction
-from bot.views import approval_view, clarification_view, outcome_view, sign_in_view
+from bot.records.database import Database, Pauses, Transaction
+from bot.views import approval_view, clarification_view, outcome_view, place_in_turn, sign_in_view
 from policies.approvers import Permitted
 from policies.masking import Masker
 
@@ -58,6 +58,10 @@ MOST_AUDIT_ENTRIES = 500
 """That are read at once."""
 LISTED = 100
 """Conversations in a list."""
+SEARCHED_TEXTS = 100
+"""Messages, and answers, of one conversation that are looked through; each has 20,000 characters at most."""
+MOST_FOUND = 30
+"""Conversations that a search lists."""
 FIRST_TOO_LARGE = 2**63
 """No conversation has this number, nor a larger one: databases could not look for all of them."""
 NO_CONVERSATION = Unknown("There is no such conversation here.")
@@ -177,6 +181,30 @@ class Conversations:
         async with self._database.reading() as tx:
             return await threads.newest(tx, "web", limit)
 
+    async def search(self, person: Person, text: str) -> tuple[ThreadSummary, ...]:
+        """Their own conversations whose title has this text in it, or in which they or the bot have said it, the newest
+        first; at most `MOST_FOUND`. Capital letters are as small ones.
+
+        Of the texts, the newest `SEARCHED_TEXTS` of each kind in the newest `LISTED` conversations are looked through.
+        """
+        wanted = text.casefold()
+        found: list[ThreadSummary] = []
+        pauses = Pauses()
+        owned = await self.owned(person, thread_owners.MOST_LOOKED_AT)
+        for number, each in enumerate(owned):
+            is_found = wanted in each.title.casefold()
+            if not is_found and number < LISTED:
+                async with self._database.reading() as tx:
+                    said = await posts.texts_of(tx, each.thread_id, SEARCHED_TEXTS)
+                    written = await deliveries.messages_of(tx, each.thread_id, SEARCHED_TEXTS)
+                is_found = any(wanted in one.casefold() for one in [*said, *(message.text for message in written)])
+                await pauses.when_due()
+            if is_found:
+                found.append(each)
+                if len(found) == MOST_FOUND:
+                    break
+        return tuple(found)
+
     async def is_operator(self, person: Person) -> bool:
         """Whether they may see what belongs to others."""
         return await self._is_operator(person)
@@ -245,7 +273,13 @@ class Conversations:
         """Whether any of a conversation is for this person."""
         return await self._seen(thread_id, person) is not None
 
+    async def _is_deleted(self, thread_id: str) -> bool:
+        async with self._database.reading() as tx:
+            return await thread_owners.owner_of(tx, thread_id) == thread_owners.DELETED
+
     async def _seen(self, thread_id: str, person: Person) -> _WhatIsSeen | None:
+        if await self._is_deleted(thread_id):
+            return None
         if await self.owners_for(thread_id, person) is not None:
             return _WhatIsSeen("owner")
         if await self._looks_as_operator(thread_id, person):
@@ -274,7 +308,7 @@ class Conversations:
             row = await approvals.get(tx, approval_id)
             view = await approval_view(tx, approval_id, now=self._clock()) if row is not None else None
         if row is None or view is None or not await self._sees(row, person):
-            return NO_APPROVAL
+            return no_approval()
         return await masked_card(view, self._masker)
 
     async def seen_among(self, approval_ids: Collection[str], person: Person) -> frozenset[str]:
@@ -284,7 +318,10 @@ class Conversations:
         return frozenset([row.approval_id for row in rows if await self._sees(row, person)])
 
     async def _sees(self, row: ApprovalRow, person: Person) -> bool:
-        """Also of one that somebody else has decided meanwhile, whoever might have decided it hears that."""
+        """Also of one that somebody else has decided meanwhile, whoever might have decided it hears that. Nobody sees
+        anything of a conversation that was deleted."""
+        if await self._is_deleted(row.thread_id):
+            return False
         accounts = await self._directory.accounts_of(person.person_id)
         if accounts & {*row.asked.requesters, *row.handed_to}:
             return True
@@ -457,7 +494,7 @@ class Conversations:
         for view in asked:
             call = CallState(view.call_id, view.server, view.tool, view.arguments, "waiting")
             found[view.call_id] = replace(call, approval_id=view.approval_id)
-        return [found[call_id] for call_id in sorted(found, key=_order_of)]
+        return [found[call_id] for call_id in sorted(found, key=place_in_turn)]
 
 
 _STATUS: Mapping[str, Literal["running", "done", "failed", "unknown"]] = {
@@ -473,11 +510,6 @@ _NOT_MADE = frozenset({"denied", "limited", "rejected", "expired", "withdrawn", 
 def turn_of_call(call_id: str) -> str:
     """Returns the key of the message that began the turn of a call: ids of calls are `{delivery}.{step}.{index}`."""
     return call_id.rsplit(".", 2)[0]
-
-
-def _order_of(call_id: str) -> tuple[int, int]:
-    step, index = call_id.rsplit(".", 2)[1:]
-    return (int(step), int(index)) if step.isdigit() and index.isdigit() else (0, 0)
 
 
 def _is_in(entry: MessageView | Post, seen: _WhatIsSeen) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from graph.interrupts import FormField
+from graph.presentation import NOTHING_KNOWN, CallPresentation
 
 
 # ---------------------------------------------------------------------------------- people and places
@@ -128,8 +129,12 @@ class Choice:
     approval_id: str
     verb: Literal["approve", "reject"]
     reason: str = ""
+    """Of a rejection."""
     arguments: Mapping[str, Any] | None = None
     """Form values, by field name, when the person edited before approving."""
+    note: str = ""
+    """Words for the model that go with an approval: the call runs as approved, and the model gets them with its
+    result."""
     always_for: float | None = None
     """Seconds for which the same call is to need no approval any more when this person requests it; `None`: it does."""
 
@@ -159,6 +164,17 @@ class Decision:
     def approval_ids(self) -> tuple[str, ...]:
         """Which approvals it is about."""
         return tuple(choice.approval_id for choice in self.choices)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryRequest:
+    """A click by which the requester has a call that was approved and failed proposed once more, as it was."""
+
+    key: str
+    person: Person
+    approval_id: str
+    via: Literal["", "api"] = ""
+    """As `Decision.via`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,12 +266,32 @@ class Feedback:
 
 # ----------------------------------------------------------------- what is shown: posts, cards, forms
 @dataclass(frozen=True, slots=True)
+class CallActivity:
+    """One tool call of a turn, and how it stands."""
+
+    call_id: str
+    server: str
+    tool: str
+    title: str
+    state: Literal["running", "waiting", "done", "failed", "unknown"]
+    began_at: float
+    ended_at: float | None = None
+    result: str = ""
+    """What came of it, in one line; empty: nothing yet, or it is for one person alone."""
+    presentation: CallPresentation = NOTHING_KNOWN
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """What the bot says, in Markdown from a model: to be escaped by every renderer."""
 
     text: str
     final: bool = True
     """Whether it is the answer; false: a word on the way to it."""
+    activity: tuple[CallActivity, ...] = ()
+    """The calls that were made for it, in the order in which they were asked for; at most the newest 20."""
+    earlier_calls: int = 0
+    """How many were made before those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +373,14 @@ class ApprovalView:
     """Characters of its arguments when they are too long for a list and were not read for it; they are empty then, and
     there is no fingerprint. 0: they are whole."""
     call_id: str = ""
+    presentation: CallPresentation = NOTHING_KNOWN
+    """What is needed to show the call in people's words."""
+    notes: tuple[tuple[str, str], ...] = ()
+    """What those who approved added for the model: name and words of each."""
+    edited_by: str = ""
+    """Name of whoever edited the arguments; empty: nobody did."""
+    retry_offered: bool = False
+    """Whether its requester may have the same call proposed once more: it was approved, and it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,9 +461,39 @@ class OutcomeView:
     call_id: str = ""
     client: str = ""
     """As in `ApprovalView`."""
+    presentation: CallPresentation = NOTHING_KNOWN
+    """As in `ApprovalView`."""
 
 
-Content = Said | Notice | ApprovalView | ClarificationView | SignInView | OutcomeView
+@dataclass(frozen=True, slots=True)
+class ChangeView:
+    """A change that was made without asking: by a rule that allows it, or under a standing approval. One quiet line."""
+
+    attempt_id: str
+    server: str
+    tool: str
+    title: str
+    arguments: Mapping[str, Any]
+    requester: str
+    requester_id: str
+    result: str
+    """What came of the call, in one line."""
+    result_tone: Literal["info", "success", "error", "warning"] = "success"
+    rule: str = ""
+    """Name of the rule that allows it; empty: a standing approval does."""
+    grant_id: str | None = None
+    """The standing approval under which it ran, while that can be revoked; `None`: there is none."""
+    masks: int = 0
+    """As in `ApprovalView`, like what follows."""
+    fingerprint: str = ""
+    exact: bool = True
+    unread: int = 0
+    call_id: str = ""
+    client: str = ""
+    presentation: CallPresentation = NOTHING_KNOWN
+
+
+Content = Said | Notice | ApprovalView | ClarificationView | SignInView | OutcomeView | ChangeView
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,7 +556,11 @@ class ThreadSummary:
     title: str
     updated_at: float
     waiting: int
-    """How many questions to people are open in it."""
+    """How many questions to people are open in it, approvals among them."""
+    questions: int = 0
+    """How many of them are for whoever asked there: everything but approvals."""
+    owner: str = ""
+    """Name of who began it, where it is somebody else's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -521,6 +599,9 @@ class GrantView:
     unread: int = 0
     client: str = ""
     """Through which program alone it runs so, as that calls itself; empty: our own agent."""
+    title: str = ""
+    """The server's own title of the tool; empty: not known."""
+    presentation: CallPresentation = NOTHING_KNOWN
 
 
 @dataclass(frozen=True, slots=True)

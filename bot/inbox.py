@@ -12,6 +12,7 @@ from bot.domain import (
     Clock,
     ConversationReference,
     Feedback,
+    Invalid,
     Message,
     Notice,
     Person,
@@ -31,11 +32,12 @@ from bot.turns.engine import Engine
 from bot.turns.messages import OWNERS, is_stop, message_of
 from bot.turns.open_requests import OpenRequests
 from graph.json_values import storable
+from translations import gettext as _
 
 LONGEST_COMMENT = 2_000
 """Characters of what a person says about an answer."""
 REMOVED = "Countersign was removed from this conversation"
-NO_TURN = Unknown("There is no conversation here that could be stopped.")
+DELETED = "The conversation was deleted"
 
 
 class Inbox:
@@ -137,33 +139,74 @@ class Inbox:
             accounts: other person ids of the same human, whose requests are this person's too.
         """
         if is_gateway_thread(thread_id):
-            return NO_TURN  # its caller takes the call back, through the gateway
+            return Unknown(_("Nothing to stop here."))  # its caller takes the call back, through the gateway
         own = {person.person_id, *accounts}
         async with self._database.writing_urgently(thread_id or UNLOCKED) as tx:
             if await deliveries.exists(tx, key):
-                return Settled("Stopped.")
+                return Settled(_("Stopped."))
             if newest is not None and await deliveries.newest_message(tx, thread_id) != newest:
-                return Refused("Something was written since.")
+                return Refused(_("There is a newer message."))
             if newest is not None and not await _is_of_turn(tx, thread_id, newest):
-                return Refused("Another turn runs here.")
+                return Refused(_("Another request is running."))
             asked_by = await requesters(tx, thread_id)
             queued = await deliveries.waiting_messages(tx, thread_id)
             mine = [k for k, author in queued if author in own]
             if not asked_by:
-                return Refused("Nothing is running here.")
+                return Refused(_("Nothing is running here."))
             if not mine and own.isdisjoint(asked_by):
-                return Refused("Only the person whose request this is can stop it.")
+                return Refused(_("Only whoever asked can stop this."))
             now = self._clock()
             body = {"person": person.person_id, "name": person.name, "text": text}
             await deliveries.drop(tx, mine)
             await deliveries.add(tx, Delivery(key, thread_id, "stop", body, True, now, now))
             if own.isdisjoint(asked_by):
                 await deliveries.done(tx, key)
-                return Settled("What you had written here is not handled any more.")
-            await deliveries.drop_resumes(tx, thread_id)
-            tx.afterwards(lambda: self._engine.interrupt(thread_id))
-            tx.afterwards(lambda: self._engine.wake(thread_id))
-        return Settled("Stopped.")
+                return Settled(_("Your waiting messages were dropped."))
+            await self._break_off(tx, thread_id)
+        return Settled(_("Stopped."))
+
+    async def _break_off(self, tx: Transaction, thread_id: str) -> None:
+        """What runs in a thread ends once this is on disk, and what waits to be handled is looked at again."""
+        await deliveries.drop_resumes(tx, thread_id)
+        tx.afterwards(lambda: self._engine.interrupt(thread_id))
+        tx.afterwards(lambda: self._engine.wake(thread_id))
+
+    async def rename(self, thread_id: str, title: str, accounts: Collection[str]) -> ClickResult:
+        """Give a conversation another title. `accounts`: all person ids of who asks; for its owner only."""
+        shown = " ".join(storable(title).split())
+        if not shown:
+            return Invalid({"title": _("Required")})
+        async with self._database.writing_urgently(thread_id) as tx:
+            if await thread_owners.owner_of(tx, thread_id) not in accounts:
+                return Unknown(_("There is no such conversation here."))
+            await threads.rename(tx, thread_id, shown)
+        return Settled(_("Renamed."))
+
+    async def delete(self, key: str, thread_id: str, person: Person, accounts: Collection[str]) -> ClickResult:
+        """Delete a conversation: nobody is shown it any more. What runs in it is stopped, and what is asked of people
+        there is superseded. Deleting it twice is deleting it once.
+
+        Args:
+            key: names the click.
+            accounts: all person ids of this human; for the owner of the conversation only.
+        """
+        if is_gateway_thread(thread_id):
+            return Unknown(_("There is no such conversation here."))
+        own = {person.person_id, *accounts}
+        async with self._database.writing_urgently(thread_id) as tx:
+            if await deliveries.exists(tx, key):
+                return Settled(_("Deleted."))
+            if await thread_owners.owner_of(tx, thread_id) not in own:
+                return Unknown(_("There is no such conversation here."))
+            now = self._clock()
+            await threads.delete(tx, thread_id, now)
+            if await requesters(tx, thread_id):
+                await deliveries.drop(tx, [k for k, _author in await deliveries.waiting_messages(tx, thread_id)])
+                body = {"person": person.person_id, "name": person.name, "text": ""}
+                await deliveries.add(tx, Delivery(key, thread_id, "stop", body, True, now, now))
+                await self._open_requests.supersede(tx, thread_id, key, DELETED)
+                await self._break_off(tx, thread_id)
+        return Settled(_("Deleted."))
 
     async def begin_no_calls(self, thread_id: str, turn: str) -> None:
         """No further tool call begins in a turn, by the key of its delivery, whichever process handles it. A call that
@@ -177,10 +220,10 @@ class Inbox:
         """Record what a person thinks of something the bot said."""
         async with self._database.writing_urgently(UNLOCKED) as tx:  # posts stay, and the last opinion counts
             if await posts.get(tx, feedback.post_id) is None:
-                return Unknown("This answer does not exist (any more).")
+                return Unknown(_("This answer is no longer available."))
             kept = replace(feedback, comment=storable(feedback.comment)[:LONGEST_COMMENT])
             await threads.keep_feedback(tx, kept, self._clock())
-        return Settled("Thank you for telling.")
+        return Settled(_("Thanks for the feedback."))
 
     # ------------------------------------------------------------------------------------------- places
 

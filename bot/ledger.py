@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from bot.audit.log import AuditLog, judgement_of
 from bot.crypto import NewId
 from bot.domain import Clock
-from bot.outbox import MODEL_FIRST, OUTCOME_FIRST, Outbox
+from bot.gateway.thread_ids import is_gateway_thread
+from bot.outbox import MODEL_FIRST, OUTCOME_FIRST, Outbox, said
 from bot.records import approvals, attempts, deliveries
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
 from bot.records.locks import person_lock
-from bot.records.posts import NewPost
+from bot.records.posts import NewPost, change_key
 from graph.ports import (
     AttemptUnknown,
     Beginning,
@@ -32,10 +33,25 @@ from graph.ports import (
     Succeeded,
     of_last_try,
 )
+from policies.model import Allow
+from policies.trust import call_known_to_read, known_to_read
 
 _NOBODY_WAITS = Recorded(Failed("The call was not made: whoever asked for it has gone away."))
 _NOTHING_KNOWN = OutcomeUnknown("")
 """Nothing is known of an attempt but that it had begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Right:
+    """Under what a call may run; nothing: a rule allows it."""
+
+    approval_id: str | None = None
+    grant_id: str | None = None
+
+    @property
+    def cards(self) -> Sequence[str]:
+        """The approvals whose cards show it."""
+        return () if self.approval_id is None else (self.approval_id,)
 
 
 class AttemptLedger:
@@ -93,9 +109,15 @@ class AttemptLedger:
             return begun
 
     async def finish(self, record: CallRecord, attempt: int, outcome: Succeeded | Failed) -> None:
-        """Records what came of an attempt, and shows it on the card."""
+        """Records what came of an attempt, and shows it: on its card or, of a change that nobody was asked about, in a
+        line of its own."""
         async with self._database.writing(record.thread_id) as tx:
-            await self._finish(tx, record.call_id, attempt, outcome)
+            ended = await self._finish(tx, record.call_id, attempt, outcome)
+            if ended is not None and ended.approval_id is None and may_have_changed(record):
+                for spoken in record.spoken:
+                    await self._outbox.say(tx, said(ended.thread_id, spoken))
+                key = change_key(ended.attempt_id, ended.grant_id)
+                await self._outbox.say(tx, NewPost(key, ended.thread_id, "change", subject=ended.attempt_id))
 
     async def outcome_unknown(self, record: CallRecord, attempt: int, outcome: OutcomeUnknown) -> AttemptUnknown:
         """Records that nobody knows what came of the attempt, and asks its requester."""
@@ -116,7 +138,7 @@ class AttemptLedger:
                     return known
             if latest is None or latest.status not in {"started", "asking"}:
                 # Recorded by an earlier version, to which a question meant that nothing was done.
-                await self._add(tx, record, latest.number + 1 if latest else 1, None, self._clock())
+                await self._add(tx, record, latest.number + 1 if latest else 1, _Right(), self._clock())
             latest = await attempts.latest(tx, record.call_id)
             if latest is None:
                 return AttemptUnknown(0, outcome.text, outcome.owner)
@@ -232,41 +254,54 @@ class AttemptLedger:
     ) -> Begun | Recorded | NotApproved:
         if await deliveries.exists(tx, deliveries.without_calls(record.call_id.rsplit(".", 2)[0])):
             return _NOBODY_WAITS
-        approval_id = await self._right(tx, record)
-        if isinstance(approval_id, NotApproved):
-            return approval_id
-        await self._add(tx, record, number, approval_id, at)
+        right = await self._right(tx, record)
+        if isinstance(right, NotApproved):
+            return right
+        await self._add(tx, record, number, right, at)
         return Begun(number)
 
     async def _go_on(self, tx: Transaction, record: CallRecord, latest: AttemptRow) -> Begun | NotApproved:
-        approval_id = await self._right(tx, record)
-        if isinstance(approval_id, NotApproved):
-            return approval_id
+        right = await self._right(tx, record)
+        if isinstance(right, NotApproved):
+            return right
         await attempts.move(tx, latest.attempt_id, "asking", "started")
-        await self._outbox.show_again(tx, [approval_id] if approval_id else [], within=OUTCOME_FIRST)
+        await self._outbox.show_again(tx, right.cards, within=OUTCOME_FIRST)
         return Begun(latest.number)
 
-    async def _right(self, tx: Transaction, record: CallRecord) -> str | NotApproved | None:
-        """The approval under which the call may run now; `None`: it needs none."""
+    async def _right(self, tx: Transaction, record: CallRecord) -> _Right | NotApproved:
+        """Under what the call may run now."""
+        grant_id = None
         if not record.permitted:
             return NotApproved()
         if record.standing:
             whose, now = (record.requester, record.client), self._clock()
-            if not await approvals.is_granted(tx, *whose, record.digest, now):
+            grant_id = await approvals.granted_by(tx, *whose, record.digest, now)
+            if grant_id is None:
                 return NotApproved()  # it was revoked, or is over, since the call was judged
         if record.approval_round is None:
-            return None
+            return _Right(grant_id=grant_id)
         approval = await approvals.of_call(tx, record.call_id, record.approval_round)
         if approval is None or approval.status != "approved" or approval.approved_digest != record.digest:
             return NotApproved()
-        return approval.approval_id
+        return _Right(approval.approval_id)
 
-    async def _add(self, tx: Transaction, record: CallRecord, number: int, approval_id: str | None, at: float) -> None:
-        judged = judgement_of(record)
-        await attempts.add(tx, self._new_id(), number, record, approval_id=approval_id, judged=judged, now=at)
-        await self._outbox.show_again(tx, [approval_id] if approval_id else [], within=OUTCOME_FIRST)
+    async def _add(self, tx: Transaction, record: CallRecord, number: int, right: _Right, at: float) -> None:
+        await attempts.add(
+            tx,
+            self._new_id(),
+            number,
+            record,
+            approval_id=right.approval_id,
+            grant_id=right.grant_id,
+            judged=judgement_of(record),
+            now=at,
+        )
+        await self._outbox.show_again(tx, right.cards, within=OUTCOME_FIRST)
 
-    async def _finish(self, tx: Transaction, call_id: str, attempt: int, outcome: Succeeded | Failed) -> None:
+    async def _finish(
+        self, tx: Transaction, call_id: str, attempt: int, outcome: Succeeded | Failed
+    ) -> AttemptRow | None:
+        """Returns the attempt; `None` when it had ended before."""
         match outcome:
             case Succeeded(text=text, whole=whole):
                 status, output = "done", whole or text
@@ -286,6 +321,7 @@ class AttemptLedger:
         if ended is not None:
             await self._audit.ended(tx, ended, status, output)
         await self._outbox.show_call_again(tx, call_id, within=MODEL_FIRST)
+        return ended
 
     async def _note_choice(self, tx: Transaction, attempt: AttemptRow) -> None:
         """Writes into the audit log what a person said of an unknown outcome, before anything follows from it."""
@@ -301,6 +337,18 @@ class AttemptLedger:
         await self._outbox.say(tx, card)
         await self._outbox.show_call_again(tx, attempt.call_id)
         return AttemptUnknown(attempt.number, outcome.text, outcome.owner)
+
+
+def may_have_changed(record: CallRecord) -> bool:
+    """Returns whether a call of our own agent that was made may have changed something. Calls of other agents are in no
+    conversation that anybody reads."""
+    if is_gateway_thread(record.thread_id):
+        return False
+    if record.judged is None:
+        return not known_to_read(record.tool)
+    verdict = record.judged.verdict
+    by_rule = isinstance(verdict, Allow) and verdict.reads
+    return not by_rule and not call_known_to_read(record.judged.call)
 
 
 async def _outcome(tx: Transaction, row: AttemptRow) -> Succeeded | Failed:

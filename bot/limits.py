@@ -13,6 +13,8 @@ from bot.domain import Clock
 from bot.records import threads
 from bot.records.database import Database, Transaction
 from bot.records.locks import UNLOCKED
+from translations import gettext as _
+from translations import ngettext
 
 WINDOW = 60.0
 """Seconds over which turns are counted."""
@@ -34,11 +36,10 @@ class TooMany:
 class TurnedOff:
     """No turn may begin (`AGENT_ENABLE`)."""
 
-    sentence: str = (
-        "I am switched off at the moment, so I have not read this. Please write again later. What waits for a decision "
-        "or an answer here can still be decided and answered."
-    )
-    """What the author of a message is told."""
+    @property
+    def sentence(self) -> str:
+        """What the author of a message is told."""
+        return _("I am switched off and have not read this. Open requests and questions can still be answered.")
 
 
 class TurnLimit:
@@ -61,10 +62,8 @@ class TurnLimit:
         full = await self._beginnings.count(key, [person, thread], told=f"told:{person_id} {thread_id}")
         if full is None:
             return None
-        most = _messages(full.window.most)
-        if full.window is thread:
-            most = f"{most} in this conversation"
-        return TooMany(_sentence(most, full.wait) if full.is_first else None)
+        told = _sentence(full.window.most, full.wait, in_one=full.window is thread)
+        return TooMany(told if full.is_first else None)
 
 
 # ------------------------------------------------------------------------------- what is counted, and where
@@ -215,10 +214,8 @@ class TokenBudget:
             used = await threads.tokens_on(tx, await threads.accounts_of(tx, person_id), self._today())
         if used < self._most:
             return None
-        return (
-            f"You have used up your {self._most:,} tokens of the language model for today, so I stop here. "
-            "From 00:00 UTC on you can ask me again."
-        )
+        used_up = _("You have used today's {count} tokens. Resets at midnight UTC.")
+        return used_up.format(count=f"{self._most:,}")
 
     async def spent(self, person_id: str, tokens: int) -> None:
         """Records what an answer cost; nothing is kept while there is no limit."""
@@ -231,17 +228,19 @@ class TokenBudget:
         return datetime.fromtimestamp(self._clock(), UTC).date().isoformat()
 
 
-def _sentence(most: str, wait: float) -> str:
-    return (
-        f"I take {most} within a minute, and this was more, so I have not read it. "
-        f"Please send it again in {_seconds(wait)}; until then I leave out what else you send me here."
+def _sentence(most: int, wait: float, *, in_one: bool) -> str:
+    seconds = max(1, math.ceil(wait))
+    if in_one:
+        limit = ngettext(
+            "Limit: {count} message a minute in this conversation.",
+            "Limit: {count} messages a minute in this conversation.",
+            most,
+        )
+    else:
+        limit = ngettext("Limit: {count} message a minute.", "Limit: {count} messages a minute.", most)
+    again = ngettext(
+        "I have not read this; send it again in {count} second.",
+        "I have not read this; send it again in {count} seconds.",
+        seconds,
     )
-
-
-def _messages(most: int) -> str:
-    return "one message" if most == 1 else f"{most} messages"
-
-
-def _seconds(wait: float) -> str:
-    whole = max(1, math.ceil(wait))
-    return "a second" if whole == 1 else f"{whole} seconds"
+    return f"{limit.format(count=most)} {again.format(count=seconds)}"

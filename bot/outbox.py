@@ -26,6 +26,7 @@ from bot.rounds import ANSWER_FIRST, after_rounds
 from bot.views import post_of
 from graph.ports import Spoken
 from policies.masking import Masker
+from translations import in_shared_language
 
 log = structlog.get_logger(__name__)
 MOST_POST_TRIES = 200
@@ -45,6 +46,10 @@ OUTCOME_FIRST = 0.25
 would have."""
 MARKED_AFTER = 0.05
 """Seconds after which updates that are shown are marked as sent, all that there were in one transaction."""
+MOST_LINES_UPDATED = 20
+"""Lines of changes that lose their button when the standing approval under which they were made is revoked: the button
+of an older one says that it has ended."""
+_SAID = "said:"
 Pause = Callable[[int, float | None], float]
 """Seconds before the next try, from the number of the last (0, 1, …) and what the platform asked for."""
 GivenUp = Callable[[Transaction, PostRow], Awaitable[None]]
@@ -66,8 +71,17 @@ def notice(
 
 
 def said(thread_id: str, spoken: Spoken) -> NewPost:
-    """Returns what the model said, to be kept once."""
-    return NewPost(f"said:{spoken.message_id}", thread_id, "said", content={"text": spoken.text, "final": spoken.final})
+    """Returns what the model said, to be kept once. Of an answer that calls may have been made for, with the key of the
+    delivery whose turn it is."""
+    turn, _, step = spoken.message_id.rpartition(".")  # `graph.calls.own_ids`; calls are made after the first step
+    of_turn = {"turn": turn} if spoken.final and step != "0" else {}
+    content = {"text": spoken.text, "final": spoken.final, **of_turn}
+    return NewPost(f"{_SAID}{spoken.message_id}", thread_id, "said", content=content)
+
+
+def message_of(post_id: str) -> str:
+    """Returns the id of the model's message that a post of what it said shows."""
+    return post_id.removeprefix(_SAID)
 
 
 class LanesHere(Protocol):
@@ -141,6 +155,10 @@ class Outbox:
             within: seconds that this may wait for what is more urgent, and be overtaken by what is newer.
         """
         self._show_again(tx, await posts.touch(tx, subjects) if subjects else (), within)
+
+    async def show_revoked(self, tx: Transaction, grant_id: str) -> None:
+        """Sends the newest lines of changes under a standing approval again: it can be revoked no more."""
+        self._show_again(tx, await posts.touch_under(tx, grant_id, MOST_LINES_UPDATED), 0.0)
 
     async def show_decided(self, tx: Transaction, subject: str) -> None:
         """Sends the cards of an approval again that somebody has decided about, once they have their answer."""
@@ -228,7 +246,8 @@ class Outbox:
                 context = self._lanes_here.context_of(lane)
                 if context is None:
                     return
-            self._senders[lane] = asyncio.create_task(self._send_lane(lane), name=f"posts {lane}", context=context)
+            with in_shared_language():  # somebody's click may have led here
+                self._senders[lane] = asyncio.create_task(self._send_lane(lane), name=f"posts {lane}", context=context)
 
     async def _send_lane(self, lane: str) -> None:
         try:

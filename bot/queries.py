@@ -37,6 +37,7 @@ from bot.views import approval_view, as_asked, post_of
 from policies.approvers import ANYBODY, Permitted
 from policies.masking import Masker
 from policies.model import home_of
+from translations import gettext as _
 
 _T = TypeVar("_T")
 SHOWN = 300
@@ -57,8 +58,6 @@ Among = Callable[[Sequence[ConversationReference]], Awaitable[Collection[str]]]
 left out."""
 REMEMBERED_ANSWERS = 200
 """Answers at one place that a reaction is looked for in, the newest."""
-NO_APPROVAL = Unknown("This approval does not exist (any more).")
-NO_GRANT = Unknown("You allow no such call.")
 
 
 class Queries:
@@ -76,9 +75,9 @@ class Queries:
         async with self._database.reading() as tx:
             row = await approvals.get(tx, approval_id)
             if row is None or not is_shown_within(row, within):
-                return NO_APPROVAL
+                return no_approval()
             view = await approval_view(tx, approval_id, within, now=self._clock())
-        return await masked_card(view, self._masker) if view else NO_APPROVAL
+        return await masked_card(view, self._masker) if view else no_approval()
 
     async def is_ours(self, message: str, within: str) -> bool:
         """Whether a message, by the platform's id for it in a reference, is recorded as a post in a place whose key
@@ -233,7 +232,7 @@ class Queries:
         async with self._database.reading() as tx:
             row = await approvals.grant(tx, grant_id)
         if row is None or row.person_id != person.person_id or row.revoked_at is not None or row.until <= self._clock():
-            return NO_GRANT
+            return Unknown(_("Standing approval no longer available."))
         return await masked_card(_grant_view(row), self._masker)
 
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
@@ -328,6 +327,11 @@ class Queries:
         return Shown(await masked_post(post, self._masker), row.reference) if post else None
 
 
+def no_approval() -> Unknown:
+    """Returns what is said of an approval that is not there."""
+    return Unknown(_("Request no longer available."))
+
+
 def _settled_at(shown: Shown) -> float:
     view = shown.post.content
     return (view.decided_at or view.asked_at) if isinstance(view, ApprovalView) else 0.0
@@ -353,5 +357,13 @@ async def _alone(reading: Awaitable[_T]) -> _T:
 
 def _grant_view(row: GrantRow, unread: int = 0) -> GrantView:
     return GrantView(
-        row.grant_id, row.server, row.tool, row.arguments, row.until, unread=unread, client=row.client or ""
+        row.grant_id,
+        row.server,
+        row.tool,
+        row.arguments,
+        row.until,
+        unread=unread,
+        client=row.client or "",
+        title=row.title or "",
+        presentation=approvals.presentation_in(row.presentation),
     )

@@ -33,9 +33,8 @@ from bot.records.posts import NewPost
 from bot.turns.engine import Engine, resume_thread
 from graph.interrupts import Answered, ClarificationAsked, Dismissed, ElicitationAsked, InterruptAnswer, Superseded
 from graph.json_values import storable
+from translations import gettext as _
 
-NO_SUCH = Unknown("This question does not exist (any more).")
-SOMEBODY_ELSES = Refused("This question is for somebody else.")
 _DISMISSED = {"decline": "declined", "cancel": "cancelled"}
 """What is done → the status that it leads to."""
 
@@ -57,9 +56,9 @@ class Questions:
         async with self._database.reading() as tx:
             row = await clarifications.get(tx, clarification_id)
         if row is None:
-            return NO_SUCH
+            return _no_such()
         if row.requester != person.person_id:
-            return SOMEBODY_ELSES
+            return _somebody_elses()
         if row.status != "open":
             return _too_late(row)
         defaults = {field.name: field.default for field in row.fields if field.default is not None}
@@ -92,14 +91,14 @@ class Questions:
     async def _answer(self, tx: Transaction, answer: FormAnswer) -> ClickResult:
         row = await clarifications.get(tx, answer.clarification_id)
         if row is None:
-            return NO_SUCH
+            return _no_such()
         if row.requester != answer.person.person_id:
-            return SOMEBODY_ELSES
+            return _somebody_elses()
         if refused := refused_to_programs(row.thread_id, answer.via):
             return refused
         tx.needs(row.thread_id)
         if row.settled_key == answer.key:  # the same form, delivered twice
-            return Settled("Thank you.")
+            return Settled(_("Thanks."))
         if row.status != "open":
             return _too_late(row)
         if answer.text is not None:
@@ -116,7 +115,7 @@ class Questions:
         if not settled:
             return _too_late(row)
         await self._resume(tx, row)
-        return Settled("Thank you.")
+        return Settled(_("Thanks."))
 
     async def dismiss(self, dismissal: Dismissal) -> ClickResult:
         """Records that the requester does not answer a tool's question. One of the model's has to be answered."""
@@ -125,21 +124,21 @@ class Questions:
     async def _dismiss(self, tx: Transaction, dismissal: Dismissal) -> ClickResult:
         row = await clarifications.get(tx, dismissal.clarification_id)
         if row is None:
-            return NO_SUCH
+            return _no_such()
         if row.requester != dismissal.person.person_id:
-            return SOMEBODY_ELSES
+            return _somebody_elses()
         if refused := refused_to_programs(row.thread_id, dismissal.via):
             return refused
         if row.server is None:
-            return Refused("This question has to be answered. To go on without, write something else.")
+            return Refused(_("Answer this question, or send a different message to continue without it."))
         tx.needs(row.thread_id)
         status = _DISMISSED[dismissal.action]
         if row.settled_key == dismissal.key:  # the same click, delivered twice
-            return Settled("Noted.")
+            return Settled(_("Noted."))
         if not await self._settle(tx, row, status, dismissal.key, None):
             return _too_late(row)
         await self._resume(tx, row)
-        return Settled("All right, no answer." if status == "declined" else "Cancelled.")
+        return Settled(_("Declined.") if status == "declined" else _("Canceled."))
 
     # ------------------------------------------------------------------------------------------- for turns
 
@@ -165,7 +164,9 @@ class Questions:
         if row.server is None:
             return await self._settle(tx, row, "answered", key, {"text": text})
         if len(row.fields) != 1:
-            return FormErrors({"": f"{row.server} asks for several things. Please answer with the form."})
+            return FormErrors(
+                {"": _("{server} asks several questions. Answer with the form.").format(server=row.server)}
+            )
         values = await asyncio.to_thread(_read, row, {row.fields[0].name: text})
         if isinstance(values, FormErrors):
             return values
@@ -189,8 +190,16 @@ class Questions:
         await resume_thread(tx, self._engine, row.thread_id, row.clarification_id, now=self._clock())
 
 
+def _no_such() -> Unknown:
+    return Unknown(_("Question no longer available."))
+
+
+def _somebody_elses() -> Refused:
+    return Refused(_("This question is for someone else."))
+
+
 def _too_late(row: ClarificationRow) -> AlreadySettled:
-    return AlreadySettled("This question was settled already.", gone=row.status == "superseded")
+    return AlreadySettled(_("Already answered."), gone=row.status == "superseded")
 
 
 def _read(row: ClarificationRow, values: Mapping[str, Any]) -> dict[str, Any] | FormErrors:

@@ -123,15 +123,22 @@ def shorten(text: str, limit: int, unseen: int = 0) -> str:
     Args:
         unseen: characters that follow and are not in `text` at all.
     """
+    return shortened(text, limit, unseen)[0]
+
+
+def shortened(text: str, limit: int, unseen: int = 0) -> tuple[str, int]:
+    """Returns `shorten`, and how many characters are left out."""
     if len(text) <= limit and not unseen:
-        return text
+        return text, 0
     least = len(f"… ({max(len(text) - limit, 0) + unseen:,} more characters)")
     for end in range(min(limit - least, len(text)), 0, -1):
         kept = _before_a_whole_character(text, end) if end < len(text) else end
-        cut = f"{text[:kept]}… ({len(text) - kept + unseen:,} more characters)"
+        left_out = len(text) - kept + unseen
+        cut = f"{text[:kept]}… ({left_out:,} more characters)"
         if len(cut) <= limit:
-            return cut
-    return text[: max(limit - 1, 0)] + "…"[: max(limit, 0)]
+            return cut, left_out
+    kept = max(limit - 1, 0)
+    return text[:kept] + "…"[: max(limit, 0)], len(text) - min(kept, len(text)) + unseen
 
 
 def one_line(text: str, limit: int) -> str:
@@ -153,17 +160,16 @@ def visible_passage(text: str, limit: int) -> str:
     return shorten(shown, limit, unseen)
 
 
-def visible_excerpt(text: str, limit: int, lines: int) -> tuple[str, bool]:
+def visible_excerpt(text: str, limit: int, lines: int) -> tuple[str, int]:
     """Returns at most `limit` characters and `lines` lines of a text made visible, with the count of what is left out,
-    and whether anything is. Never empty: "(empty)" for nothing, "(3 blanks)" for blanks alone."""
+    and that count; 0: nothing is. Never empty: "(empty)" for nothing, "(3 blanks)" for blanks alone."""
     shown, unseen = _beginning(text, limit, limit)
     if not shown.strip() and not (unseen and text.strip()):
-        return (f"({len(text):,} blanks)" if text else "(empty)"), False
+        return (f"({len(text):,} blanks)" if text else "(empty)"), 0
     rows = shown.split("\n", lines)
-    is_cut = len(shown) > limit or unseen > 0 or len(rows) > lines
     if len(rows) > lines:
         limit = min(limit, len(shown) - len(rows[-1]) + _COUNT)
-    return shorten(shown, limit, unseen), is_cut
+    return shortened(shown, limit, unseen)
 
 
 def beginning_of_list(texts: Sequence[str], separator: str, limit: int) -> tuple[str, int]:

@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+import translations
 from bot.crypto import is_fernet_key
 from bot.identity.open_issuers import EVERYBODY, is_open
 from bot.records.addresses import sqlite_file
@@ -163,6 +164,12 @@ def people_and_groups(value: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(each for each in written if each is not None)
 
 
+def language_there_is(value: str) -> str:
+    """The language that comes first of those that are wanted and there are; English where none is. Desktops set the
+    variable, too, to lists such as `en_US:en` and to languages that there are not."""
+    return translations.choose(value)
+
+
 def place_or_person(value: str) -> str:
     """A place or a person, as policies write them in `routeTo`."""
     written = normal(value, PLACE_ID_FORMS) or normal(value, PERSON_ID_FORMS)
@@ -305,6 +312,10 @@ class Settings(BaseSettings):
         None,
         description="Shows the details of /health-check beyond this machine, sent as `Authorization: Bearer …`; at "
         "least 8 characters.",
+    )
+    language: Annotated[str, BeforeValidator(language_there_is)] = Field(
+        translations.SOURCE,
+        description="Language of what several people see: en or de. What one person alone sees is in theirs.",
     )
     encryption_key: Annotated[SecretStr, AfterValidator(fernet_keys)] | None = Field(
         None,

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from typing import Literal
 
-from bot.approvals.edits import is_asked_anew, why_asked_anew
+from bot.approvals import retries
+from bot.approvals.edits import is_asked_anew, why_asked_again
 from bot.approvals.permissions import is_shown_within
 from bot.approvals.standing_approvals import is_offered
 from bot.domain import (
     ApprovalView,
+    CallActivity,
+    ChangeView,
     ClarificationView,
     Content,
     ConversationReference,
@@ -22,27 +26,36 @@ from bot.domain import (
     Vote,
 )
 from bot.gateway.thread_ids import is_gateway_thread
+from bot.readings import result_in_words
 from bot.records import approvals, attempts, authorizations, clarifications, sign_ins, threads
 from bot.records.approvals import ApprovalRow
-from bot.records.attempts import AttemptRow
+from bot.records.attempts import ActivityRow, AttemptRow
 from bot.records.clarifications import ClarificationRow
 from bot.records.database import Transaction
 from bot.records.posts import PostRow
 from bot.records.sign_ins import SignInRow
 from bot.safe_text import apart_from_marks, one_line, shorten
+from graph.presentation import NOTHING_KNOWN, CallPresentation
 from policies.approvers import as_of, several_may_decide
 from policies.judging import describe_approvers
 from policies.model import Ask
+from translations import gettext as _
 
 LONGEST_RESULT = 200
 """Characters of a result on a card."""
 LONGEST_OBJECT = 20_000
 """Characters of a result that is read as an object; of a longer one the beginning is shown as it is."""
+MOST_ACTIVITIES = 20
+"""Calls of a turn that are listed with its answer."""
+_ACTIVITY_STATES: Mapping[str, Literal["running", "waiting", "done", "failed", "unknown"]] = {
+    "started": "running",
+    "asking": "waiting",
+    "done": "done",
+    "failed": "failed",
+    "unknown": "unknown",
+}
 ANY_LENGTH = sys.maxsize
 """Arguments are read however long they are."""
-NOTHING_DONE = "Nothing was done."
-TRIED_BEFORE = "An earlier try may have taken effect."
-"""Follows what is said of the last try, where somebody chose to try again while the outcome was unknown."""
 UNNAMED = "a program whose name is not known"
 """Stands where the name of a program would that has told none, or whose call was over long ago."""
 LOOKED_AT = 5_000
@@ -58,32 +71,87 @@ async def post_of(
         now: seconds since the epoch.
         longest: characters of arguments, as JSON, that are read; of a call with more they stay unread.
     """
-    content = await content_of(tx, row, now, longest)
+    content = await content_of(tx, row, now, longest, seen_by_one=_is_chat_with_one(row, place))
     if content is None:
         return None
     return Post(row.key, row.thread_id, place, row.revision, row.at, content, row.only_for, row.seq)
 
 
-async def content_of(tx: Transaction, row: PostRow, now: float, longest: int = ANY_LENGTH) -> Content | None:
+async def content_of(
+    tx: Transaction, row: PostRow, now: float, longest: int = ANY_LENGTH, *, seen_by_one: bool = False
+) -> Content | None:
     """Returns what a post shows at `now`, when others may have come to decide, too; `None` when its subject is gone.
-    `longest` as for `post_of`."""
+
+    Args:
+        longest: as for `post_of`.
+        seen_by_one: whether only the requester of what it is about sees it.
+    """
     kept, subject = row.content or {}, row.subject or ""
     match row.kind:
         case "said":
-            return Said(apart_from_marks(kept["text"]), final=kept.get("final", True))
+            text, final = apart_from_marks(kept["text"]), kept.get("final", True)
+            calls, earlier = await _activity(tx, kept["turn"]) if "turn" in kept else ((), 0)
+            return Said(text, final, calls, earlier)
         case "notice":
             return Notice(apart_from_marks(kept["text"]), kept["tone"])
         case "approval":
             within = _workspace_of(row.place) if row.place else ""
-            return await approval_view(tx, subject, within, now=now, longest=longest)
+            return await approval_view(tx, subject, within, now=now, longest=longest, seen_by_one=seen_by_one)
         case "clarification":
             return await clarification_view(tx, subject, longest)
         case "sign_in":
             return await sign_in_view(tx, subject, now)
         case "outcome":
             return await outcome_view(tx, subject, longest)
+        case "change":
+            return await change_view(tx, subject, now, longest)
         case _:
             raise ValueError(f"unknown kind of post: {row.kind}")
+
+
+def _is_chat_with_one(row: PostRow, place: ConversationReference) -> bool:
+    """Whether a post stands where it was asked, in a chat of one person with the bot. Conversations of the page are not
+    that: others may read them."""
+    return row.place is None and place.direct and place.platform in {"slack", "teams"}
+
+
+async def _activity(tx: Transaction, turn: str) -> tuple[tuple[CallActivity, ...], int]:
+    """The newest calls that were made in a turn, in the order in which they were asked for, and how many there were
+    before them. Of what was said to somebody's own account there is only whether it was done."""
+    rows, count = await attempts.activity_of_turn(tx, turn, MOST_ACTIVITIES, LONGEST_OBJECT + 1)
+    calls = (
+        CallActivity(
+            call_id=row.call_id,
+            server=row.server,
+            tool=row.tool,
+            title=row.title,
+            state=_ACTIVITY_STATES[row.status],
+            began_at=row.started_at,
+            ended_at=row.ended_at,
+            result=_came_of(row),
+            presentation=row.presentation.without_owned(),
+        )
+        for row in sorted(rows, key=lambda row: place_in_turn(row.call_id))
+    )
+    return tuple(calls), count - len(rows)
+
+
+def place_in_turn(call_id: str) -> tuple[int, int]:
+    """Returns what sorts the calls of a turn as they were asked for: ids of calls are `{delivery}.{step}.{index}`."""
+    step, index = call_id.rsplit(".", 2)[-2:]
+    return (int(step), int(index)) if step.isdigit() and index.isdigit() else (0, 0)
+
+
+def _came_of(row: ActivityRow) -> str:
+    match row.status:
+        case "done" if not row.owner:
+            return result_line(row.text, row.presentation)
+        case "failed" if not row.owner:
+            return one_line(row.text[:LOOKED_AT], LONGEST_RESULT)
+        case "unknown":
+            return _unknown(row)
+        case _:
+            return ""
 
 
 def _workspace_of(place: ConversationReference) -> str:
@@ -92,7 +160,13 @@ def _workspace_of(place: ConversationReference) -> str:
 
 
 async def approval_view(
-    tx: Transaction, approval_id: str, within: str = "", *, now: float, longest: int = ANY_LENGTH
+    tx: Transaction,
+    approval_id: str,
+    within: str = "",
+    *,
+    now: float,
+    longest: int = ANY_LENGTH,
+    seen_by_one: bool = False,
 ) -> ApprovalView | None:
     """Returns an approval's card; `None` when there is no such approval.
 
@@ -100,6 +174,7 @@ async def approval_view(
         within: what the ids of the workspace begin with in which it is shown; empty: where it was asked. Elsewhere
             nothing is said of what was not routed there.
         longest: as for `post_of`.
+        seen_by_one: whether only its requester sees it; else nothing is in it that was read over a person's account.
     """
     found = await approvals.get_short(tx, approval_id, longest)
     if found is None:
@@ -107,8 +182,9 @@ async def approval_view(
     row, unread = found
     cast = await approvals.votes_on(tx, approval_id)
     ask = as_asked(row, now)
-    known = await threads.known_names(tx, {*row.asked.requesters, *row.handed_to, *ask.approvers})
-    names = threads.shown_names(known, [*row.asked.requesters, *row.handed_to])
+    named = [*row.asked.requesters, *row.handed_to, *([row.edited_by] if row.edited_by is not None else [])]
+    known = await threads.known_names(tx, {*named, *ask.approvers})
+    names = threads.shown_names(known, named)
     status = "void" if await is_asked_anew(tx, row) else row.status
     result, tone = (await _why_void(tx, row), "info") if status == "void" else await _result(tx, row)
     return ApprovalView(
@@ -147,7 +223,19 @@ async def approval_view(
         unread=unread,
         call_id=row.asked.call_id,
         client=shown_client(row.asked.client, row.thread_id),
+        presentation=_presentation(row, seen_by_one=seen_by_one),
+        notes=approvals.notes_in(cast),
+        edited_by="" if row.edited_by is None else names[row.edited_by],
+        retry_offered=status == "approved" and await retries.is_offered(tx, row),
     )
+
+
+def _presentation(row: ApprovalRow, *, seen_by_one: bool) -> CallPresentation:
+    """What is kept to show a call, as far as the readers may see it."""
+    kept = row.asked.presentation
+    owners = {known.owner for known in kept.known_ids} | ({kept.preview.owner} if kept.preview else set())
+    is_theirs = seen_by_one and owners <= {None, row.asked.requesters[0]}
+    return kept if is_theirs else kept.without_owned()
 
 
 def shown_client(client: str, thread_id: str) -> str:
@@ -205,68 +293,93 @@ async def _result(tx: Transaction, row: ApprovalRow) -> tuple[str, str]:
     if attempt is None:
         return "", "info"
     line, tone = await _result_of(tx, attempt)
-    ended = attempt.status == "failed" or line == NOTHING_DONE
+    ended = attempt.status == "failed" or line == nothing_done()
     if ended and attempt.number > 1 and await attempts.was_tried_again(tx, attempt.call_id, attempt.number):
-        return f"{line} {TRIED_BEFORE}", "warning"
+        return _("{result} An earlier try may have taken effect.").format(result=line), "warning"
     return line, tone
 
 
 async def _result_of(tx: Transaction, attempt: AttemptRow) -> tuple[str, str]:
     match attempt.status:
         case "done":
-            return ("Done." if attempt.owner else f"Done: {result_line(attempt.text)}"), "success"
+            said = "" if attempt.owner else result_line(attempt.text, attempt.presentation)
+            return (_("Done: {result}").format(result=said) if said else _("Done.")), "success"
         case "failed":
-            said = one_line(attempt.text[:LOOKED_AT], LONGEST_RESULT)
-            return ("Failed." if attempt.owner else f"Failed: {said}"), "error"
+            said = "" if attempt.owner else one_line(attempt.text[:LOOKED_AT], LONGEST_RESULT)
+            return (_("Failed: {why}").format(why=said) if said else _("Failed.")), "error"
         case "started":
-            return "Running…", "info"
+            return _("Running…"), "info"
         case "unknown":
             return _unknown(attempt), "warning"
         case _:
             return await _waiting(tx, attempt), "info"
 
 
+def nothing_done() -> str:
+    """What the card says of a call that was not made, or did nothing."""
+    return _("Nothing was done.")
+
+
 async def _waiting(tx: Transaction, attempt: AttemptRow) -> str:
     if await clarifications.open_of_tool(tx, attempt.call_id):
-        return "Waiting for an answer."
+        return _("Waiting for an answer.")
     if await sign_ins.open_of_call(tx, attempt.call_id):
-        return "Waiting for a sign-in."
+        return _("Waiting for a sign-in.")
     # Between the two: what it asks is about to be shown, or was just answered.
-    return "Running…" if attempt.status == "asking" else NOTHING_DONE
+    return _("Running…") if attempt.status == "asking" else nothing_done()
 
 
 async def _why_void(tx: Transaction, row: ApprovalRow) -> str:
     if row.reason:
-        return f"{row.reason}, so this cannot run any more."
+        return _("No longer valid: {why}").format(why=row.reason)
+    next_round = await approvals.of_call(tx, row.asked.call_id, row.asked.round + 1)
+    again = next_round.asked.presentation.again if next_round else ""
+    if again:
+        source = one_line(row.asked.server, LONGEST_RESULT)
+        said = {
+            "changed": _("Asked again: {source} has changed since"),
+            "not found out": _("Asked again: {source} could not be checked"),
+        }
+        return said[again].format(source=source)
     if row.edited_by is None:
-        return "Asked anew, since the call or the rules for it changed."
+        return _("Asked again: request or policy changed")
     editor = (await threads.names(tx, [row.edited_by]))[row.edited_by]
     if row.status == "approved":  # the run has not come to asking yet
-        return why_asked_anew(row, editor)
-    return f"Asked anew, since {editor} changed the call: what was voted on it before does not count."
+        return why_asked_again(row, editor)
+    return _("Asked again: {name} edited the request. Earlier votes don't count.").format(name=editor)
 
 
-def result_line(text: str) -> str:
-    """Returns a result in one line for people: the plain values of a JSON object, or the text as it is."""
-    try:
-        result = json.loads(text) if len(text) <= LONGEST_OBJECT and text.lstrip()[:1] == "{" else None
-    except (ValueError, RecursionError):
-        result = None
-    if isinstance(result, dict):
-        plain = {k: v for k, v in result.items() if isinstance(v, str | int | float) and v != ""}
-        text = ", ".join(f"{k} {json.dumps(v) if isinstance(v, bool) else v}" for k, v in plain.items()) or text
+def result_line(text: str, presentation: CallPresentation = NOTHING_KNOWN) -> str:
+    """Returns a result in one line for people: what they know it by, of a JSON value; of a text its first line, with a
+    count of what follows. Empty where there is nothing that tells them something."""
     beginning = text.lstrip()[:LOOKED_AT]
-    return shorten(" ".join(beginning.split()), LONGEST_RESULT, max(0, len(text.lstrip()) - len(beginning)))
+    if beginning[:1] in ("{", "[") and (said := _json_in_words(text, presentation)) is not None:
+        return shorten(" ".join(said.split()), LONGEST_RESULT)
+    first, _end, rest = beginning.partition("\n")
+    unseen = len(rest.strip()) + max(0, len(text.lstrip()) - len(beginning))
+    return shorten(" ".join(first.split()), LONGEST_RESULT, unseen)
 
 
-def _unknown(attempt: AttemptRow) -> str:
+def _json_in_words(text: str, presentation: CallPresentation) -> str | None:
+    """A result that is a JSON value, in words; `None` where it is a text. Of one that is too long to be read nothing is
+    said."""
+    if len(text) > LONGEST_OBJECT:
+        return ""
+    try:
+        result = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return result_in_words(result, presentation) if isinstance(result, dict) else ""
+
+
+def _unknown(attempt: AttemptRow | ActivityRow) -> str:
     match attempt.choice:
         case "it_was_done":
-            return f"Done, as {attempt.choice_by} confirmed."
+            return _("Done, confirmed by {name}.").format(name=attempt.choice_by)
         case "skip":
-            return f"Outcome unknown; skipped by {attempt.choice_by}."
+            return _("Outcome unknown. Skipped by {name}.").format(name=attempt.choice_by)
         case _:
-            return "Outcome unknown."
+            return _("Outcome unknown.")
 
 
 async def clarification_view(
@@ -306,7 +419,7 @@ def answer_text(row: ClarificationRow) -> str:
     if not values:
         return str(row.answer.get("text", ""))
     labels = {f.name: f.label or f.name for f in row.fields}
-    shown = {True: "yes", False: "no"}
+    shown = {True: _("yes"), False: _("no")}
     return "\n".join(
         f"{labels.get(k, k)}: {shown[v] if isinstance(v, bool) else v}" for k, v in values.items() if v is not None
     )
@@ -360,4 +473,39 @@ async def outcome_view(tx: Transaction, attempt_id: str, longest: int = ANY_LENG
         unread=unread,
         call_id=row.call_id,
         client=await _client_in(tx, row.thread_id),
+        presentation=row.presentation.without_owned(),
     )
+
+
+async def change_view(tx: Transaction, attempt_id: str, now: float, longest: int = ANY_LENGTH) -> ChangeView | None:
+    """Returns the line of a change that was made without asking; `None` when there is no such attempt. What was said to
+    somebody's own account is that one's alone: the line says only whether it was done. `longest` as for `post_of`."""
+    found = await attempts.get_short(tx, attempt_id, longest)
+    if found is None:
+        return None
+    row, unread = found
+    names = await threads.names(tx, [row.requester])
+    result, tone = await _result_of(tx, row)
+    revocable = row.grant_id is not None and await approvals.is_in_force(tx, row.grant_id, now)
+    return ChangeView(
+        attempt_id=attempt_id,
+        server=row.server,
+        tool=row.tool,
+        title=row.title,
+        arguments=row.arguments,
+        requester=names[row.requester],
+        requester_id=row.requester,
+        result=result,
+        result_tone=tone,  # type: ignore[arg-type]  # it is one of these words
+        rule="" if row.grant_id is not None else _rule_of(row),
+        grant_id=row.grant_id if revocable else None,
+        unread=unread,
+        call_id=row.call_id,
+        client=await _client_in(tx, row.thread_id),
+        presentation=row.presentation.without_owned(),
+    )
+
+
+def _rule_of(attempt: AttemptRow) -> str:
+    """Name of the rule that allowed a call when it began."""
+    return str(((attempt.judged or {}).get("verdict") or {}).get("rule", ""))

@@ -38,8 +38,11 @@ _ENDINGS = tuple(
     )
 )
 """How the agent words an end in a ToolMessage, and how that is told."""
-_CHANGED = re.compile(r"Approved with changes: [^\n]*\n\n")
-"""What the agent puts before the result of a call that an approver has changed. Results name what was made."""
+_ABOVE_RESULTS = re.compile(
+    r"(?:Approved with a note\. [^\n]*\n+)*(?:Approved with changes: [^\n]*\n\n)?(?:The tool returned:\n)?"
+)
+"""What the agent puts before the result of a call that an approver has changed or added a note to. Results name what
+was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +122,8 @@ def one_line(value: Any) -> str:
 
 def _past_call(call: ToolCall, result: ToolMessage | None) -> PastCall:
     text, data = str(result.text) if result else "No result of this call was recorded.", None
-    if changed := _CHANGED.match(text):
-        text = text[changed.end() :]
+    if above := _ABOVE_RESULTS.match(text):
+        text = text[above.end() :]
     if result and result.status == "error":
         text = text if any(pattern.match(text) for pattern, _ in _ENDINGS) else f"Failed: {text}"
     else:

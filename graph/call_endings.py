@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langgraph.graph import END
 from langgraph.types import Command
 
-from graph.calls import as_returned, tool_message
+from graph.calls import as_returned, tool_message, whole_as_returned
 from graph.interrupts import Expired, Rejected, Superseded, Withdrawn
 from graph.json_values import trouble_with
 from graph.ports import (
@@ -34,7 +34,7 @@ OUTCOME_UNKNOWN = (
 MOST_NAMES = 20
 """Changed arguments that the model is told of by name."""
 LONGEST_NAME = 100
-"""Characters of such a name."""
+"""Characters of such a name, or of a person's."""
 
 
 async def not_made(
@@ -48,7 +48,7 @@ async def not_made(
     known = await ports.ledger.close(call["id"], repeatable=tool is not None and tool.repeatable)
     if known is not None:
         return answered(state, known)
-    text = _of_last_try(state, text)
+    text = _under_notes(state, _of_last_try(state, text))
     await ports.audit.not_made(
         Unmade(
             call_id=call["id"],
@@ -81,7 +81,9 @@ def answered(state: ToolCallState, known: Existing | Succeeded | Failed) -> Comm
         case Recorded(outcome=outcome):
             return answered(state, outcome)
         case Succeeded(text=text, owner=owner, returned=returned):
-            message = tool_message(state["call"], as_returned(text), owner=owner, returned=returned)
+            # What a tool says of what people said is the tool's: below their words it is introduced as such.
+            told = whole_as_returned(text) if notes_in(state) else as_returned(text)
+            message = tool_message(state["call"], told, owner=owner, returned=returned)
         case Failed(text=text, owner=owner, returned=returned):
             failed = _of_last_try(state, f"Failed: {text}")
             message = tool_message(state["call"], failed, owner=owner, failed=True, returned=returned)
@@ -93,9 +95,39 @@ def answered(state: ToolCallState, known: Existing | Succeeded | Failed) -> Comm
             message = tool_message(state["call"], _with(skipped, text), owner=owner, failed=True)
         case AttemptUnknown(text=text, owner=owner):
             message = tool_message(state["call"], _with(OUTCOME_UNKNOWN, text), owner=owner, failed=True)
-    if changes := changes_in_words(state):
-        message = message.model_copy(update={"content": f"{changes}\n\n{message.text}"})
+    message = message.model_copy(update={"content": _under_notes(state, _under_changes(state, message.text))})
     return Command(goto=END, update={"messages": [message]})
+
+
+def notes_in(state: ToolCallState) -> list[tuple[str, str]]:
+    """What those who approved the call added for the model, name and words of each, in whichever round."""
+    approved = state.get("approved") or {}
+    found: Sequence[Sequence[str]] = [*state.get("notes", ()), *approved.get("notes", ())]
+    return [(name, words) for name, words in found]
+
+
+def asked_again(state: ToolCallState) -> dict[str, Any]:
+    """What changes in the state of a call whose approval does not suffice (any more): what was added to that stays."""
+    return {"approved": None, "notes": [list(note) for note in notes_in(state)]}
+
+
+def notes_in_words(state: ToolCallState) -> str:
+    """What the model is told of them, each on a line of its own however it was typed. Empty: nothing was added."""
+    lines = [
+        f"Approved with a note. {' '.join(name.split())[:LONGEST_NAME]} adds: {json.dumps(words, ensure_ascii=False)}"
+        for name, words in notes_in(state)
+    ]
+    return "\n".join(lines)
+
+
+def _under_notes(state: ToolCallState, text: str) -> str:
+    notes = notes_in_words(state)
+    return f"{notes}\n\n{text}" if notes else text
+
+
+def _under_changes(state: ToolCallState, text: str) -> str:
+    changes = changes_in_words(state)
+    return f"{changes}\n\n{text}" if changes else text
 
 
 def changes_in_words(state: ToolCallState) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
@@ -13,6 +13,8 @@ from graph.interrupts import Answered, Approved, Expired, FieldType, FormField, 
 from graph.json_values import storable
 from graph.ports import Spoken
 
+GIVEN_CALL = "call"
+"""Under which the message of a person who has a call made carries it, in its `additional_kwargs`: a `GivenCall`."""
 CLARIFICATION = "request_clarification"
 """The one tool that is ours: it asks the requester."""
 
@@ -25,6 +27,16 @@ REJECTED = "Rejected by "
 """How what a model is told of a rejected call begins; nothing that a tool returned begins so (`as_returned`)."""
 SKIPPED = "hitl_skipped_non_streaming"
 """How it begins what the model is told of a call that would be asked about where nobody is asked."""
+
+
+class GivenCall(TypedDict):
+    """A tool call that a turn begins with, in the place of the model's first message."""
+
+    name: str
+    """`{server}__{tool}`."""
+    args: dict[str, Any]
+    quote: str
+    """The requester's own words that asked for it, as they were found when it was made first; may be empty."""
 
 
 TakingOut = Callable[[str, dict[str, Any]], tuple[dict[str, Any], str]]
@@ -66,6 +78,23 @@ def _own(name: str, arguments: dict[str, Any], take_out: TakingOut | None) -> di
         return {"name": name, "args": arguments}
     rest, quote = take_out(name, arguments)
     return {"name": name, "args": rest, "quote": quote}
+
+
+def given_call(message: AnyMessage) -> GivenCall | None:
+    """The call that a turn begins with, by the turn's first message; none: the model is asked what to do."""
+    call: GivenCall | None = message.additional_kwargs.get(GIVEN_CALL) if isinstance(message, HumanMessage) else None
+    return call
+
+
+def message_of_given(call: GivenCall, delivery: str) -> AIMessage:
+    """The call as if the model had asked for it in its first message."""
+    call_id = f"{delivery}.0.0"
+    return AIMessage(
+        "",
+        id=f"{delivery}.0",
+        tool_calls=[{"name": call["name"], "args": call["args"], "id": call_id, "type": "tool_call"}],
+        additional_kwargs={"errors": {}, "quotes": {call_id: call["quote"]} if call["quote"] else {}},
+    )
 
 
 def current_turn(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
@@ -160,7 +189,12 @@ _LIKE_OURS = re.compile(
 
 def as_returned(text: str) -> str:
     """What a tool returned, so that nobody takes it for a note of ours about what people decided."""
-    return f"The tool returned:\n{text}" if _LIKE_OURS.match(text) else text
+    return whole_as_returned(text) if _LIKE_OURS.match(text) else text
+
+
+def whole_as_returned(text: str) -> str:
+    """The same below words of ours: where they end is said, whatever the text looks like."""
+    return f"The tool returned:\n{text}"
 
 
 def answered(call: Mapping[str, Any], answer: Answered, fields: Sequence[FormField]) -> ToolMessage:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from graph.presentation import NOTHING_KNOWN, CallPresentation
 from policies.model import Ask, Risk
 
 # --------------------------------------------------------------------------------- inputs of a form
@@ -104,6 +105,7 @@ class ApprovalAsked(_Json):
     empty outside of `safeWrite`."""
     client: str = ""
     """Name of the program through which the requester's agent asks, as it calls itself; empty: our own agent asks."""
+    presentation: CallPresentation = NOTHING_KNOWN
 
 
 class ClarificationAsked(_Json):
@@ -173,6 +175,8 @@ class Approved(_Json):
     """The arguments as edited by an approver; `None`: as asked."""
     edited_by: str | None = None
     """Person id of whoever edited."""
+    notes: tuple[tuple[str, str], ...] = ()
+    """What those who approved added for the model: name and words of each."""
 
 
 class Rejected(_Json):

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
-from graph.calls import typed_in
+from graph.calls import given_call, typed_in
 from graph.options import mode_of
 from graph.ports import Directory, Judged, Ports
 from graph.state import KeptJudgement, RunContext, ToolCallState, Turn
@@ -232,7 +232,11 @@ def _own_words(written: Sequence[str]) -> tuple[str, ...]:
 def _written_by_requester(message: AnyMessage, turn: Turn) -> list[str]:
     match message:
         case HumanMessage() if message.id == turn["delivery"]:
-            return [message.text]
+            call = given_call(message)
+            if call is None:
+                return [message.text]
+            # Its text is ours, after the model's arguments: what they wrote is what was found when it was made first.
+            return [call["quote"]] if call["quote"] else []
         case ToolMessage():
             return typed_in(message)
         case _:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from graph.interrupts import ApprovalAsked, FormField
+from graph.presentation import NOTHING_KNOWN, CallPresentation
 from policies.approvers import StandingApproval
 from policies.judging import Policy
 from policies.model import Ask, Call, Facts, Mode, Tool, Verdict, canonical_json
@@ -165,12 +166,30 @@ class Unmade:
     """What the policy said of it; `None`: it was not asked."""
 
 
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A tool was called to show people what another call is about, and it only reads."""
+
+    call_id: str
+    """Of the call that it was read for, with what was called."""
+    thread_id: str
+    requester: str
+    tool: Tool
+    arguments: Mapping[str, Any]
+    output: str
+    failed: bool
+
+
 class Audit(Protocol):
     """The record of every call. Those that were started are the ledger's to write down: it knows what came of them."""
 
     async def not_made(self, call: Unmade) -> None:
         """Write down a call that ended without having been made. The same call with the same status again (after a
         restart) changes nothing."""
+        ...
+
+    async def read_for_card(self, looked: Looked) -> None:
+        """Write down what was read for a card."""
         ...
 
 
@@ -199,8 +218,12 @@ class CallRecord:
     """What the policy says of the call now, for the audit log."""
     goes_on: bool = False
     """Whether it was sent before and waits in the middle (`Ready.goes_on`): then its attempt goes on, too."""
+    presentation: CallPresentation = NOTHING_KNOWN
+    """What is needed to show it in people's words."""
     recalled_at: float = 0.0
     """`Beginning.at`: when everything that was prepared for it was still to be looked up."""
+    spoken: tuple[Spoken, ...] = field(default=(), compare=False)
+    """What the model has said in the turn by then: it is shown before what comes of the call, and is no part of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
-from graph.calls import current_turn, open_calls, spoken_in
+from graph.calls import GIVEN_CALL, GivenCall, current_turn, open_calls, spoken_in
 from graph.interrupts import ApprovalAsked, Approved, Asked, InterruptAnswer, Superseded, asked_adapter
 from graph.nodes.use_tools import MakeCall
 from graph.ports import Live, Spoken, Unfinished
@@ -106,12 +106,18 @@ class Agent:
             at_rest = not snapshot.next and not await self._has_pending_writes(thread_id, snapshot)
         return _status_of(snapshot, at_rest=at_rest)
 
-    async def begin(self, turn: Turn, text: str, live: Live, *, background: str = "") -> ThreadStatus:
+    async def begin(
+        self, turn: Turn, text: str, live: Live, *, background: str = "", call: GivenCall | None = None
+    ) -> ThreadStatus:
         """A person's message as an ordinary new run. The thread must be at rest with nothing pending.
 
-        `background`: what people said before it in the same thread, not to the bot.
+        Args:
+            background: what people said before it in the same thread, not to the bot.
+            call: what the turn begins with, where the person wants exactly that; `None`: the model is asked.
         """
-        said = {"name": turn["requester_name"]} | ({"background": background} if background else {})
+        said: dict[str, Any] = {"name": turn["requester_name"]} | ({"background": background} if background else {})
+        if call is not None:
+            said[GIVEN_CALL] = call
         message = HumanMessage(text, id=turn["delivery"], additional_kwargs=said)
         given = {"messages": [message], "turn": turn, "categories": []}
         context = self._context(live)

@@ -18,7 +18,7 @@ from langgraph.types import Interrupt
 from pydantic import TypeAdapter
 
 from graph.branch import FIRST_STEP, branch_nodes
-from graph.call_endings import changes_in_words
+from graph.call_endings import changes_in_words, notes_in_words
 from graph.interrupts import (
     Asked,
     InterruptAnswer,
@@ -63,8 +63,8 @@ class CallEnding:
     returned: Mapping[str, Any] | None = None
     """`content` and `structuredContent` as the server returned them; `None`: it returned nothing that was kept."""
     note: str = ""
-    """What of `text` is ours beside `returned`: that it was made with other arguments, or that an earlier try of it may
-    have taken effect. Empty without `returned`."""
+    """What of `text` is ours beside `returned`: what approvers added, that it was made with other arguments, or that an
+    earlier try of it may have taken effect. Empty without `returned`."""
     changed: bool = False
     """Whether it was to be made with other arguments than were asked for, as an approver wrote them."""
 
@@ -191,7 +191,7 @@ def _updated(state: ToolCallState, update: Mapping[str, Any]) -> ToolCallState:
 
 def _ending(state: ToolCallState, message: ToolMessage) -> CallEnding:
     changes, returned = changes_in_words(state), message.artifact
-    ours = [changes, TRIED_BEFORE if message.text.endswith(TRIED_BEFORE) else ""]
+    ours = [notes_in_words(state), changes, TRIED_BEFORE if message.text.endswith(TRIED_BEFORE) else ""]
     return CallEnding(
         text=message.text,
         failed=message.status == "error",

@@ -16,6 +16,7 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command
 
 from graph.ports import InTurn, Judged, Live, TaskState, Unfinished
+from graph.presentation import AskedAgain
 from policies.judging import Policy
 
 
@@ -77,12 +78,19 @@ class ToolCallState(TypedDict, total=False):
     """How often approval of the call was asked for: a later asking is never answered by what was said to an earlier."""
     approved: dict[str, Any] | None
     """The `Approved` answer to `asked`."""
+    notes: list[list[str]]
+    """`Approved.notes` of earlier askings: the call was asked about again since."""
     spoken: list[dict[str, Any]]
     """What the model said in the turn so far, each a `Spoken`: shown before the call's card."""
     said: list[str]
     """What the requester wrote in the turn, without what they quoted."""
     before: int
     """How many tool calls the model made before this one in the turn."""
+    known_ids: list[dict[str, Any]]
+    """What earlier results of the turn say that the ids among its arguments stand for, each a `KnownId`, with the name
+    by which the model calls the tool as its `source`."""
+    again: AskedAgain
+    """Why an approval that was given does not hold any more (`CallPresentation.again`), until it is asked again."""
     requesters: list[str]
     """The requester, and whoever edited the arguments since."""
     sign_in_id: str

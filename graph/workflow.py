@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from langchain_core.messages import AnyMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -13,11 +14,13 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, Send, interrupt
 
 from graph.branch import FIRST_STEP, branch_nodes
-from graph.calls import CLARIFICATION, calls_before, current_turn, open_calls, spoken_in
+from graph.calls import CLARIFICATION, calls_before, current_turn, given_call, open_calls, spoken_in
 from graph.judging import said_by_requester
+from graph.known_ids import looked_through
 from graph.nodes import BranchStep
 from graph.nodes.fold_history import fold_history
 from graph.nodes.human_clarification import human_clarification
+from graph.nodes.oauth_needed import server_of
 from graph.nodes.policy_router import needs_routing, policy_router
 from graph.nodes.task_executor import task_executor
 from graph.options import has_tools
@@ -30,6 +33,8 @@ def at_start(tools: Tools) -> Callable[[State], Awaitable[str]]:
     """Route only where there is something to pick."""
 
     async def at_start(state: State) -> str:
+        if given_call(state["messages"][-1]) is not None:
+            return "task_executor"  # there is nothing to pick: the call is known
         routed = has_tools(turn_of(state)) and needs_routing(await tools.available())
         return "policy_router" if routed else "task_executor"
 
@@ -60,7 +65,14 @@ async def _calls(state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
         "spoken": [asdict(spoken) for spoken in spoken_in(messages)],
         "said": list(await said_by_requester(messages, turn)),
     }
-    return [Send("tool_call", {"call": c, "before": calls_before(messages, c["id"]), **common}) for c in calls]
+    return [Send("tool_call", await _branch(c, messages) | common) for c in calls]
+
+
+async def _branch(call: dict[str, Any], messages: Sequence[AnyMessage]) -> dict[str, Any]:
+    """What only this call's branch begins with."""
+    known = await looked_through(server_of(call["name"]), call["args"], messages)
+    before = calls_before(messages, call["id"])
+    return {"call": call, "before": before, "known_ids": [each.model_dump(mode="json") for each in known]}
 
 
 # ------------------------------------------------------------------------------------------ the graph

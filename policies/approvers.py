@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from policies.model import Allow, Ask, Call, Deny, Risk, Tool, Verdict, canonical_json, home_of, is_group, realm_of
 from policies.trust import risks_of, warned_of
+from translations import gettext as _
 
 ANYBODY = "any"
 """The approvers of a rule that anybody may decide under."""
@@ -68,16 +69,15 @@ def judge_decider(ask: Ask, decider: Decider) -> Permission:
     """
     accounts = {decider.person, *decider.other_accounts}
     if ask.self_approval == "fourEyes" and accounts & set(decider.requesters):
-        return NotPermitted("You asked for this or changed it, so somebody else has to decide.")
+        return NotPermitted(_("You requested or edited this; someone else must approve."))
     answers = {approver: _is(approver, accounts, decider) for approver in ask.approvers}
     if any(answer is True for answer in answers.values()):
         return Permitted()
     unknown = [approver for approver, answer in answers.items() if answer is None]
     if unknown:
-        return CouldNotFindOut(
-            f"Whether you are in {_in_words(unknown)} could not be found out. Try again in a moment."
-        )
-    return NotPermitted("You are not one of the people who may decide this.")
+        text = _("Couldn't check whether you're in {group}. Try again in a moment.")
+        return CouldNotFindOut(text.format(group=_in_words(unknown)))
+    return NotPermitted(_("You can't approve this."))
 
 
 def several_may_decide(ask: Ask, requesters: Sequence[str]) -> bool:
@@ -186,7 +186,14 @@ def _is(approver: str, accounts: set[str], decider: Decider) -> bool | None:
 
 
 def _in_words(unknown: list[str]) -> str:
-    return " or ".join("this channel" if approver == "channel" else approver for approver in unknown)
+    return either_of([_("this channel") if approver == "channel" else approver for approver in unknown])
+
+
+def either_of(names: Sequence[str]) -> str:
+    """Returns some names, one at least, as people read them: "Ana, Ben or Chloe"."""
+    if len(names) == 1:
+        return names[0]
+    return _("{names} or {last}").format(names=", ".join(names[:-1]), last=names[-1])
 
 
 # ------------------------------------------ votes: each human counts once, whatever account they used

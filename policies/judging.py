@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from policies import yaml_values
+from policies.approvers import either_of
 from policies.commands import argument_of_command
 from policies.matching import (
     NO,
@@ -29,6 +30,7 @@ from policies.model import Allow, Ask, Call, Deny, Facts, Match, Mode, Tool, Ver
 from policies.patterns import glob
 from policies.quoting import is_quoted
 from policies.trust import known_to_read
+from translations import gettext as _
 
 ONLY_ITS_WORD = (
     "a program says of itself what it is called: match a client to be stricter with it, not to permit it something"
@@ -130,7 +132,7 @@ class Policy:
 
     def prepare(self) -> None:
         """Do all at once that is otherwise done for the first call: a thousand rules take a tenth of a second."""
-        for rule, _ in self._by_tool:
+        for rule, _tool in self._by_tool:
             len(rule.tests)
 
     def candidates(self, server: str, tool: str) -> tuple[Rule, ...]:
@@ -401,33 +403,42 @@ def describe_approvers(ask: Ask, requester_names: Sequence[str], name_of: Callab
         listed = ["any"]
     words = [_in_words(approver, requester_names, name_of) for approver in listed]
     if not words:
-        return "nobody"
-    several = f"{ask.quorum} of: " if ask.quorum > 1 else ""
-    return f"{several}{_list(words, 'or')}{_exception(ask, listed, words, requester_names)}"
+        return _("no one")
+    told = either_of(words)
+    if ask.quorum > 1:
+        told = _("{count} of: {approvers}").format(count=ask.quorum, approvers=told)
+    left_out = _left_out(ask, listed, words, requester_names)
+    if not left_out:
+        return told
+    text = _("{approvers} but {names}") if len(words) == 1 else _("{approvers}, but not {names}")
+    return text.format(approvers=told, names=_all_of(left_out))
 
 
-def _exception(ask: Ask, listed: Sequence[str], words: Sequence[str], requester_names: Sequence[str]) -> str:
-    if ask.self_approval != "fourEyes" or not requester_names:
-        return ""
+def _left_out(ask: Ask, listed: Sequence[str], words: Sequence[str], requester_names: Sequence[str]) -> Sequence[str]:
+    """Names of those who may not decide though others like them may."""
+    if ask.self_approval != "fourEyes":
+        return ()
     open_ended = any(approver in ("any", "channel") or is_group(approver) for approver in listed)
     if not open_ended and not set(words) & set(requester_names):
-        return ""
-    return f"{' but' if len(words) == 1 else ', but not'} {_list(list(dict.fromkeys(requester_names)), 'and')}"
+        return ()
+    return list(dict.fromkeys(requester_names))
 
 
 def _in_words(approver: str, requester_names: Sequence[str], name_of: Callable[[str], str]) -> str:
     match approver:
         case "any":
-            return "anyone"
+            return _("anyone")
         case "channel":
-            return "anyone in this channel"
+            return _("anyone in this channel")
         case "requester":
-            return requester_names[0] if requester_names else "the requester"
+            return requester_names[0] if requester_names else _("the requester")
         case group if is_group(group):
-            return f"members of {name_of(group)}"
+            return _("members of {group}").format(group=name_of(group))
         case person:
             return name_of(person)
 
 
-def _list(words: Sequence[str], last: str) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
+def _all_of(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    return _("{names} and {last}").format(names=", ".join(names[:-1]), last=names[-1])

@@ -49,6 +49,16 @@ class Annotations:
     open_world: bool | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What says what an id stands for."""
+
+    tool: str
+    """A tool of the same server that only reads, by the server's name for it."""
+    argument: str
+    """The argument of that tool that takes the id."""
+
+
 @dataclass(frozen=True)
 class Tool:
     """One tool of one configured server, as the policy, the model and the cards know it."""
@@ -76,6 +86,10 @@ class Tool:
     """Uses the account of the person it acts for: its results are that person's alone."""
     category: str = "general"
     """The tool type that the router picks by."""
+    lookups: Mapping[str, Lookup] = field(default_factory=dict)
+    """Argument → what says what an id in it stands for (`lookupTools`)."""
+    preview_tool: str = ""
+    """Name of the tool of the same server that says what a call would change (`previewTools`); empty: none does."""
     fingerprint: str = ""
     """Fingerprint of the server's configuration; an approval given for one configuration is void for another."""
 

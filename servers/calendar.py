@@ -66,18 +66,18 @@ def read_moment(given: Any) -> datetime:
 
 
 Moment = Annotated[datetime, BeforeValidator(read_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
-EventTitle = Annotated[Title, described("Title", "What the event is called.")]
-Start = Annotated[Moment, described("Start", "When it starts, such as 2026-11-30T09:00:00+01:00.")]
-End = Annotated[Moment | None, described("End", "When it ends; by default 60 minutes after the start.")]
-EventId = Annotated[UUID, described("Event", "The event's id, as list_events gives it.")]
-CalendarId = Annotated[Title, Field(title="Calendar", description="The calendar's id; list_calendars has them.")]
-Attendees = Annotated[list[Title], Field(title="Attendees", description="Names or addresses.", max_length=100)]
+EventTitle = Annotated[Title, described("Title", "What the event is called")]
+Start = Annotated[Moment, described("Start", "When it starts, such as 2026-11-30T09:00:00+01:00")]
+End = Annotated[Moment | None, described("End", "When it ends; an hour after the start if left out")]
+EventId = Annotated[UUID, described("Event", "Which event; its id is in list_events")]
+CalendarId = Annotated[Title, Field(title="Calendar", description="Which calendar to use")]
+Attendees = Annotated[list[Title], Field(title="Attendees", description="Names or email addresses", max_length=100)]
 
-NewTitle = Annotated[Title | None, described("Title", "A new title.")]
-NewStart = Annotated[Moment | None, described("Start", "A new start; alone it moves the event, keeping its length.")]
-NewEnd = Annotated[Moment | None, described("End", "A new end.")]
-NewLocation = Annotated[Text | None, described("Location", "A new location; empty removes it.")]
-NewAttendees = Annotated[Attendees | None, described("Attendees", "All attendees anew; an empty list removes them.")]
+NewTitle = Annotated[Title | None, described("Title", "New title")]
+NewStart = Annotated[Moment | None, described("Start", "New start; without an end, the event keeps its length")]
+NewEnd = Annotated[Moment | None, described("End", "New end")]
+NewLocation = Annotated[Text | None, described("Location", "New location; leave empty to remove it")]
+NewAttendees = Annotated[Attendees | None, described("Attendees", "The whole new list; leave empty to remove everyone")]
 
 
 class Calendar(BaseModel):
@@ -87,10 +87,9 @@ class Calendar(BaseModel):
     name: str
 
 
-class Event(BaseModel):
-    """One event."""
+class EventDetails(BaseModel):
+    """What people know of an event."""
 
-    id: str
     title: str
     start: str
     end: str
@@ -99,10 +98,24 @@ class Event(BaseModel):
     attendees: list[str]
 
 
+class Event(EventDetails):
+    """One event."""
+
+    id: str
+
+
 class Calendars(BaseModel):
     """All calendars."""
 
     calendars: list[Calendar]
+
+
+class EventChange(BaseModel):
+    """An event as it is, and as it would be."""
+
+    before: EventDetails
+    after: EventDetails | None
+    """`None`: it would be gone."""
 
 
 class EventList(BaseModel):
@@ -127,9 +140,9 @@ def build(path: Path) -> PlainServer:
 
     @server.tool(title="List events", annotations=READS)
     def list_events(
-        start: Annotated[Moment, described("From", "Start of the time to look at.")],
-        end: Annotated[Moment, described("To", "End of the time to look at; not included.")],
-        calendar_id: Annotated[Title | None, described("Calendar", "Only this calendar; by default all.")] = None,
+        start: Annotated[Moment, described("From", "First moment to look at")],
+        end: Annotated[Moment, described("To", "End of the time to look at, not included")],
+        calendar_id: Annotated[Title | None, described("Calendar", "Only this calendar; all if left out")] = None,
     ) -> EventList:
         """List the events that happen in a span of time, in order."""
         _check_order(start, end)
@@ -149,7 +162,7 @@ def build(path: Path) -> PlainServer:
         start: Start,
         end: End = None,
         calendar_id: CalendarId = "primary",
-        location: Annotated[Text, Field(title="Location")] = "",
+        location: Annotated[Text, Field(title="Location", description="Where it takes place")] = "",
         attendees: Attendees = [],  # noqa: B006 - pydantic copies defaults
     ) -> Event:
         """Add an event to a calendar."""
@@ -181,19 +194,26 @@ def build(path: Path) -> PlainServer:
     ) -> Event:
         """Change an event, for instance move it; what is left out stays as it is. The calendar is where it is now."""
         given = {"title": title, "start": start, "end": end, "location": location, "attendees": attendees}
-        changes = {name: value for name, value in given.items() if value is not None}
-        if not changes:
-            raise CallRefused("Nothing to change was given.")
         with database.writing(path) as connection:
-            event = _find(connection, event_id, calendar_id)
-            old_start, old_end = datetime.fromisoformat(event.start), datetime.fromisoformat(event.end)
-            if start is not None and end is None:
-                end = start + timedelta(seconds=old_end.timestamp() - old_start.timestamp())
-            start, end = start or old_start, end or old_end
-            _check_order(start, end)
-            changed = event.model_copy(update={**changes, "start": start.isoformat(), "end": end.isoformat()})
+            changed = _changed(_find(connection, event_id, calendar_id), given)
             _save(connection, changed)
         return changed
+
+    @server.tool(title="Preview an update", annotations=READS)
+    def preview_update_event(  # noqa: PLR0917 - called by name only
+        event_id: EventId,
+        title: NewTitle = None,
+        start: NewStart = None,
+        end: NewEnd = None,
+        calendar_id: CalendarId = "primary",
+        location: NewLocation = None,
+        attendees: NewAttendees = None,
+    ) -> EventChange:
+        """What update_event would change, without changing it."""
+        given = {"title": title, "start": start, "end": end, "location": location, "attendees": attendees}
+        with database.reading(path) as connection:
+            event = _find(connection, event_id, calendar_id)
+        return EventChange(before=_details(event), after=_details(_changed(event, given)))
 
     @server.tool(title="Delete event", annotations=REPLACES)
     def delete_event(event_id: EventId, calendar_id: CalendarId = "primary") -> Event:
@@ -203,7 +223,37 @@ def build(path: Path) -> PlainServer:
             connection.execute("DELETE FROM events WHERE id = ?", (event.id,))
         return event
 
+    @server.tool(title="Preview a deletion", annotations=READS)
+    def preview_delete_event(event_id: EventId, calendar_id: CalendarId = "primary") -> EventChange:
+        """What delete_event would delete, without deleting it."""
+        with database.reading(path) as connection:
+            return EventChange(before=_details(_find(connection, event_id, calendar_id)), after=None)
+
+    @server.tool(title="Get event", annotations=READS)
+    def get_event(event_id: EventId) -> Event:
+        """Get one event, whichever calendar it is in."""
+        with database.reading(path) as connection:
+            return _event_of(connection, event_id)
+
     return server
+
+
+def _details(event: Event) -> EventDetails:
+    return EventDetails(**event.model_dump(exclude={"id"}))
+
+
+def _changed(event: Event, given: dict[str, Any]) -> Event:
+    """The event with what was given; a new start alone moves it. Raises `CallRefused`."""
+    changes = {name: value for name, value in given.items() if value is not None}
+    if not changes:
+        raise CallRefused("Nothing to change was given.")
+    old_start, old_end = datetime.fromisoformat(event.start), datetime.fromisoformat(event.end)
+    start, end = given["start"], given["end"]
+    if start is not None and end is None:
+        end = start + timedelta(seconds=old_end.timestamp() - old_start.timestamp())
+    start, end = start or old_start, end or old_end
+    _check_order(start, end)
+    return event.model_copy(update={**changes, "start": start.isoformat(), "end": end.isoformat()})
 
 
 def _check_order(start: datetime, end: datetime) -> None:
@@ -219,15 +269,19 @@ def _check_calendar(connection: sqlite3.Connection, calendar_id: str) -> None:
 
 def _find(connection: sqlite3.Connection, event_id: UUID, calendar_id: str) -> Event:
     _check_calendar(connection, calendar_id)
-    row = connection.execute("SELECT * FROM events WHERE id = ?", (str(event_id),)).fetchone()
-    if row is None:
-        raise CallRefused(f"There is no event with the id {event_id}.")
-    event = _event(row)
+    event = _event_of(connection, event_id)
     if event.calendar_id != calendar_id:
         raise CallRefused(
             f"The event is in the calendar “{event.calendar_id}”, not in “{calendar_id}”: give that calendar_id."
         )
     return event
+
+
+def _event_of(connection: sqlite3.Connection, event_id: UUID) -> Event:
+    row = connection.execute("SELECT * FROM events WHERE id = ?", (str(event_id),)).fetchone()
+    if row is None:
+        raise CallRefused(f"There is no event with the id {event_id}.")
+    return _event(row)
 
 
 def _event(row: sqlite3.Row) -> Event:

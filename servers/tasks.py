@@ -56,12 +56,12 @@ def read_date(given: Any) -> str:
 
 Status = Literal["open", "done"]
 Day = Annotated[str, BeforeValidator(read_date), WithJsonSchema({"type": "string", "format": "date"})]
-TaskId = Annotated[UUID, described("Task", "The task's id, as list_tasks gives it.")]
-Due = Annotated[Day | None, described("Due", "The day it is due, such as 2026-11-30.")]
-NewTitle = Annotated[Title | None, described("Title", "A new title.")]
-NewDue = Annotated[Day | None, described("Due", "A new due day; empty removes it.")]
-NewNotes = Annotated[Text | None, described("Notes", "New notes; empty removes them.")]
-NewStatus = Annotated[Status | None, described("Status", "open brings a task back, done completes it.")]
+TaskId = Annotated[UUID, described("Task", "Which task; its id is in list_tasks")]
+Due = Annotated[Day | None, described("Due", "The day it is due, such as 2026-11-30")]
+NewTitle = Annotated[Title | None, described("Title", "New title")]
+NewDue = Annotated[Day | None, described("Due", "New due day; leave empty to remove it")]
+NewNotes = Annotated[Text | None, described("Notes", "New notes; leave empty to remove them")]
+NewStatus = Annotated[Status | None, described("Status", "“open” reopens the task, “done” completes it")]
 
 
 class Task(BaseModel):
@@ -76,6 +76,23 @@ class Task(BaseModel):
     created_at: str
     completed_at: str
     """Empty while it is open."""
+
+
+class TaskDetails(BaseModel):
+    """What people know of a task."""
+
+    title: str
+    status: Status
+    due: str
+    notes: str
+
+
+class TaskChange(BaseModel):
+    """A task as it is, and as it would be."""
+
+    before: TaskDetails
+    after: TaskDetails | None
+    """`None`: it would be gone."""
 
 
 class TaskList(BaseModel):
@@ -95,7 +112,7 @@ def build(path: Path) -> PlainServer:
 
     @server.tool(title="Add task", annotations=ADDS)
     def add_task(
-        title: Annotated[Title, described("Title", "What is to be done.")],
+        title: Annotated[Title, described("Title", "What needs to be done")],
         due: Due = None,
         notes: Annotated[Text, Field(title="Notes")] = "",
     ) -> Task:
@@ -110,7 +127,7 @@ def build(path: Path) -> PlainServer:
     @server.tool(title="List tasks", annotations=READS)
     def list_tasks(
         status: Annotated[
-            Literal["open", "done", "all"], Field(title="Status", description="Which tasks: open, done or all.")
+            Literal["open", "done", "all"], Field(title="Status", description="Which tasks to list")
         ] = "open",
     ) -> TaskList:
         """List tasks with their ids, those due first at the top."""
@@ -134,12 +151,19 @@ def build(path: Path) -> PlainServer:
         task_id: TaskId, title: NewTitle = None, due: NewDue = None, notes: NewNotes = None, status: NewStatus = None
     ) -> Task:
         """Change a task; what is left out stays as it is."""
-        given = {"title": title, "due": due, "notes": notes, "status": status}
-        changes = {name: value for name, value in given.items() if value is not None}
-        if not changes:
-            raise CallRefused("Nothing to change was given.")
+        changes = _given(title=title, due=due, notes=notes, status=status)
         with database.writing(path) as connection:
             return _change(connection, task_id, **changes)
+
+    @server.tool(title="Preview an update", annotations=READS)
+    def preview_update_task(
+        task_id: TaskId, title: NewTitle = None, due: NewDue = None, notes: NewNotes = None, status: NewStatus = None
+    ) -> TaskChange:
+        """What update_task would change, without changing it."""
+        changes = _given(title=title, due=due, notes=notes, status=status)
+        with database.reading(path) as connection:
+            task = _find(connection, task_id)
+        return TaskChange(before=_details(task), after=_details(task.model_copy(update=changes)))
 
     @server.tool(title="Delete task", annotations=REPLACES)
     def delete_task(task_id: TaskId) -> Task:
@@ -149,7 +173,31 @@ def build(path: Path) -> PlainServer:
             connection.execute("DELETE FROM tasks WHERE id = ?", (task.id,))
         return task
 
+    @server.tool(title="Preview a deletion", annotations=READS)
+    def preview_delete_task(task_id: TaskId) -> TaskChange:
+        """What delete_task would delete, without deleting it."""
+        with database.reading(path) as connection:
+            return TaskChange(before=_details(_find(connection, task_id)), after=None)
+
+    @server.tool(title="Get task", annotations=READS)
+    def get_task(task_id: TaskId) -> Task:
+        """Get one task."""
+        with database.reading(path) as connection:
+            return _find(connection, task_id)
+
     return server
+
+
+def _given(**changes: str | None) -> dict[str, str]:
+    """Those that were given. Raises `CallRefused` when none was."""
+    given = {name: value for name, value in changes.items() if value is not None}
+    if not given:
+        raise CallRefused("Nothing to change was given.")
+    return given
+
+
+def _details(task: Task) -> TaskDetails:
+    return TaskDetails(**task.model_dump(include=set(TaskDetails.model_fields)))
 
 
 def _bring_up_to_date(connection: sqlite3.Connection) -> None:

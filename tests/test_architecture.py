@@ -12,7 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("adapters", "bot", "demo_model", "graph", "policies", "servers")
+PACKAGES = ("adapters", "bot", "demo_model", "graph", "policies", "servers", "translations")
 _LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True, no_logo=True))"
 
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
 ABOUT_CODE = [ROOT / "docs/architecture.md", ROOT / "docs/adding-a-platform.md", ROOT / "docs/graph.md"]
 ABOUT_CODE += [ROOT / "CONTRIBUTING.md"]
-PRODUCT = ("adapters", "bot", "demo_model", "graph", "policies", "servers")
+PRODUCT = ("adapters", "bot", "demo_model", "graph", "policies", "servers", "translations")
 FOLDERS = "|".join([*PRODUCT, "bench", "docs", "tests"])
 MADE = {"policies/secret_rules.json"}
 """Made when the project is set up."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-PACKAGES = ("adapters", "bot", "demo_model", "graph", "policies", "servers")
+PACKAGES = ("adapters", "bot", "demo_model", "graph", "policies", "servers", "translations")
 
 
 def module_names() -> Iterator[str]:

@@ -27,7 +27,7 @@ from adapters.shared.live.entries import form_json
 from adapters.shared.problems import Problem
 from bot.approvals.decisions import LONGEST_REASON
 from bot.domain import ApprovalView, Choice, ClickResult, Decision, Form, Shown, Unknown
-from bot.queries import NO_APPROVAL
+from bot.queries import no_approval
 from bot.services import Services
 
 MOST_AT_ONCE = 100
@@ -40,12 +40,19 @@ class DecisionForm(Body):
     model_config = ConfigDict(
         json_schema_extra={
             "if": {"properties": {"verb": {"const": "reject"}}},
-            "then": {"properties": {"arguments": {"type": "null"}}},
+            "then": {"properties": {"arguments": {"type": "null"}, "note": {"maxLength": 0}}},
             "else": {"properties": {"reason": {"maxLength": 0}}},
         }
     )
     verb: Literal["approve", "reject"]
     reason: Annotated[str, Field(max_length=LONGEST_REASON, description="Of a rejection.")] = ""
+    note: Annotated[
+        str,
+        Field(
+            max_length=LONGEST_REASON,
+            description="Of an approval: words that the model gets with the result. The call runs as approved.",
+        ),
+    ] = ""
     arguments: dict[str, Any] | None = Field(
         None, description="To approve with other arguments: all values of the form, by the names of its fields."
     )
@@ -53,14 +60,16 @@ class DecisionForm(Body):
     @model_validator(mode="after")
     def _what_belongs_to_which(self) -> DecisionForm:
         if self.verb == "approve" and self.reason.strip():
-            raise ValueError("a reason goes with a rejection: nothing would keep that of an approval")
+            raise ValueError("a reason goes with a rejection, a note with an approval")
+        if self.verb == "reject" and self.note.strip():
+            raise ValueError("a note goes with an approval, a reason with a rejection")
         if self.verb == "reject" and self.arguments is not None:
             raise ValueError("arguments go with an approval")
         return self
 
     def choice(self, approval_id: str) -> Choice:
         """As the service takes it."""
-        return Choice(approval_id, self.verb, self.reason, self.arguments)
+        return Choice(approval_id, self.verb, self.reason, self.arguments, note=self.note)
 
 
 class NamedDecisionForm(DecisionForm):
@@ -277,11 +286,11 @@ class ApprovalResources:
         seen = await self._services.conversations.seen_among([each.approval_id for each in choices], person)
         taken = tuple(choice for choice in choices if choice.approval_id in seen)
         decided = await self._services.approvals.decide(Decision(key, person, taken, via="api")) if taken else {}
-        return {choice.approval_id: decided.get(choice.approval_id, NO_APPROVAL) for choice in choices}
+        return {choice.approval_id: decided.get(choice.approval_id, no_approval()) for choice in choices}
 
     async def _seen(self, call: ApiCall, approval_id: str) -> None:
         if not await self._services.conversations.seen_among([approval_id], call.principal.person):
-            raise Problem(404, NO_APPROVAL.text)
+            raise Problem(404, no_approval().text)
 
 
 def _listed(approvals: Sequence[tuple[Shown, bool]], more: int) -> web.Response:

@@ -39,6 +39,8 @@ READ_EVERY_SECONDS = 0.2
 RETRY_MILLISECONDS = 1000
 MOST_STREAMS = 8
 """Of one person, in one process."""
+LIVE = frozenset({"text", "status"})
+"""Events of what happens now, as the API describes them; the page has others."""
 READ_AT_A_TIME = 8
 """Conversations that are read for streams at a time."""
 LONGEST_EVENT_ID = 8000
@@ -154,7 +156,7 @@ class ThreadEvents:
             elif frame is not None and frame != THREADS_CHANGED:
                 if _name_of(frame) in ENTRIES:
                     is_due = True
-                elif reader.sees_all:
+                elif reader.sees_all and _name_of(frame) in LIVE:
                     await stream.send(frame)
             now = monotonic()
             if now >= again:

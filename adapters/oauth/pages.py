@@ -22,6 +22,8 @@ from adapters.shared.outages import AWAY, RefusedInOwnForm
 from bot.accounts.flow import Connected, FlowProblem, GoTo, Offer, ShowCode, SignInFlow
 from bot.records.database import is_outage
 from bot.safe_text import visible_line
+from translations import choose, in_language, language, ngettext
+from translations import gettext as _
 
 log = structlog.get_logger(__name__)
 START, CALLBACK = "/oauth/start", "/oauth/callback"
@@ -68,7 +70,7 @@ class _Pages:
     async def start(self, request: web.Request) -> PageAnswer:
         """`POST /oauth/start`, from the page's button and from nowhere else."""
         if not _is_from_our_page(request.headers, request.host):
-            raise _RefusedError(403, "That came from another site's page. Open the link from the chat yourself.")
+            raise _RefusedError(403, _("This came from another site's page. Open the link from the chat yourself."))
         token = _only_field(await _form(request))
         visitor = await self._page_visitor(request)
         return await self._flow.start(token, visitor=visitor, cookie=self._own_cookie(request))
@@ -84,6 +86,10 @@ class _Pages:
         """The handler's answer as HTTP, whatever happens in it. Raises `RefusedInOwnForm` alone."""
 
         async def answer(request: web.Request) -> web.StreamResponse:
+            with in_language(choose(request.headers.get("Accept-Language"))):
+                return await answered(request)
+
+        async def answered(request: web.Request) -> web.StreamResponse:
             try:
                 return self._response(await handler(request))
             except _RefusedError as refused:
@@ -98,8 +104,8 @@ class _Pages:
                 log.error(  # noqa: TRY400
                     "sign_in_page_failed", reference=reference, error=type(error).__name__, where=_where(error)
                 )
-                sentence = f"Something went wrong here (reference {reference}). Ask the bot for a new link."
-                return self._response(refusal(500, sentence))
+                sentence = _("Something went wrong (reference {reference}). Ask the bot for a new link.")
+                return self._response(refusal(500, sentence.format(reference=reference)))
 
         return answer
 
@@ -148,17 +154,17 @@ def _parameters(request: web.Request) -> dict[str, str]:
     """The query, each parameter once: of two, a service and we might believe different ones."""
     query = request.query
     if len(query) > MOST_PARAMETERS or len(set(query)) != len(query):
-        raise _RefusedError(400, "That address is not one of ours. Ask the bot for a new link.")
+        raise _RefusedError(400, _("This is not one of our addresses. Ask the bot for a new link."))
     if any(len(value) > LONGEST_PARAMETER or "\x00" in value for value in query.values()):
-        raise _RefusedError(400, "That address is not one of ours. Ask the bot for a new link.")
+        raise _RefusedError(400, _("This is not one of our addresses. Ask the bot for a new link."))
     return dict(query)
 
 
 async def _form(request: web.Request) -> bytes:
     if request.content_type != "application/x-www-form-urlencoded":
-        raise _RefusedError(400, "That is not what the page's button sends.")
+        raise _RefusedError(400, _("This is not what the page's button sends."))
     if (request.content_length or 0) > LONGEST_FORM:
-        raise _RefusedError(413, "That is more than the form holds.")
+        raise _RefusedError(413, _("This is more than the form holds."))
     return await request.read()
 
 
@@ -169,7 +175,7 @@ def _only_field(form: bytes) -> str:
     except ValueError:  # more of them
         fields = []
     if len(fields) != 1 or fields[0][0] != "s" or len(fields[0][1]) > LONGEST_PARAMETER:
-        raise _RefusedError(400, "That is not what the page's button sends.")
+        raise _RefusedError(400, _("This is not what the page's button sends."))
     return fields[0][1]
 
 
@@ -194,15 +200,9 @@ def _where(error: BaseException) -> str:
 LONGEST_WORD = 200
 """Characters of a name that comes from elsewhere."""
 MOST_SCOPES = 30
+_PLAIN = {"platform", "minutes"}
+"""Values of a sentence that are not in bold."""
 _STATUS = {"unknown": 404, "used": 409, "expired": 410, "foreign": 403, "denied": 403, "service": 502}
-_TITLES = {
-    "unknown": "There is no such link",
-    "used": "This link was used before",
-    "expired": "This link is too old",
-    "foreign": "This link is not for you",
-    "denied": "Nothing was connected",
-    "service": "That did not work",
-}
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1c2330;--soft:#59636f;--page:#f4f5f7;--card:#fff;--line:#d9dde3;
 --go:#1f5fbf;--on:#fff}
@@ -264,81 +264,121 @@ PageAnswer = GoTo | Connected | ShowCode | FlowProblem | HtmlPage
 
 def offer(found: Offer, token: str) -> HtmlPage:
     """What a link is for, and the button that goes on."""
-    service, person, platform = _word(found.service), _word(found.person), _word(found.platform)
+    words = {name: _word(text) for name, text in (("service", found.service), ("person", found.person))}
+    words |= {"platform": _word(found.platform), "proof": _word(found.proof or "")}
     first = (
-        f"<p>First, <b>{_word(found.proof)}</b> confirms that you are {person}. "
-        f"Then {service} asks for your consent.</p>"
+        _("First, {proof} confirms that you are {person}. Then {service} asks for your consent.")
         if found.proof
-        else f"<p>{service} asks for your consent. After that this page shows a code that you send to the bot.</p>"
+        else _("{service} asks for your consent. Then this page shows a code for you to send to the bot.")
     )
     shown = _page(
         200,
-        f"Connect {service}",
-        f"<p>The bot account of <b>{person}</b> in {platform} will be able to use your <b>{service}</b> account.</p>",
+        _("Connect {service}").format(**words),
+        _paragraph(_("The bot account of {person} in {platform} will be able to use your {service} account."), words),
         _scopes(found.scopes),
-        first,
+        _paragraph(first, words),
         f'<form method="post" action="{START}"><input type="hidden" name="s" value="{escape(token)}">'
-        "<button>Continue</button></form>",
-        f'<p class="soft">Not {person}? Did somebody send you this link? Then close this page: it would connect your '
-        "account to them.</p>",
+        f"<button>{escape(_('Continue'))}</button></form>",
+        _paragraph(
+            _(
+                "Not {person}? Did someone send you this link? Close this page: it would connect your account to "
+                "theirs."
+            ),
+            words,
+            kind="soft",
+        ),
     )
     return replace(shown, has_form=True)
 
 
 def connected(found: Connected) -> HtmlPage:
     """The end, as it should be."""
-    account = f" account <b>{_word(found.account)}</b>" if found.account else " account"
-    platform = _word(found.platform)
-    then = f"You can close this page and go back to {platform}: the bot goes on by itself."
-    if not found.goes_on:
-        then = "You can close this page. What you ask the bot for from now on may use the account."
-    return _page(
-        200,
-        f"{_word(found.service)} is connected",
-        f"<p>Your {_word(found.service)}{account} is connected for <b>{_word(found.person)}</b>.</p>",
-        f"<p>{then}</p>",
+    words = {"service": _word(found.service), "person": _word(found.person), "account": _word(found.account)}
+    words["platform"] = _word(found.platform)
+    done = (
+        _("Your {service} account {account} is connected for {person}.")
+        if found.account
+        else _("Your {service} account is connected for {person}.")
     )
+    then = (
+        _("You can close this page and return to {platform}. The bot continues by itself.")
+        if found.goes_on
+        else _("You can close this page. From now on the bot can use the account for what you ask.")
+    )
+    title = _("{service} is connected").format(**words)
+    return _page(200, title, _paragraph(done, words), _paragraph(then, words))
 
 
 def show_code(found: ShowCode) -> HtmlPage:
     """Almost the end: the code that its owner sends."""
-    account = f" (<b>{_word(found.account)}</b>)" if found.account else ""
+    account = f"{found.service} ({found.account})" if found.account else found.service
+    words = {"account": _word(account), "minutes": str(found.minutes)}
     where = (
-        "send this code to the bot in the chat in which it gave you the link"
+        _("To finish connecting {account}, send this code to the bot in the chat where you got the link:")
         if found.in_chat
-        else "enter this code where you got the link: on the chat page, or in the program that gave it to you"
+        else _("To finish connecting {account}, enter this code where you got the link:")
     )
+    until = ngettext("It expires in {minutes} minute.", "It expires in {minutes} minutes.", int(found.minutes))
     return _page(
         200,
-        "One more step",
-        f"<p>To finish connecting {_word(found.service)}{account}, {where}:</p>",
+        _("One more step"),
+        _paragraph(where, words),
         f'<p class="code">{_word(found.code)}</p>',
-        f"<p>It is good for {found.minutes} minutes.</p>",
-        '<p class="soft">Give it to nobody else: whoever sends it gets your account connected to theirs. If somebody '
-        "sent you the link, close this page.</p>",
+        _paragraph(until, words),
+        _paragraph(
+            _(
+                "Give it to no one: whoever sends it connects your account to theirs. If someone sent you the link, "
+                "close this page."
+            ),
+            {},
+            kind="soft",
+        ),
     )
 
 
 def problem(found: FlowProblem) -> HtmlPage:
     """What went wrong, and that nothing came of it."""
-    return _page(_STATUS[found.kind], _TITLES[found.kind], f"<p>{_sentence(found.sentence)}</p>")
+    return _page(_STATUS[found.kind], _title(found), f"<p>{_sentence(found.sentence)}</p>")
+
+
+def _title(found: FlowProblem) -> str:
+    match found.kind:
+        case "unknown":
+            return _("There is no such link")
+        case "used":
+            return _("This link was already used")
+        case "expired":
+            return _("This link has expired")
+        case "foreign":
+            return _("This link is not for you")
+        case "denied":
+            return _("Nothing was connected")
+        case _:
+            return _("Something went wrong")
 
 
 def refusal(status: int, sentence: str) -> HtmlPage:
     """A request that cannot be what it should be."""
-    return _page(status, "That did not work", f"<p>{_sentence(sentence)}</p>")
+    return _page(status, _("Something went wrong"), f"<p>{_sentence(sentence)}</p>")
 
 
 def _scopes(scopes: Sequence[str]) -> str:
     if not scopes:
         return ""
     shown = "".join(f"<li>{_word(scope)}</li>" for scope in scopes[:MOST_SCOPES])
-    more = f"<li>… and {len(scopes) - MOST_SCOPES} more</li>" if len(scopes) > MOST_SCOPES else ""
-    return f"<p>What it asks for:</p><ul>{shown}{more}</ul>"
+    left = len(scopes) - MOST_SCOPES
+    more = f"<li>{escape(_('… and {count} more').format(count=left))}</li>" if left > 0 else ""
+    return f"<p>{escape(_('It asks for:'))}</p><ul>{shown}{more}</ul>"
 
 
 def _word(text: str) -> str:
     return escape(visible_line(text, LONGEST_WORD))
+
+
+def _paragraph(sentence: str, words: Mapping[str, str], kind: str = "") -> str:
+    """A sentence with values that are escaped already, in bold where they are names."""
+    named = {name: word if name in _PLAIN else f"<b>{word}</b>" for name, word in words.items()}
+    return f"<p{f' class={kind!r}' if kind else ''}>{escape(sentence, quote=False).format(**named)}</p>"
 
 
 def _sentence(text: str) -> str:
@@ -348,7 +388,8 @@ def _sentence(text: str) -> str:
 def _page(status: int, title: str, *parts: str) -> HtmlPage:
     return HtmlPage(
         status,
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        "<!doctype html>"
+        f'<html lang="{language()}"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{title} – Countersign</title><style>{_STYLE}</style>"
         f"<main><h1>{title}</h1>{''.join(parts)}</main></html>",

@@ -33,19 +33,22 @@ DISCONNECT = "disconnect"
 SIGNED_IN = "signed_in"
 """Only for links of the servers' own: with accounts, the callback knows."""
 NOT_NOW = "not_now"
+RETRY = "retry"
+"""Has a call that was approved and failed proposed once more; its id is the approval's."""
 IT_WAS_DONE = "it_was_done"
 TRY_AGAIN = "try_again"
 SKIP = "skip"
 SETTLING = frozenset(
     {
         *(APPROVE, REJECT, EDIT, ALWAYS, WITHDRAW, REVOKE, ANSWER, DECLINE, CANCEL, ENTER_CODE, DISCONNECT),
-        *(SIGNED_IN, NOT_NOW, IT_WAS_DONE, TRY_AGAIN, SKIP),
+        *(SIGNED_IN, NOT_NOW, RETRY, IT_WAS_DONE, TRY_AGAIN, SKIP),
     }
 )
 """Actions that settle one thing: `adapters.shared.clicks.settle` takes each of them."""
 
 # What a button shows.
 SHOW_ALL = "show_all"
+"""Of a waiting call its dialog approves, too, with a note; of a settled one these are its details."""
 PAGE = "page"
 """Another page of that; its id is `{page}:{approval id}`."""
 SHOW_HIDDEN = "look"
@@ -59,6 +62,8 @@ CONNECT = "connect"
 
 # Inputs of our own forms.
 REASON = "reason"
+NOTE = "note"
+"""What somebody adds for the model when they approve."""
 CODE = "code"
 """Field of a one-time code. What is typed there is never shown again."""
 DURATION = "duration"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from operator import countOf
@@ -11,7 +11,11 @@ from typing import Any
 from adapters.shared.wording import WHOLE, Space, call_name
 from bot.card_masks import fingerprint_in_words
 from bot.domain import ApprovalView, ClarificationView
-from bot.safe_text import MOST_NAMED, labels, visible_excerpt, written_value
+from bot.readings import PAIRS, ReadableLine, change_in_words, readings
+from bot.safe_text import MOST_NAMED, visible_excerpt, written_value
+from graph.presentation import NOTHING_KNOWN, CallPresentation
+from translations import gettext as _
+from translations import ngettext
 
 CARD_ARGUMENTS = 10
 """Arguments that a card shows."""
@@ -28,7 +32,6 @@ _ASKED_IN = 500
 """Characters of all."""
 LARGE = 20_000
 """Characters of a value that is broken between lines; a longer one is broken as it comes."""
-_NOT_GIVEN = "(not given)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,56 +39,141 @@ class Excerpt:
     """The part of the arguments that a card shows."""
 
     pairs: tuple[tuple[str, str], ...]
-    """Label and beginning of the value."""
+    """Label and beginning of the value, as people read it."""
     unseen: str
-    """What is not shown, in words; empty when everything is."""
+    """What is hidden, counted, in words ("512 characters hidden"); empty when nothing is."""
+    unchanged: int = 0
+    """Arguments that are left out since an edit left them as they were."""
 
 
 Excerpts = Callable[[Space], Excerpt]
 """Makes an excerpt for a space. What does not depend on the space is worked out before."""
 
 
-def excerpt(arguments: Mapping[str, Any], most: int = CARD_ARGUMENTS, longest: int = CARD_VALUE) -> Excerpt:
-    """Returns the beginning, `longest` characters each, of the first `most` arguments. Raises nothing."""
-    return excerpts(arguments, most, longest)(WHOLE)
+def excerpt(
+    arguments: Mapping[str, Any],
+    most: int = CARD_ARGUMENTS,
+    longest: int = CARD_VALUE,
+    presentation: CallPresentation = NOTHING_KNOWN,
+) -> Excerpt:
+    """Returns the beginning, `longest` characters each, of the first `most` lines that show arguments. Raises
+    nothing."""
+    return excerpts(arguments, most, longest, presentation)(WHOLE)
 
 
-def excerpts(arguments: Mapping[str, Any], most: int = CARD_ARGUMENTS, longest: int = CARD_VALUE) -> Excerpts:
-    """Returns what makes `excerpt` for any space."""
-    values = {name: written_value(value) for name, value in islice(arguments.items(), most)}
-    label = labels(values)
+def excerpts(
+    arguments: Mapping[str, Any],
+    most: int = CARD_ARGUMENTS,
+    longest: int = CARD_VALUE,
+    presentation: CallPresentation = NOTHING_KNOWN,
+) -> Excerpts:
+    """Returns what makes `excerpt` for any space.
+
+    Args:
+        presentation: how they are read (`bot.readings`).
+    """
+    shown = list(islice(readings(arguments, presentation), most))
+    left_out = len(arguments) - sum(len(each.names) for each in shown)
 
     def within(space: Space) -> Excerpt:
-        shown = {name: beginning_of(value, space.of(longest)) for name, value in values.items()}
-        pairs = tuple((space.line(label[name], LONGEST_ARGUMENT_NAME), text) for name, (text, _) in shown.items())
-        return Excerpt(pairs, _unseen(sum(is_cut for _, is_cut in shown.values()), len(arguments) - len(values)))
+        cut = [beginning_of(each.text, space.of(longest)) for each in shown]
+        pairs = tuple(
+            (space.line(each.label, LONGEST_ARGUMENT_NAME), text) for each, (text, __) in zip(shown, cut, strict=True)
+        )
+        hidden = sum(count for __, count in cut) + sum(each.hidden for each in shown)
+        return Excerpt(pairs, hidden_in_words(hidden, left_out))
 
     return within
 
 
 def excerpts_of_approval(view: ApprovalView) -> Excerpts:
     """Returns what makes the excerpt for an approval's card: of a call that was edited, what was asked → what it
-    was changed to, changes first."""
+    was changed to; what was left as it was is counted."""
     if view.asked_arguments is None or view.status == "pending":
-        return excerpts(view.arguments)
+        return excerpts(view.arguments, presentation=view.presentation)
     asked, approved = view.asked_arguments, view.arguments
-    names = dict.fromkeys(islice(chain(approved, asked), 2 * MOST_NAMED))
-    both = {name: (_written(asked, name), _written(approved, name)) for name in islice(names, MOST_NAMED)}
+    names = list(islice(dict.fromkeys(chain(approved, asked)), 2 * MOST_NAMED))
+    changed = [name for name in names if not _is_same(asked, approved, name)]
     count = len(approved) + len(asked) - countOf(map(approved.__contains__, asked), True)
-    changes_first = sorted(both, key=lambda name: both[name][0] == both[name][1])[:CARD_ARGUMENTS]
-    label = labels(changes_first)
+    before = _by_name(asked, changed, view.presentation)
+    after = _by_name(approved, changed, view.presentation)
+    lines: list[tuple[ReadableLine | None, ReadableLine | None]] = []
+    for name in changed:
+        line = before.get(name), after.get(name)
+        if line not in lines:
+            lines.append(line)
+        if len(lines) > CARD_ARGUMENTS:
+            break
+    shown = lines[:CARD_ARGUMENTS]
+    seen = {name for line in shown for each in line if each is not None for name in each.names}
+    left_out = len([name for name in changed if name not in seen]) + max(0, count - len(names))
+    unchanged = max(0, count - len(seen) - left_out)
 
     def within(space: Space) -> Excerpt:
-        half = space.of(CARD_VALUE // 2)
-        pairs, cut = [], 0
-        for name in changes_first:
-            before, after = both[name]
-            (old, old_is_cut), (new, new_is_cut) = beginning_of(before, half), beginning_of(after, half)
-            pairs.append((space.line(label[name], LONGEST_ARGUMENT_NAME), new if before == after else f"{old} → {new}"))
-            cut += old_is_cut or new_is_cut
-        return Excerpt(tuple(pairs), _unseen(cut, count - len(pairs)))
+        pairs, hidden = [], 0
+        for old, new in shown:
+            text, unseen = _changed(old, new, space.of(CARD_VALUE // 2))
+            label = (new or old or _NOTHING).label
+            pairs.append((space.line(label, LONGEST_ARGUMENT_NAME), text))
+            hidden += unseen
+        return Excerpt(tuple(pairs), hidden_in_words(hidden, left_out), unchanged)
 
     return within
+
+
+_NOTHING = ReadableLine((), "", "", "")
+
+
+def _by_name(
+    arguments: Mapping[str, Any], changed: Sequence[str], presentation: CallPresentation
+) -> dict[str, ReadableLine]:
+    """The lines that show these arguments, and what is on one line with them."""
+    wanted = {*changed[: 2 * CARD_ARGUMENTS]}
+    pairs = [name for pair in PAIRS if wanted & {*pair} for name in pair]
+    part = {name: value for name, value in arguments.items() if name in wanted or name in pairs}
+    return {name: each for each in readings(part, presentation) for name in each.names}
+
+
+def _is_same(asked: Mapping[str, Any], approved: Mapping[str, Any], name: str) -> bool:
+    return name in asked and name in approved and written_value(asked[name]) == written_value(approved[name])
+
+
+def _changed(old: ReadableLine | None, new: ReadableLine | None, longest: int) -> tuple[str, int]:
+    """An edit as one text, and how many characters of it are hidden."""
+    if old is not None and new is not None and (short := change_in_words(old, new)):
+        return short, 0
+    (before, old_hidden), (after, new_hidden) = (
+        (_not_given(), 0) if each is None else beginning_of(each.text, longest) for each in (old, new)
+    )
+    ids = sum(each.hidden for each in (old, new) if each is not None)
+    return f"{before} → {after}", old_hidden + new_hidden + ids
+
+
+def _not_given() -> str:
+    return _("(not given)")
+
+
+def hidden_in_words(characters: int, arguments: int) -> str:
+    """Returns what is hidden, counted: "512 characters hidden, 2 arguments hidden"; empty when nothing is."""
+    parts = []
+    if characters:
+        parts.append(
+            ngettext("{count} character hidden", "{count} characters hidden", characters).format(
+                count=f"{characters:,}"
+            )
+        )
+    if arguments:
+        parts.append(
+            ngettext("{count} argument hidden", "{count} arguments hidden", arguments).format(count=f"{arguments:,}")
+        )
+    return ", ".join(parts)
+
+
+def unchanged_in_words(excerpt: Excerpt) -> str:
+    """Returns how many arguments an edit left as they were, such as "2 unchanged"; empty: none is left out."""
+    if not excerpt.unchanged:
+        return ""
+    return ngettext("{count} unchanged", "{count} unchanged", excerpt.unchanged).format(count=f"{excerpt.unchanged:,}")
 
 
 def call_asked_in(view: ClarificationView) -> Callable[[Space], str]:
@@ -99,16 +187,16 @@ def call_asked_in(view: ClarificationView) -> Callable[[Space], str]:
         part = shown(space)
         pairs = ", ".join(f"{name} {value}" for name, value in part.pairs)
         call = call_name(view.server, view.tool) + (f" ({pairs})" if pairs else "")
-        unseen = f"{view.unread:,} characters of arguments" if view.unread else part.unseen
-        told = [space.line(f"It asks in the middle of this call: {call}", _ASKED_IN) + "."]
-        told += [f"Not whole here: {unseen}."] if unseen else []
+        unseen = hidden_in_words(view.unread, 0) if view.unread else part.unseen
+        told = [space.line(_("It asks in the middle of this request: {call}").format(call=call), _ASKED_IN) + "."]
+        told += [f"{unseen}."] if unseen else []
         return " ".join([*told, fingerprint_in_words(view)]).strip()
 
     return within
 
 
-def beginning_of(text: str, longest: int) -> tuple[str, bool]:
-    """Returns at most `longest` characters and about 12 lines of a value, and whether that is not all of it."""
+def beginning_of(text: str, longest: int) -> tuple[str, int]:
+    """Returns at most `longest` characters and about 12 lines of a value, and how many characters of it are hidden."""
     return visible_excerpt(text, longest, CARD_LINES)
 
 
@@ -144,16 +232,3 @@ def page_of(
         left -= size
     number = min(max(number, 0), len(pages) - 1)
     return ArgumentPage(tuple(pages[number]), number, len(pages))
-
-
-def _written(arguments: Mapping[str, Any], name: str) -> str:
-    return written_value(arguments[name]) if name in arguments else _NOT_GIVEN
-
-
-def _unseen(cut: int, left_out: int) -> str:
-    parts = []
-    if cut:
-        parts.append(f"{cut} {'argument is' if cut == 1 else 'arguments are'} shortened")
-    if left_out:
-        parts.append(f"{left_out} more {'argument is' if left_out == 1 else 'arguments are'} left out")
-    return " and ".join(parts)

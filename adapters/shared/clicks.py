@@ -25,6 +25,7 @@ from bot.domain import (
     Invalid,
     OutcomeChoice,
     Person,
+    RetryRequest,
     Settled,
     SignInReply,
     Together,
@@ -34,13 +35,8 @@ from bot.domain import (
 from bot.queries import Queries
 from bot.services import Services
 from policies.approvers import DURATIONS
-
-NOT_KNOWN = Unknown("This button is not known any more.")
-SETTLED_ALREADY = "This is settled already; nothing waits for you here."
-NOTHING_TO_APPROVE = "Nothing waits here that you may decide."
-CHOOSE_SOMEBODY = "Please choose somebody, or write their e-mail address."
-CHOOSE_ONE = "Please either choose somebody or write an e-mail address."
-WENT_WRONG = "Something went wrong on my side. Please try again in a moment."
+from translations import gettext as _
+from translations import ngettext
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +67,8 @@ async def settle(services: Services, act: Act) -> ClickResult:
             return await _decide(services, act)
         case actions.WITHDRAW:
             return await services.approvals.withdraw_request(key, subject, person)
+        case actions.RETRY:
+            return await services.approvals.retry(RetryRequest(key, person, subject))
         case actions.REVOKE:
             return await services.approvals.revoke_standing_approval(subject, person)
         case actions.ANSWER:
@@ -92,20 +90,20 @@ async def settle(services: Services, act: Act) -> ClickResult:
             outcome = cast("Literal['it_was_done', 'try_again', 'skip']", choice)
             return await services.approvals.settle_outcome(OutcomeChoice(key, person, subject, outcome))
         case _:
-            return NOT_KNOWN
+            return not_known()
 
 
 async def _decide(services: Services, act: Act) -> ClickResult:
     """Approve or reject one call, with what belongs to it."""
-    choice = Choice(act.subject, "approve")
+    choice = Choice(act.subject, "approve", note=act.text(actions.NOTE).strip())
     match act.action:
         case actions.ALWAYS:
             seconds = DURATIONS.get(act.text(actions.DURATION))
             if seconds is None:
-                return Invalid({actions.DURATION: "Please choose for how long."})
+                return Invalid({actions.DURATION: _("Choose a duration.")})
             choice = replace(choice, always_for=seconds)
         case actions.REJECT:
-            choice = replace(choice, verb="reject", reason=act.text(actions.REASON).strip())
+            choice = Choice(act.subject, "reject", act.text(actions.REASON).strip())
         case actions.EDIT:
             form = await services.approvals.edit_form(act.subject, act.person)
             if not isinstance(form, Form):
@@ -133,9 +131,9 @@ async def hand_over(
     """
     typed = act.text(actions.ADDRESS).strip()
     if picked and typed:
-        return Invalid({actions.COLLEAGUE: CHOOSE_ONE})
+        return Invalid({actions.COLLEAGUE: choose_one()})
     if not picked and "@" not in typed:
-        return Invalid({actions.COLLEAGUE: CHOOSE_SOMEBODY})
+        return Invalid({actions.COLLEAGUE: choose_someone()})
     to, name = typed, ""
     if picked:
         found = await find(picked)
@@ -157,10 +155,42 @@ def all_in_words(results: Iterable[ClickResult]) -> str:
     if not others:
         return ""
     settled = len(results) - len(others)
-    lines = [f"Approved: {settled} of {len(results)}."] if settled else []
-    sentences = Counter(map(in_words, others))
-    lines += [text if count == 1 else f"{text} ({count} times)" for text, count in sentences.items()]
+    told = _("Approved {done} of {count}.").format(done=settled, count=len(results))
+    lines = [told] if settled else []
+    for text, count in Counter(map(in_words, others)).items():
+        several = ngettext("{text} ({count} time)", "{text} ({count} times)", count)
+        lines.append(text if count == 1 else several.format(text=text, count=count))
     return "\n".join(lines)
+
+
+def not_known() -> Unknown:
+    """Returns what is said of a button that there is not (any more)."""
+    return Unknown(_("This button no longer works."))
+
+
+def settled_already() -> str:
+    """Returns what is said of a button whose matter is settled."""
+    return _("Already settled. Nothing to do here.")
+
+
+def nothing_to_approve() -> str:
+    """Returns what is said where nothing waits that somebody may decide."""
+    return _("Nothing here for you to approve.")
+
+
+def choose_someone() -> str:
+    """Returns what is said to who hands over to nobody."""
+    return _("Choose someone or enter an email.")
+
+
+def choose_one() -> str:
+    """Returns what is said to who hands over to two at once."""
+    return _("Choose someone or enter an email, not both.")
+
+
+def went_wrong() -> str:
+    """Returns what is said when something failed here."""
+    return _("Something went wrong. Try again in a moment.")
 
 
 @asynccontextmanager
@@ -170,7 +200,7 @@ async def whatever_happens(say: Callable[[str], Awaitable[None]]) -> AsyncIterat
     try:
         yield
     except Exception:
-        await say(WENT_WRONG)
+        await say(went_wrong())
         raise
 
 
@@ -209,7 +239,7 @@ async def dialog_for(
     if action in (actions.PAGE, actions.SHOW_HIDDEN_PAGE):
         digits, _, subject = subject.partition(":")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
-            return NOT_KNOWN.text
+            return not_known().text
         number = int(digits)
     match action:
         case actions.EDIT:
@@ -225,22 +255,22 @@ async def dialog_for(
             return draw.hidden(hidden, number) if isinstance(hidden, Hidden) else hidden.text
         case actions.APPROVE_ALL:
             together = await services.queries.together(subject, person)
-            return draw.approve_all(together) if together.listed or together.more else NOTHING_TO_APPROVE
+            return draw.approve_all(together) if together.listed or together.more else nothing_to_approve()
         case actions.SHOW_ALL | actions.PAGE | actions.REJECT | actions.ALWAYS | actions.HAND_OVER:
             view = await services.queries.approval(subject, within)
             if isinstance(view, Unknown):
                 return view.text
             if action in (actions.SHOW_ALL, actions.PAGE):
                 return await draw.arguments(view, number)
-            return draw.about[action](view) if view.status == "pending" else SETTLED_ALREADY
+            return draw.about[action](view) if view.status == "pending" else settled_already()
         case _:
-            return NOT_KNOWN.text
+            return not_known().text
 
 
 async def content_of(queries: Queries, subject: str, within: str) -> Content | Unknown:
     """Returns what the card of a subject shows now, where `within` (as for `dialog_for`) has one."""
     shown = [each.post for each in await queries.shown(subject)]
-    return next((post.content for post in shown if post.place.key.startswith(within)), NOT_KNOWN)
+    return next((post.content for post in shown if post.place.key.startswith(within)), not_known())
 
 
 def service_of(services: Services, provider: str) -> str:

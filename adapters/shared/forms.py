@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from bot.domain import Form
 from bot.safe_text import beginning_of_list, holds_unseen
 from graph.interrupts import FieldType, FormField
+from translations import gettext as _
 
 LONGEST_FIELD_LABEL = 150
 LONGEST_NUMBER = 15
@@ -20,14 +21,6 @@ LONGEST_NUMBER = 15
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 _YES = ("yes", "true", "on", "1")
-_WANTED = {
-    FieldType.DATE: "A date such as 2026-11-21.",
-    FieldType.TIME: "A time such as 09:30.",
-    FieldType.DATE_TIME: "A date and time such as 2026-11-21T09:30.",
-    FieldType.NUMBER: "A number.",
-    FieldType.INTEGER: "A whole number.",
-    FieldType.YES_NO: "Yes or no.",
-}
 
 InputT = TypeVar("InputT")
 
@@ -92,23 +85,43 @@ def drawn_form(
     return DrawnForm(tuple(drawn), tuple(kept))
 
 
-def hint(field: FormField, value: Any, longest: int, *, is_text: bool, any_of: str = "One of") -> tuple[str, int]:
+def _wanted(kind: FieldType) -> list[str]:
+    """What is to be typed where others pick."""
+    match kind:
+        case FieldType.DATE:
+            return [_("A date, such as 2026-11-21.")]
+        case FieldType.TIME:
+            return [_("A time, such as 09:30.")]
+        case FieldType.DATE_TIME:
+            return [_("A date and time, such as 2026-11-21T09:30.")]
+        case FieldType.NUMBER:
+            return [_("A number.")]
+        case FieldType.INTEGER:
+            return [_("A whole number.")]
+        case FieldType.YES_NO:
+            return [_("Yes or no.")]
+        case _:
+            return []
+
+
+def hint(field: FormField, value: Any, longest: int, *, is_text: bool, any_of: str = "") -> tuple[str, int]:
     """Returns what is said about an input, and how many characters of that are left out; nothing where nothing is.
 
     Args:
         longest: characters that are shown of it.
         is_text: whether people type into it what others pick.
-        any_of: what stands before the options of a JSON field.
+        any_of: a sentence with `{options}`, for those of a JSON field; empty: that they are one of these.
     """
     hints = [field.help] if field.help.strip() else []
     unseen = 0
     if is_text:
-        hints += [text for kind, text in _WANTED.items() if kind is field.type]
+        hints += _wanted(field.type)
         if field.options:
             options, unseen = beginning_of_list(field.options, ", ", longest)
-            hints.append(f"{any_of if field.type is FieldType.JSON else 'One of'}: {options}.")
+            is_list = field.type is FieldType.JSON and any_of
+            hints.append((any_of if is_list else _("One of: {options}.")).format(options=options))
         if isinstance(value, str) and holds_unseen(value):
-            hints.append(f"Holds characters that cannot be seen: {value}")
+            hints.append(_("Holds invisible characters: {value}").format(value=value))
     text, further = beginning_of_list(hints, " ", longest)
     return text, unseen + further
 

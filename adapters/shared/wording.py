@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot.domain import ApprovalView, ClarificationView, ConnectionView, GrantView, OutcomeView, Overview, ServiceView
-from bot.safe_text import beginning_of_list, visible_line, visible_passage
+from bot.domain import (
+    ApprovalView,
+    CallActivity,
+    ChangeView,
+    ClarificationView,
+    ConnectionView,
+    GrantView,
+    OutcomeView,
+    Overview,
+    ServiceView,
+    SignInView,
+)
+from bot.readings import main_value
+from bot.safe_text import beginning_of_list, labels, visible_line, visible_passage
+from translations import gettext as _
+from translations import ngettext
 
 LONGEST_REASON = 2_000
 """Characters of the reason of a rejection."""
 LONGEST_HEADING = 150
+_MAIN_VALUE = 80
+"""Characters of the value in a title."""
+_QUOTATION_MARKS = re.compile('[“”"„«»]')
+"""In what is quoted itself, where one could seem to end it."""
+_APOSTROPHE = "’"
 LONGEST_NAMES = 300
 """Characters of a list of names."""
 LONGEST_TITLE = 120
@@ -29,45 +49,6 @@ _MOST_CHOICES = 10
 _CHOICES = 250
 _LEAST = 24
 """Characters that a text has at least, so that something of it is left beside the count of what is not."""
-ENDS = {
-    "approved": "Approved",
-    "rejected": "Rejected",
-    "expired": "Expired",
-    "superseded": "Superseded",
-    "withdrawn": "Withdrawn",
-    "void": "No longer valid",
-}
-_OUTCOME_ENDS = {
-    "it_was_done": "It was done",
-    "try_again": "Tried again",
-    "skip": "Skipped",
-    "superseded": "Superseded",
-}
-QUESTION_ENDS = {
-    "answered": "Answered.",
-    "declined": "Declined: {asker} was told no.",
-    "cancelled": "Cancelled: {asker} got no answer.",
-    "superseded": "Superseded: it needs no answer any more.",
-}
-"""How a question of `asker` ended, by its status."""
-SIGN_IN_ENDS = {
-    "done": "{owner} has signed in at {where}.",
-    "declined": "{owner} did not sign in at {where} this time.",
-    "expired": "The sign-in of {owner} at {where} has expired.",
-    "superseded": "The sign-in of {owner} at {where} is not needed any more.",
-}
-"""How a sign-in of `owner` at `where` ended, by its status."""
-HIDDEN_MEANS = "Only you see this, and the audit log says that you looked. Do not pass it on."
-TOO_LONG_FOR_A_LIST = "What waits here is too long for a list: decide it at its own card."
-_EDITED = "Edited before it was approved: what was asked → what was approved."
-_CHANGED = "Changed: what was asked → what it was changed to."
-ALWAYS_MEANS = (
-    "It is approved now. Until then, when you ask for exactly this call again, with these arguments, it runs without "
-    "asking. It holds for nobody else, and you can revoke it"
-)
-TO_DECIDE = "Waiting for your decision"
-WAITING = "You asked, and it waits"
-NOTHING_WAITS = "Nothing waits for you, and nothing that you asked for waits."
 
 
 def line(text: str, limit: int, unseen: int = 0) -> str:
@@ -77,13 +58,13 @@ def line(text: str, limit: int, unseen: int = 0) -> str:
     Args:
         unseen: how many characters follow that are not in `text`.
     """
-    return visible_line(text, limit, unseen) or "(empty)"[:limit]
+    return visible_line(text, limit, unseen) or _("(empty)")[:limit]
 
 
 def passage(text: str, limit: int) -> str:
     """Returns visible text of at most `limit` characters with its lines kept; "(empty)" for nothing."""
     shown = visible_passage(text, limit)
-    return shown if shown.strip() else "(empty)"[:limit]
+    return shown if shown.strip() else _("(empty)")[:limit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,62 +101,113 @@ def call_name(server: str, tool: str) -> str:
     return f"{server}: {tool}"
 
 
-def heading(view: ApprovalView, space: Space = WHOLE) -> str:
-    """Returns what an approval is about, on one line: the operator's name of the server, and the tool's."""
-    word = "Approve?" if view.status == "pending" else f"{ENDS[view.status]}:"
-    return space.line(f"{word} {call_name(view.server, view.tool)}", LONGEST_HEADING)
+def call_source(view: ApprovalView | OutcomeView | ChangeView | GrantView | CallActivity, space: Space = WHOLE) -> str:
+    """Returns server and tool of a call under the names that the operator knows, for the line below its title."""
+    return space.line(f"{view.server} › {view.tool}", LONGEST_HEADING)
+
+
+def call_title(view: ApprovalView | OutcomeView | ChangeView | GrantView | CallActivity, space: Space = WHOLE) -> str:
+    """Returns what a call does in people's words: "Create event: Standup". The titles of a server that is not trusted
+    are in quotation marks, behind the name that the operator gave it: `calendar › “Create event”: Standup`. Nothing
+    else that a model wrote is in it but the value of the main argument, as it is masked on the card."""
+    if view.presentation.trusted:
+        tool = view.title.strip() or labels([view.tool])[view.tool]
+    else:
+        tool = f"{view.server} › “{_QUOTATION_MARKS.sub(_APOSTROPHE, view.title.strip() or view.tool)}”"
+    value = "" if isinstance(view, CallActivity) else main_value(view.arguments, view.presentation)
+    if not value:
+        return space.line(tool, LONGEST_HEADING)
+    about = visible_line(value, space.of(_MAIN_VALUE))
+    return space.line(_("{what}: {value}").format(what=tool, value=about), LONGEST_HEADING + _MAIN_VALUE)
+
+
+def change_line(view: ChangeView, signs: Mapping[str, str], space: Space = WHOLE, values: str = "") -> str:
+    """Returns a change that was made without asking, and why nobody was asked, on one line.
+
+    Args:
+        values: what else of the call is shown, made visible already; empty: nothing.
+    """
+    title = f"{signs[view.result_tone]}{call_title(view, space)}"
+    ended = space.line(view.result, _RESULT) if view.result_tone != "success" and view.result.strip() else ""
+    return " · ".join(filter(None, [title, values, ended, change_reason(view, space), through(view.client, space)]))
+
+
+def change_reason(view: ChangeView, space: Space = WHOLE) -> str:
+    """Returns why nobody was asked before a change was made."""
+    if view.rule.strip():
+        return _("Allowed by rule “{rule}”").format(rule=space.line(view.rule, _RULE))
+    return _("Standing approval of {name}").format(name=space.line(view.requester, LONGEST_NAMES))
 
 
 def approval_summary(view: ApprovalView, longest: int) -> str:
-    """Returns an approval in a sentence, for notifications; names and who may decide have `longest` characters each."""
+    """Returns an approval in sentences, for notifications; names and who may decide have `longest` characters each."""
+    title = call_title(view)
     if view.status != "pending":
-        return f"{heading(view)}. {outcome(view)}"
-    asks = requested_by(line(view.requester, longest), view.client) or f"{line(view.requester, longest)} asks."
-    return f"{heading(view)}. {asks} May decide: {line(view.may_decide, longest)}."
+        told = _("{outcome}: {title}").format(outcome=outcome(view), title=title)
+        return f"{told}. {line(view.result, _RESULT)}" if view.result.strip() else f"{told}."
+    name, client = line(view.requester, longest), line(view.client, LONGEST_NAME)
+    approvers = line(view.may_decide, longest)
+    if view.client:
+        return _("{name} requests approval through {client}: {title}. Approver: {approvers}.").format(
+            name=name, client=client, title=title, approvers=approvers
+        )
+    return _("{name} requests approval: {title}. Approver: {approvers}.").format(
+        name=name, title=title, approvers=approvers
+    )
 
 
 def requested_by(name: str, client: str, space: Space = WHOLE) -> str:
-    """Returns who asks, and through which program, as a sentence; empty where our own agent asks. What a program calls
-    itself is its own word, so it comes last."""
+    """Returns who asks, and through which program; empty: our own agent. What a program calls itself is its own word,
+    so it comes last."""
     if not client:
-        return ""
-    return f"Requested by {space.line(name, LONGEST_NAMES)}, through {space.line(client, LONGEST_NAME)}."
+        return _("Requested by {name}").format(name=space.line(name, LONGEST_NAMES))
+    return _("Requested by {name}, through {client}").format(
+        name=space.line(name, LONGEST_NAMES), client=space.line(client, LONGEST_NAME)
+    )
 
 
 def through(client: str, space: Space = WHOLE) -> str:
-    """Returns through which program somebody's own request came, as a sentence; empty: through none."""
-    return f"Requested through {space.line(client, LONGEST_NAME)}." if client else ""
+    """Returns through which program somebody's own request came; empty: through none."""
+    return _("Requested through {client}").format(client=space.line(client, LONGEST_NAME)) if client else ""
 
 
 def only_through(grant: GrantView, space: Space = WHOLE) -> str:
-    """Returns through which program alone a call runs without asking, as a sentence; empty: it is our own agent's."""
-    return f"Only through {space.line(grant.client, LONGEST_NAME)}." if grant.client else ""
-
-
-def asking(view: ApprovalView, space: Space = WHOLE) -> tuple[str, ...]:
-    """Returns who asks, and the rest of that sentence, with the server's own title of the tool."""
-    titled = view.title.strip() and view.title != view.tool
-    title = (f" The server calls it “{space.line(view.title, LONGEST_TITLE)}”.",) if titled else ()
-    if by_client := requested_by(view.requester, view.client, space):
-        return (by_client, *title)
-    return (space.line(view.requester, LONGEST_NAMES), " asks for this.", *title)
+    """Returns through which program alone a call runs without asking; empty: it is our own agent's."""
+    return _("Only through {client}").format(client=space.line(grant.client, LONGEST_NAME)) if grant.client else ""
 
 
 def written(view: ApprovalView, space: Space = WHOLE) -> tuple[str, str]:
     """Returns what stands before the words by which the requester asked for this very call, and those words."""
-    return f"{space.line(view.requester, LONGEST_NAMES)} wrote:", space.passage(view.quote, _QUOTE)
+    who = _("{name} wrote:").format(name=space.line(view.requester, LONGEST_NAMES))
+    return who, space.passage(view.quote, _QUOTE)
 
 
 def risk(view: ApprovalView, space: Space = WHOLE) -> str:
-    """Returns what the call may do to the world."""
-    return space.line(", ".join(view.risk), LONGEST_NAMES)
+    """Returns what the call may do to the world; empty: it is not known."""
+    return space.line(" · ".join(_risk_in_words(each) for each in view.risk), LONGEST_NAMES) if view.risk else ""
+
+
+def _risk_in_words(name: str) -> str:
+    words = {
+        "reads": _("Reads data"),
+        "writes": _("Changes data"),
+        "destroys": _("Deletes data"),
+        "reaches outside": _("External"),
+    }
+    return words.get(name, name)
+
+
+def deletes(view: ApprovalView) -> bool:
+    """Returns whether the call may destroy something: then whoever approves is asked once more."""
+    return "destroys" in view.risk
 
 
 def in_brief(view: ApprovalView, space: Space = WHOLE) -> str:
-    """Returns who asks, and what the call may do to the world, where it is decided away from its card."""
-    warned = f" Risk: {risk(view, space)}." if view.risk else ""
-    asks = requested_by(view.requester, view.client, space) or f"{space.line(view.requester, LONGEST_NAMES)} asks."
-    return f"{asks}{warned}"
+    """Returns on one line who asks, by which tool, and what the call may do to the world."""
+    risks = [f"⚠️ {_risk_in_words(each)}" if each == "destroys" else _risk_in_words(each) for each in view.risk]
+    told = space.line(" · ".join(risks), LONGEST_NAMES) if risks else ""
+    asked = requested_by(view.requester, view.client, space)
+    return " · ".join(filter(None, [asked, call_source(view, space), told]))
 
 
 def deciders_line(view: ApprovalView, space: Space = WHOLE) -> str:
@@ -185,18 +217,27 @@ def deciders_line(view: ApprovalView, space: Space = WHOLE) -> str:
 
 def votes(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns who has approved, where that takes several; else nothing."""
-    return _counted(view, "approve", f"of {view.quorum} approved", space) if view.quorum > 1 else ""
+    if view.quorum <= 1:
+        return ""
+    count, names = _voters(view, "approve", space)
+    if not count:
+        return _("0 of {goal} approved").format(goal=view.quorum)
+    return _("{count} of {goal} approved: {names}").format(count=count, goal=view.quorum, names=names)
 
 
 def vetoes(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns who has rejected, likewise."""
-    return _counted(view, "reject", f"of {view.rejections} rejected", space) if view.rejections > 1 else ""
+    if view.rejections <= 1:
+        return ""
+    count, names = _voters(view, "reject", space)
+    if not count:
+        return _("0 of {goal} rejected").format(goal=view.rejections)
+    return _("{count} of {goal} rejected: {names}").format(count=count, goal=view.rejections, names=names)
 
 
-def _counted(view: ApprovalView, verb: str, goal: str, space: Space) -> str:
+def _voters(view: ApprovalView, verb: str, space: Space) -> tuple[int, str]:
     names = [vote.name for vote in view.votes if vote.verb == verb]
-    by = f": {space.line(', '.join(names), LONGEST_NAMES)}" if names else ""
-    return f"{len(names)} {goal}{by}"
+    return len(names), space.line(", ".join(names), LONGEST_NAMES) if names else ""
 
 
 def handed_to(view: ApprovalView, space: Space = WHOLE) -> str:
@@ -210,23 +251,50 @@ def rule(view: ApprovalView, space: Space = WHOLE) -> str:
 
 
 def deadlines(view: ApprovalView, reader_time: Callable[[float], str]) -> list[str]:
-    """Returns until when it waits, and from when others may decide. `reader_time` writes a time as the platform shows
+    """Returns when it expires, and from when others may decide. `reader_time` writes a time as the platform shows
     it."""
-    times = (("Open until", view.expires_at), ("Others may decide too from", view.escalates_at))
-    return [f"{words} {reader_time(at)}" for words, at in times if at is not None]
+    told = []
+    if view.expires_at is not None:
+        told.append(_("Expires {time}").format(time=reader_time(view.expires_at)))
+    if view.escalates_at is not None:
+        told.append(_("Escalates {time}").format(time=reader_time(view.escalates_at)))
+    return told
+
+
+def end(status: str) -> str:
+    """Returns how an approval ended, in a word or two."""
+    return {
+        "approved": _("Approved"),
+        "rejected": _("Rejected"),
+        "expired": _("Expired"),
+        "superseded": _("Replaced"),
+        "withdrawn": _("Withdrawn"),
+        "void": _("Asked again"),
+    }[status]
 
 
 def outcome(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns how an approval was settled, and by whom."""
-    names = space.line(", ".join(view.decided_by), LONGEST_NAMES) if view.decided_by else ""
-    return f"{ENDS[view.status]} by {names}." if names else f"{ENDS[view.status]}."
+    if not view.decided_by:
+        return end(view.status)
+    by = {
+        "approved": _("Approved by {names}"),
+        "rejected": _("Rejected by {names}"),
+        "expired": _("Expired"),
+        "superseded": _("Replaced by {names}"),
+        "withdrawn": _("Withdrawn by {names}"),
+        "void": _("Asked again"),
+    }[view.status]
+    return by.format(names=space.line(", ".join(view.decided_by), LONGEST_NAMES))
 
 
-def edited(view: ApprovalView) -> str:
-    """Returns what the arrows between its arguments mean; empty: nobody edited them."""
+def edited(view: ApprovalView, space: Space = WHOLE) -> str:
+    """Returns who edited the arguments before it was settled; empty: nobody did."""
     if view.asked_arguments is None:
         return ""
-    return _EDITED if view.status == "approved" else _CHANGED
+    if not view.edited_by.strip():
+        return _("Edited")
+    return _("Edited by {name}").format(name=space.line(view.edited_by, LONGEST_NAME))
 
 
 def result(view: ApprovalView, signs: Mapping[str, str], space: Space = WHOLE) -> str:
@@ -234,21 +302,61 @@ def result(view: ApprovalView, signs: Mapping[str, str], space: Space = WHOLE) -
     return signs[view.result_tone] + space.line(view.result, _RESULT) if view.result.strip() else ""
 
 
-def provenance(view: ApprovalView, space: Space = WHOLE) -> str:
+def provenance(view: ApprovalView, space: Space = WHOLE) -> tuple[str, str]:
     """Returns who asked, and by which rule that took an approval."""
-    name = space.line(view.requester, LONGEST_NAMES)
-    asked = requested_by(view.requester, view.client, space) or f"Asked by {name}."
-    return f"{asked} Rule: {rule(view, space)}."
+    asked = requested_by(view.requester, view.client, space)
+    return asked, _("Rule: {rule}").format(rule=rule(view, space))
+
+
+def notes(view: ApprovalView, space: Space = WHOLE) -> list[str]:
+    """Returns what those who approved added for the assistant, one line for each."""
+    sentence = _("{name} added: {note}")
+    return [
+        sentence.format(name=space.line(name, LONGEST_NAME), note=space.line(note, LONGEST_REASON))
+        for name, note in view.notes
+    ]
+
+
+def note_label() -> str:
+    """Returns the label of the input for a note to the assistant."""
+    return _("Add a note for the assistant (optional)")
+
+
+def reason_label() -> str:
+    """Returns the label of the input for the reason of a rejection."""
+    return _("Reason, or what to do instead")
+
+
+def always_means() -> str:
+    """Returns what it means to always allow a call; each platform adds how to take that back."""
+    return _("Approves now. Identical requests from you then run without asking.")
+
+
+def hidden_means() -> str:
+    """Returns what stands above values that are masked for everybody else."""
+    return _("Only you see this, and the audit log records that you looked. Don’t share it.")
 
 
 def page_name(name: str, number: int, count: int) -> str:
     """Returns the title of a page of arguments."""
-    return f"{name} (page {number + 1:,} of {count:,})" if count > 1 else name
+    if count <= 1:
+        return name
+    return _("{title} (page {number} of {count})").format(title=name, number=f"{number + 1:,}", count=f"{count:,}")
 
 
 def more_not_listed(count: int) -> str:
     """Returns what is said below a list of calls to approve of those that are not in it."""
-    return f"{count:,} more wait and are not in this list: decide them at their own cards."
+    sentence = ngettext(
+        "{count} more request isn’t listed here. Decide it on its own card.",
+        "{count} more requests aren’t listed here. Decide them on their own cards.",
+        count,
+    )
+    return sentence.format(count=f"{count:,}")
+
+
+def too_long_for_a_list() -> str:
+    """Returns what is said where not even one of the calls to approve fits into a list."""
+    return _("These requests are too long for a list. Decide them on their own cards.")
 
 
 # ------------------------------------------------------------------------------------------------ questions, attempts
@@ -258,20 +366,36 @@ def choices(view: ClarificationView, space: Space = WHOLE) -> Iterator[tuple[str
         yield f"{space.line(field.label or field.name, LONGEST_NAME)}: ", space.list(field.options, _CHOICES)
 
 
+def question_end(view: ClarificationView) -> str:
+    """Returns how a question ended."""
+    return {
+        "answered": _("Answered"),
+        "declined": _("Declined"),
+        "cancelled": _("Canceled without an answer"),
+        "superseded": _("No longer needed"),
+    }[view.status]
+
+
 def outcome_title(view: OutcomeView) -> str:
     """Returns the heading of the card of an attempt whose outcome is unknown; not cut."""
-    return f"What came of it? {call_name(view.server, view.tool)}"
+    return _("Did this go through? {title}").format(title=call_title(view))
 
 
 def outcome_sentence(view: OutcomeView, space: Space = WHOLE) -> str:
     """Returns what is asked about such an attempt, or what was answered and by whom."""
-    if view.status != "open":
-        by = f", says {space.line(view.settled_by, LONGEST_NAME)}" if view.settled_by.strip() else ""
-        return f"{_OUTCOME_ENDS[view.status]}{by}."
-    return (
-        "Nobody knows what came of this: it may or may not have happened. "
-        f"{space.line(view.requester, LONGEST_NAME)}, please look, and say which."
-    )
+    name = space.line(view.requester, LONGEST_NAME)
+    if view.status == "open":
+        return _("The connection was lost, so nobody knows. {name}, please check, then choose.").format(name=name)
+    by = {
+        "it_was_done": (_("Marked as done by {name}"), _("Marked as done")),
+        "try_again": (_("Tried again by {name}"), _("Tried again")),
+        "skip": (_("Skipped by {name}"), _("Skipped")),
+        "superseded": (_("Replaced by {name}"), _("Replaced")),
+    }
+    with_name, without = by[view.status]
+    if not view.settled_by.strip():
+        return without
+    return with_name.format(name=space.line(view.settled_by, LONGEST_NAME))
 
 
 # ------------------------------------------------------------------------------------------------ lists
@@ -292,50 +416,102 @@ def groups(
     connect one, and of what was settled lately."""
     to_decide, waiting = counts(overview)
     return (
-        (TO_DECIDE, overview.to_decide, to_decide),
-        (WAITING, overview.waiting, waiting),
-        ("You always allow", grants, len(grants)),
+        (to_decide_title(), overview.to_decide, to_decide),
+        (open_requests_title(), overview.waiting, waiting),
+        (_("Standing approvals"), grants, len(grants)),
         (accounts, connections, len(connections)),
-        (CONNECT, services, len(services)),
-        ("Settled lately", overview.recent, len(overview.recent)),
+        (connect_title(), services, len(services)),
+        (_("Recent"), overview.recent, len(overview.recent)),
     )
 
 
-CONNECT = "Connect an account"
-"""Title of the services at which somebody can connect one."""
+def to_decide_title() -> str:
+    """Returns the title of what somebody may decide."""
+    return _("Needs your approval")
+
+
+def open_requests_title() -> str:
+    """Returns the title of somebody's own requests that wait."""
+    return _("Your open requests")
+
+
+def nothing_open() -> str:
+    """Returns what is said to somebody for whom there is nothing to do."""
+    return _("You’re all caught up")
+
+
+def more_in_list(count: int) -> str:
+    """Returns what is said below a list of how many are not in it."""
+    return ngettext("{count} more", "{count} more", count).format(count=f"{count:,}")
+
+
+def connect_title() -> str:
+    """Returns the title of the services at which somebody can connect an account."""
+    return _("Connect an account")
 
 
 def connect_label(service: ServiceView, longest: int = LONGEST_NAME) -> str:
-    """What the button says that gives a link to connect an account there."""
-    return f"Connect {line(service.service, longest)}"
+    """Returns what the button says that gives a link to connect an account there."""
+    return _("Connect {service}").format(service=line(service.service, longest))
 
 
 def asked_for(service: ServiceView, longest: int) -> str:
-    """What an account there is asked for; empty where the configuration does not say."""
-    return line(f"Asks for: {', '.join(service.scopes)}", longest) if service.scopes else ""
+    """Returns what an account there is asked for; empty where the configuration does not say."""
+    if not service.scopes:
+        return ""
+    return line(_("Access: {scopes}").format(scopes=", ".join(service.scopes)), longest)
 
 
 def account_link(service: str, host: str) -> str:
-    """What is said beside a link to connect an account before anything needs it; `host`: where the link leads."""
-    return (
-        f"Please connect your account at {service}. The link leads to {host}, which asks you before it connects "
-        "anything, and is yours alone: pass it on to nobody."
+    """Returns what is said beside a link to connect an account before anything needs it; `host`: where the link
+    leads."""
+    return _(
+        "Connect your {service} account. The link opens {host}, which asks you before it connects anything. It’s yours "
+        "alone, so don’t share it."
+    ).format(service=service, host=host)
+
+
+def code_in_the_end() -> str:
+    """Returns what is said of the one-time code that the browser may show."""
+    return _(
+        "If your browser shows a code at the end, send it to me in a message of its own. Only do this if you asked for "
+        "the link yourself, and share neither link nor code."
     )
 
 
-CODE_IN_THE_END = (
-    "In the end your browser may show a code: then write it to me, as a message of its own. Do so only if it was you "
-    "who asked for this, and give neither link nor code to anybody else."
-)
-
-
 def overview_summary(overview: Overview) -> str:
-    """Returns it in a sentence."""
+    """Returns it in sentences."""
     to_decide, waiting = counts(overview)
-    return f"{to_decide:,} wait for your decision; {waiting:,} of your requests wait."
+    if not to_decide and not waiting:
+        return nothing_open()
+    first = ngettext("{count} request needs your approval.", "{count} requests need your approval.", to_decide)
+    second = ngettext("You have {count} open request.", "You have {count} open requests.", waiting)
+    return f"{first.format(count=f'{to_decide:,}')} {second.format(count=f'{waiting:,}')}"
+
+
+def sign_in_end(view: SignInView, where: str, space: Space = WHOLE) -> str:
+    """Returns how a sign-in at `where` ended, or how an account there was connected, as a sentence."""
+    name = space.line(view.owner, LONGEST_NAME)
+    if view.service:
+        account = {
+            "done": _("{name} connected their {where} account."),
+            "declined": _("{name} didn’t connect a {where} account."),
+            "expired": _("The link to connect {where} expired for {name}."),
+            "superseded": _("{name} no longer needs to connect a {where} account."),
+        }
+        return account[view.status].format(name=name, where=where)
+    return {
+        "done": _("{name} signed in to {where}."),
+        "declined": _("{name} didn’t sign in to {where}."),
+        "expired": _("The sign-in to {where} expired for {name}."),
+        "superseded": _("{name} no longer needs to sign in to {where}."),
+    }[view.status].format(name=name, where=where)
 
 
 def unreachable(where: str, platform: str, host: str) -> str:
     """Returns why a sign-in page cannot be opened; `host`: empty where its link has none that is beyond doubt."""
-    why = f"too long for {platform}" if host else "no safe web address"
-    return f"The sign-in page of {where} cannot be opened from here: its link is {why}."
+    if host:
+        return _("Can’t open the sign-in page of {where}: its link is too long for {platform}.").format(
+            where=where, platform=platform
+        )
+    return _("Can’t open the sign-in page of {where}: its link isn’t a safe web address.").format(where=where)

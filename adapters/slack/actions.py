@@ -15,6 +15,30 @@ FEEDBACK = "feedback"
 OPEN_THREAD = "open_thread"
 """A button with the permanent link of a thread, on the App Home."""
 
+MENU = "menu"
+"""The menu behind ⋯. What is chosen there is `{action} {approval id}` (`chosen_in_menu`)."""
+ASK_TO_WITHDRAW = "ask_to_withdraw"
+"""Asks once more before something is withdrawn: an entry of a menu cannot."""
+_LONGEST_ENTRY = 150
+"""Characters of the value of an entry of a menu (Slack)."""
+
+
+def menu_value(action: str, subject: str) -> str:
+    """Returns the value of an entry of the menu."""
+    return f"{action} {subject}"
+
+
+def fits_menu(subject: str) -> bool:
+    """Returns whether an id is short enough for every entry of the menu."""
+    return len(menu_value(ASK_TO_WITHDRAW, subject)) <= _LONGEST_ENTRY
+
+
+def chosen_in_menu(value: str) -> tuple[str, str]:
+    """Returns the action that was chosen in the menu, and the id that it is about."""
+    action, _space, subject = value.partition(" ")
+    return action, subject
+
+
 # ------------------------------------------------------------------------------------------------ the rest
 SHORTCUT = "ask_about_message"
 COMMAND = "/countersign"
@@ -36,6 +60,9 @@ class Modal(StrEnum):
     """The form of the message shortcut."""
     CONNECT = "connect"
     """Holds a link for whom it is opened for, alone."""
+    WITHDRAW = "withdraw_form"
+    SHOW_ALL = "show_all_form"
+    """Everything of a waiting call, for somebody who may decide it: approves, with a note."""
     NOTE = "note"
     """Only says something."""
 

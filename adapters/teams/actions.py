@@ -25,6 +25,8 @@ class DialogButton(StrEnum):
     """Shows what is hidden in a waiting call to whoever may decide it, alone."""
     APPROVE_ALL = "approve_all_dialog"
     ANSWER = "answer_dialog"
+    WITHDRAW = "withdraw_dialog"
+    """Asks whoever asked for a call whether they mean it."""
     ALWAYS = "always_dialog"
     HAND_OVER = "hand_over_dialog"
     CODE = "code_dialog"

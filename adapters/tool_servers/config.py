@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from adapters.tool_servers.positions import LocatedJson, NotJsonError, locate
 from adapters.tool_servers.requester import NAME_VARIABLE, SECRET_VARIABLE, SHORTEST_SECRET, new_secret
 from adapters.tool_servers.text import names_a_secret, one_line, secret_parts
-from policies.model import SERVER_NAME, canonical_json
+from policies.model import SERVER_NAME, Lookup, canonical_json
 from policies.patterns import compiled
 
 Auth = Literal["none", "headers", "oauth"]
@@ -103,6 +103,10 @@ class ServerConfig:
     idempotent_tools: frozenset[str] = frozenset()
     read_only_tools: frozenset[str] = frozenset()
     """Tools that change nothing, as the operator says, whether or not the server says anything."""
+    lookups: Mapping[str, Lookup] = field(default_factory=dict)
+    """Argument → what says what an id in it stands for, whichever tool of the server is called."""
+    preview_tools: Mapping[str, str] = field(default_factory=dict)
+    """Tool → the tool that says what a call of it would change."""
     sign_in: SignInRule | None = None
     """`None`: only its protocol says that somebody must sign in."""
     requester_secret: str | None = field(default=None, repr=False)
@@ -244,6 +248,8 @@ class _EntryReader:
             timeout=entry.timeoutSeconds,
             idempotent_tools=frozenset(entry.idempotentTools),
             read_only_tools=frozenset(entry.readOnlyTools),
+            lookups={argument: _lookup(argument, written) for argument, written in entry.lookupTools.items()},
+            preview_tools=dict(entry.previewTools),
             sign_in=SignInRule(compiled(entry.signIn.pattern), entry.signIn.host) if entry.signIn else None,
             requester_secret=requester_secret,
             secrets=frozenset(self._secrets),
@@ -319,6 +325,7 @@ class _EntryReader:
         return secret
 
     def _check_tool_lists(self) -> None:
+        self._check_reading_tools()
         entry = self._entry
         if entry.tools is None:
             return
@@ -327,6 +334,23 @@ class _EntryReader:
             for index, name in enumerate(names):
                 if name not in entry.tools:
                     raise self._error((key, index), f'"{name}" is not among `tools`')
+
+    def _check_reading_tools(self) -> None:
+        """What is called for a card, without asking anybody, must be known to read only."""
+        entry = self._entry
+        named = [(("lookupTools", argument), _lookup(argument, it).tool) for argument, it in entry.lookupTools.items()]
+        named += [(("previewTools", tool), preview) for tool, preview in entry.previewTools.items()]
+        for where, name in named:
+            if entry.tools is not None and name not in entry.tools:
+                raise self._error(where, f'"{name}" is not among `tools`')
+            if not entry.trustAnnotations and name not in entry.readOnlyTools:
+                reason = "is not known to read only: name it in `readOnlyTools`, or set `trustAnnotations`"
+                raise self._error(where, f'"{name}" {reason}')
+        for tool, preview in entry.previewTools.items():
+            if entry.tools is not None and tool not in entry.tools:
+                raise self._error(("previewTools", tool), f'"{tool}" is not among `tools`', key=True)
+            if preview in entry.previewTools:
+                raise self._error(("previewTools", tool), f'"{preview}" has a preview itself')
 
     def _url(self, template: str) -> str:
         """An http(s) URL without credentials. No error holds the URL itself: there may be a secret in it."""
@@ -398,6 +422,7 @@ CommandArgument = Annotated[str, _text(r"[^\x00]*", "must not hold a NUL charact
 HeaderName = Annotated[str, _text(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "is no name of an HTTP header")]  # RFC 9110, token
 VariableName = Annotated[str, _text(r"[^=\x00]+", "is no name of an environment variable")]
 ToolName = Annotated[str, Field(min_length=1, max_length=128)]
+ArgumentName = Annotated[str, Field(min_length=1, max_length=200)]
 ProviderName = Annotated[
     str,
     _text(
@@ -453,6 +478,26 @@ AuthEntry = Annotated[
 ]
 
 
+class LookupEntry(BaseModel):
+    """A tool of `lookupTools` whose argument for the id has another name than that of the calls."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    tool: ToolName
+    argument: ArgumentName
+
+
+# Told apart as `AuthEntry` is.
+LookupToolEntry = Annotated[
+    Annotated[ToolName, Tag("[word]")] | Annotated[LookupEntry, Tag("[look-up]")],
+    Discriminator(lambda value: "[look-up]" if isinstance(value, dict | LookupEntry) else "[word]"),
+]
+
+
+def _lookup(argument: str, written: str | LookupEntry) -> Lookup:
+    return Lookup(written, argument) if isinstance(written, str) else Lookup(written.tool, written.argument)
+
+
 class ServerEntry(BaseModel):
     """One server as it is written in the file."""
 
@@ -473,6 +518,8 @@ class ServerEntry(BaseModel):
     timeoutSeconds: Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT)] = 60.0  # noqa: N815
     idempotentTools: list[ToolName] = []  # noqa: N815
     readOnlyTools: list[ToolName] = []  # noqa: N815
+    lookupTools: dict[ArgumentName, LookupToolEntry] = {}  # noqa: N815
+    previewTools: dict[ToolName, ToolName] = {}  # noqa: N815
     signIn: SignInEntry | None = None  # noqa: N815
     tellRequester: bool = False  # noqa: N815
     requesterSecret: str | None = None  # noqa: N815
@@ -493,6 +540,8 @@ def _known_keys(where: tuple[int | str, ...]) -> dict[str, FieldInfo]:
         return McpFile.model_fields
     if "signIn" in where[2:-1]:
         return SignInEntry.model_fields
+    if "[look-up]" in where:
+        return LookupEntry.model_fields
     return AccountEntry.model_fields if "[object]" in where else ServerEntry.model_fields
 
 

@@ -12,7 +12,8 @@ from adapters.tool_servers.config import ServerConfig
 from adapters.tool_servers.text import MaskText, clean, one_line, shorten, unchanged, without_known
 from bot.schemas.measuring import problem_of
 from graph.json_values import not_kept
-from policies.model import Annotations, Tool
+from policies.model import Annotations, Lookup, Tool
+from policies.trust import believed
 
 MOST_TOOLS = 128
 """Tools of one server. More would not fit into a request to a model (OpenAI takes 128 functions)."""
@@ -87,6 +88,7 @@ def read_listing(server: ServerConfig, listed: Sequence[Any], *, mask: MaskText 
             declared[tool.full_name] = _declared(tool, entry, mask_all)
     names = {tool.name for tool in tools.values()}
     skipped += [f"{name} is in `{key}`, but the server has no such tool" for key, name in _missing(server, names)]
+    skipped += _not_reading(server, tools.values())
     if len(listed) > MOST_LISTED:
         skipped.append(f"{len(listed) - MOST_LISTED:,} tools after the first {MOST_LISTED} were not looked at")
     return ToolListing(
@@ -214,8 +216,17 @@ def _tool(server: ServerConfig, entry: Mapping[str, Any], mask: MaskText) -> Too
         repeatable=name in server.idempotent_tools or reads,
         personal=server.auth == "oauth",
         category=server.category,
+        lookups=_lookups(server, entry["inputSchema"]),
+        preview_tool=server.preview_tools.get(name, ""),
         fingerprint=server.fingerprint,
     )
+
+
+def _lookups(server: ServerConfig, schema: Mapping[str, Any]) -> dict[str, Lookup]:
+    """Those of the arguments that the tool has."""
+    properties = schema.get("properties")
+    names = properties if isinstance(properties, Mapping) else {}
+    return {argument: lookup for argument, lookup in server.lookups.items() if argument in names}
 
 
 def masked_schema(schema: Any, mask: MaskText) -> Any:
@@ -263,9 +274,22 @@ def _missing(server: ServerConfig, names: set[str]) -> Iterable[tuple[str, str]]
         ("tools", server.tools or frozenset()),
         ("idempotentTools", server.idempotent_tools),
         ("readOnlyTools", server.read_only_tools),
+        ("lookupTools", {lookup.tool for lookup in server.lookups.values()}),
+        ("previewTools", {*server.preview_tools, *server.preview_tools.values()}),
     ):
         for name in sorted(wanted - names):
             yield key, name
+
+
+def _not_reading(server: ServerConfig, tools: Iterable[Tool]) -> Iterable[str]:
+    """What is named to be called for cards, and may do more than read: there it is never called."""
+    named = {
+        **{lookup.tool: "lookupTools" for lookup in server.lookups.values()},
+        **dict.fromkeys(server.preview_tools.values(), "previewTools"),
+    }
+    for tool in tools:
+        if tool.name in named and not (tool.reads_only or believed(tool).read_only):
+            yield f"{tool.name} is in `{named[tool.name]}`, but the server does not say that it only reads"
 
 
 def _problem(unknown: Iterable[str]) -> str | None:

@@ -142,9 +142,14 @@ class ToolServers:
         return self._categories
 
     async def available(self) -> Sequence[Tool]:
-        """The tools that can be called now: in the order of the file, each server's by name. Raises what the records
-        raise."""
-        return [tool for server in self._servers.values() for tool in await server.offered()]
+        """The tools that can be called now: in the order of the file, each server's by name, but for those that are for
+        cards alone. Raises what the records raise."""
+        return [
+            tool
+            for server in self._servers.values()
+            for tool in await server.offered()
+            if tool.name not in server.only_for_cards
+        ]
 
     def unavailable(self) -> Sequence[Unavailable]:
         """The servers whose tools cannot be called now."""

@@ -107,6 +107,13 @@ class BaseServer(ABC, Generic[SessionT]):
         self._offered = NOTHING_LISTED
         """The tools as they were last offered."""
 
+    @property
+    def only_for_cards(self) -> frozenset[str]:
+        """Names of the tools that are called for cards alone, and offered to nobody: what looks something up may be of
+        use to a model, too."""
+        looking_up = {lookup.tool for lookup in self.config.lookups.values()}
+        return frozenset(self.config.preview_tools.values()) - looking_up
+
     @abstractmethod
     async def _session_for(
         self, tool: Tool, arguments: dict[str, Any], person: str

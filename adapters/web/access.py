@@ -28,6 +28,7 @@ from bot.identity.sessions import BROWSER_SECONDS, PageSessions
 from bot.limits import Beginnings, Window
 from bot.records.database import is_outage
 from bot.settings import is_loopback
+from translations import choose, in_language
 
 SESSION_SECONDS = int(BROWSER_SECONDS)
 """How long a browser stays signed in: a week."""
@@ -323,6 +324,8 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
+LANGUAGE_COOKIE = "countersign-language"
+"""The page sets it: an event stream has no headers of its own."""
 _ZONE = re.compile(r"[A-Za-z0-9_+-]{1,40}(/[A-Za-z0-9_+-]{1,40}){0,2}")
 
 
@@ -399,7 +402,8 @@ class RequestChecks:
             try:
                 for check in checks:
                     check(request)
-                response = await handler(request)
+                with in_language(_language_of(request)):  # what is answered here, its sender alone sees
+                    response = await handler(request)
             except RefusalError as refusal:
                 response = _refused(refusal)
             except web.HTTPException:
@@ -421,6 +425,11 @@ class RequestChecks:
 def json_answer(body: Any, *, status: int = 200) -> web.Response:
     """A JSON answer that nobody caches."""
     return web.json_response(body, status=status, headers={"Cache-Control": "no-store"})
+
+
+def _language_of(request: web.Request) -> str:
+    """The language that a page wants to be answered in: what was chosen there, else its browser's."""
+    return choose(request.cookies.get(LANGUAGE_COOKIE), request.headers.get("Accept-Language"))
 
 
 def is_time_zone(name: str) -> bool:

@@ -76,12 +76,20 @@ class MessageBody(ClickBody):
     text: str
 
 
+class TitleBody(ClickBody):
+    """What a conversation is to be called."""
+
+    title: Annotated[str, Field(min_length=1, max_length=200)]
+
+
 class DecisionBody(ClickBody):
     """A click on Approve, Reject, Approve all, or an edited call's form."""
 
     approvals: Annotated[list[AnyId], Field(min_length=1, max_length=100)]
     verb: Literal["approve", "reject"]
     reason: Annotated[str, Field(max_length=LONGEST_REASON)] = ""
+    note: Annotated[str, Field(max_length=LONGEST_REASON)] = ""
+    """What whoever approves adds for the model."""
     values: dict[str, Any] | None = None
     always_for: Literal["1 h", "8 h", "7 days"] | None = None
 
@@ -90,6 +98,8 @@ class DecisionBody(ClickBody):
         alone = self.verb == "approve" and len(self.approvals) == 1
         if self.verb == "approve" and self.reason.strip():
             raise ValueError("a reason goes with a rejection: nothing would keep that of an approval")
+        if self.verb == "reject" and self.note.strip():
+            raise ValueError("a note goes with an approval: a rejection has its reason")
         if not alone and (self.values is not None or self.always_for is not None):
             raise ValueError("values, and always allowing, go with the approval of one call")
         return self

@@ -10,6 +10,7 @@ from bot.domain import Person
 from bot.identity.sessions import Login
 from bot.safe_text import visible
 from bot.settings import Settings, plain
+from translations import gettext as _
 
 DEFAULT_PEOPLE = (
     Person(person_id="web:ana", name="Ana"),
@@ -19,12 +20,6 @@ DEFAULT_PEOPLE = (
 
 MINIMUM_SECRET = 16
 """Bytes; less could be guessed by trying (NIST SP 800-107: a MAC key has at least 112 bits)."""
-
-NO_MODEL = (
-    "No language model is connected: the built-in demo model answers by rules. "
-    "Set OPENAI_API_KEY (see the README) to talk with a real one."
-)
-"""The banner while the demo model answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +93,12 @@ class ToolServerFacts:
 class PageFacts:
     """What the page says about the server itself; asked for anew each time."""
 
-    model_notice: str = ""
-    """Shown as a banner, such as "No language model is connected…"; empty: no banner."""
+    is_demo: bool = False
+    """Whether the built-in model answers, which the page says in a banner."""
+    slack: bool = False
+    """Whether Slack is connected."""
+    teams: bool = False
+    """Whether Teams is."""
     mode: str = "default"
     tool_servers: tuple[ToolServerFacts, ...] = ()
 
@@ -123,4 +122,20 @@ def facts_json(facts: PageFacts) -> dict[str, Any]:
         {"name": visible(each.name), "state": visible(each.state), "tools": each.tools, "reason": visible(each.reason)}
         for each in facts.tool_servers
     ]
-    return {"model_notice": visible(facts.model_notice), "mode": visible(facts.mode), "tool_servers": servers}
+    return {"model_notice": model_notice(facts), "mode": visible(facts.mode), "tool_servers": servers}
+
+
+def model_notice(facts: PageFacts) -> str:
+    """The banner while the demo model answers; empty: no banner."""
+    return _("Demo mode. Set OPENAI_API_KEY for a real model.") if facts.is_demo else ""
+
+
+def setup_json(facts: PageFacts) -> list[dict[str, Any]]:
+    """What an operator connects, and whether it is."""
+    steps = {
+        "model": not facts.is_demo,
+        "tools": any(each.tools for each in facts.tool_servers),
+        "slack": facts.slack,
+        "teams": facts.teams,
+    }
+    return [{"step": step, "done": is_done} for step, is_done in steps.items()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from time import monotonic
 from typing import Any
 from weakref import WeakValueDictionary
@@ -21,6 +21,7 @@ from adapters.shared.live.hub import SHOW_ANEW, THREADS_CHANGED, EndedError, Hub
 from adapters.shared.outages import AGAIN_SECONDS, AWAY
 from adapters.web.access import SECURITY_HEADERS, PageVisitor
 from adapters.web.bodies import RefusalError
+from adapters.web.config import PageFacts, setup_json
 from adapters.web.inbound import thread_id_of
 from bot.conversations import NO_CONVERSATION, Conversations
 from bot.domain import Decidable, Person, Shown, ThreadView, Unknown
@@ -50,7 +51,7 @@ SNAPSHOTS_ANEW = 8
 SNAPSHOTS_AT_A_TIME = 4
 """Snapshots that are sent to one person's pages at a time: each is kept until it is taken, and a page may not read."""
 
-NOTHING_LIVE = {"status": "", "drafts": []}
+NOTHING_LIVE: Mapping[str, Any] = {"status": "", "drafts": [], "activity": []}
 _HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
@@ -60,10 +61,26 @@ _HEADERS = {
 
 
 class EventStreams:
-    """Serves `GET /api/events?thread=ID`."""
+    """Serves `GET /api/events?thread=ID`.
 
-    def __init__(self, conversations: Conversations, queries: Queries, hub: Hub, board: LiveBoard) -> None:
+    Args:
+        facts: what the page says about the server.
+        is_local: whether everybody who uses the page sets the server up, and not operators alone.
+    """
+
+    def __init__(
+        self,
+        conversations: Conversations,
+        queries: Queries,
+        hub: Hub,
+        board: LiveBoard,
+        *,
+        facts: Callable[[], PageFacts],
+        is_local: bool,
+    ) -> None:
         self._conversations = conversations
+        self._facts = facts
+        self._is_local = is_local
         self._hub = hub
         self._board = board
         self._lists = ThreadLists(conversations, queries, hub)
@@ -136,7 +153,8 @@ class EventStreams:
         thread = json.dumps(thread_json(view) | {"live": self._live(reader)})
         whole = f'{thread.removesuffix("}")}, "entries": [{", ".join(reversed(entries))}]}}'
         is_operator = await self._is_operator(visitor.person)
-        me = frame("session", {"me": person_json(visitor.person), "is_operator": is_operator})
+        setup = setup_json(self._facts()) if is_operator or self._is_local else []
+        me = frame("session", {"me": person_json(visitor.person), "is_operator": is_operator, "setup": setup})
         return me + await self._lists.now(visitor.person) + framed("thread", whole)
 
     async def _is_operator(self, person: Person) -> bool:
@@ -147,7 +165,7 @@ class EventStreams:
             self._operators[person.person_id] = await self._conversations.is_operator(person)
         return self._operators[person.person_id]
 
-    def _live(self, reader: Reader) -> dict[str, Any]:
+    def _live(self, reader: Reader) -> Mapping[str, Any]:
         return self._board.snapshot(reader.thread_id) if reader.sees_all else NOTHING_LIVE
 
     async def _changes(self, reader: Reader, person: Person) -> AsyncIterator[bytes]:
@@ -215,15 +233,16 @@ class ThreadLists:
         decidable, own_approvals = await self._approvals_of(person, cards)
         async with self._turn:
             threads = await self._conversations.owned(person)
-            asked = [*(await self._queries.asked_through_programs(person) if cards[-1] else ()), *own_approvals]
+            programs = await self._queries.asked_through_programs(person) if cards[-1] else ()
             # Reading from the database does not yield, so that the next in turn would follow within the same step.
             await asyncio.sleep(0)
-        own = {thread.thread_id for thread in threads}
-        return frame("threads", {**threads_json(threads), **asked_json(decidable, own, asked)})
+        for_others = [each for each in own_approvals if not is_gateway_thread(each.post.thread_id)]
+        of_programs = [*programs, *(each for each in own_approvals if is_gateway_thread(each.post.thread_id))]
+        return frame("threads", {**threads_json(threads), **asked_json(decidable, of_programs, for_others)})
 
     async def _approvals_of(self, person: Person, cards: tuple[int, ...]) -> tuple[Decidable, Sequence[Shown]]:
-        """What they may decide, and what of their other agents' calls waits for others. Each word in any conversation
-        changes the list of threads, and seldom what waits for decisions."""
+        """What they may decide, and what they asked for and others decide. Each word in any conversation changes the
+        list of threads, and seldom what waits for decisions."""
         now = monotonic()
         if cards != self._decidable_while[0] or now >= self._decidable_while[1] or len(self._decidable) >= MOST_KEPT:
             self._decidable_while = (cards, now + DECIDABLE_SECONDS)
@@ -234,13 +253,8 @@ class ThreadLists:
         if known is None:
             decidable = await self._queries.decidable(person)
             theirs = {shown.post.post_id for shown in decidable.listed}
-            asked = await self._queries.asked_for(person) if cards[-1] else ()
-            known = (
-                decidable,
-                tuple(
-                    each for each in asked if is_gateway_thread(each.post.thread_id) and each.post.post_id not in theirs
-                ),
-            )
+            asked = await self._queries.asked_for(person)
+            known = (decidable, tuple(each for each in asked if each.post.post_id not in theirs))
             if kept == self._decidable_while:
                 self._decidable[person.person_id] = known
         return known

@@ -35,6 +35,7 @@ from adapters.web.bodies import (
     OutcomeBody,
     RefusalError,
     SignInBody,
+    TitleBody,
     checked_text,
     read_body,
 )
@@ -63,7 +64,10 @@ from bot.domain import (
 )
 from bot.services import Services
 from policies.approvers import DURATIONS
+from translations import gettext as _
 
+LONGEST_SEARCH = 100
+"""Characters that can be searched for."""
 NOTHING_HERE = Unknown("There is no such thing here.")
 _LONGEST_PAGE = 9
 """Digits of a page's number."""
@@ -101,6 +105,33 @@ class PageActions:
         if threads is None:
             raise RefusalError(404, "There is no such list here.")
         return json_answer(threads_json(threads))
+
+    async def search(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`GET /api/threads/search?text=…`: the visitor's own in which that is said."""
+        text = request.query.get("text", "").strip()
+        if not text or len(text) > LONGEST_SEARCH or not text.isprintable():
+            raise RefusalError(400, _("Type 1 to {most} characters.").format(most=LONGEST_SEARCH))
+        return json_answer(threads_json(await self._services.conversations.search(visitor.person, text)))
+
+    async def rename(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`POST /api/threads/{id}/title`: by its owner."""
+        thread_id = thread_id_of(request.match_info["id"])
+        body = await read_body(request, TitleBody)
+        accounts = await self._services.conversations.accounts_of(visitor.person)
+        result = await self._services.inbox.rename(thread_id, body.title, accounts)
+        self._sender.hub.threads_changed()
+        return click_answer(result)
+
+    async def delete(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`POST /api/threads/{id}/deletion`: by its owner. Pages that show it are told that there is no such one."""
+        thread_id = thread_id_of(request.match_info["id"])
+        body = await read_body(request, ClickBody)
+        accounts = await self._services.conversations.accounts_of(visitor.person)
+        key = click_key(body.id, visitor)
+        result = await self._services.inbox.delete(key, thread_id, visitor.person, accounts)
+        self._sender.hub.show_anew(thread_id)
+        self._sender.hub.threads_changed()
+        return click_answer(result)
 
     async def message(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/threads/{id}/messages`: kept durably when this answers 202; other open pages see it at once."""
@@ -152,6 +183,7 @@ class PageActions:
             body.approvals,
             body.verb,
             reason=body.reason,
+            note=body.note,
             arguments=body.values,
             always_for=DURATIONS[body.always_for] if body.always_for else None,
         )
@@ -193,12 +225,25 @@ class PageActions:
             else json_answer(argument_page_json(grant.arguments, page))
         )
 
+    async def colleagues(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`GET /api/approvals/{id}/colleagues`: whom the visitor can ask to decide it, each with `id` and `name`; none
+        where they may not ask."""
+        config = self._sender.config
+        local = tuple(each.person_id for each in config.people) if config.login == "local" else ()
+        found = await self._services.approvals.colleagues(id_of(request), visitor.person, local)
+        return json_answer({"colleagues": [{"id": each.person_id, "name": each.name} for each in found]})
+
     async def hand_over(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/approvals/{id}/handover`: the service judges whether both may decide."""
         body = await read_body(request, HandoverBody)
         name = await self._sender.name_of(body.to) or ""
         handover = Handover(click_key(body.id, visitor), visitor.person, id_of(request), body.to, name)
         return click_answer(await self._services.approvals.hand_over(handover))
+
+    async def retry(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`POST /api/approvals/{id}/retry`: its requester has a call that failed proposed once more."""
+        body = await read_body(request, ClickBody)
+        return await self._settled(request, visitor, actions.RETRY, body.id)
 
     async def take_back(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/approvals/{id}/withdrawal`: by the requester; the service knows who that is."""

@@ -91,7 +91,12 @@ class WebReceiver:
         )
         inbound = PageActions(self._sender, self._services, self._clock)
         streams = EventStreams(
-            self._services.conversations, self._services.queries, self._sender.hub, self._sender.board
+            self._services.conversations,
+            self._services.queries,
+            self._sender.hub,
+            self._sender.board,
+            facts=self._facts,
+            is_local=self._sender.config.login == "local",
         )
         events = self._watch.watched(streams.events) if self._watch is not None else streams.events
         return [
@@ -105,12 +110,17 @@ class WebReceiver:
             web.post(LOGOUT, checks.open(names.logout)),
             *self._issuer_routes(checks),
             web.get("/api/threads", checks.reading(inbound.threads)),
+            web.get("/api/threads/search", checks.reading(inbound.search)),
+            web.post("/api/threads/{id}/title", checks.acting(inbound.rename)),
+            web.post("/api/threads/{id}/deletion", checks.acting(inbound.delete)),
             web.get("/api/events", checks.reading(events, streams.check_records), allow_head=False),
             web.post("/api/threads/{id}/messages", checks.acting(inbound.message)),
             web.post("/api/threads/{id}/stop", checks.acting(inbound.stop)),
             web.post("/api/approvals/decisions", checks.acting(inbound.decide)),
             web.post("/api/approvals/{id}/handover", checks.acting(inbound.hand_over)),
+            web.get("/api/approvals/{id}/colleagues", checks.reading(inbound.colleagues)),
             web.post("/api/approvals/{id}/withdrawal", checks.acting(inbound.take_back)),
+            web.post("/api/approvals/{id}/retry", checks.acting(inbound.retry)),
             web.get("/api/grants/{id}/arguments", checks.reading(inbound.grant_arguments)),
             web.get("/api/outcomes/{id}/arguments", checks.reading(inbound.outcome_arguments)),
             web.get("/api/grants", checks.reading(inbound.grants)),
@@ -219,6 +229,7 @@ _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".json": "application/json; charset=utf-8",
 }
 
 

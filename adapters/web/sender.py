@@ -14,6 +14,7 @@ from adapters.web.config import WebConfig
 from bot.domain import AccountFacts, Arrival, ConversationReference, Introduction, MessageView, Person, Post, Said
 from bot.identity.identities import IdentityRecords
 from bot.identity.people import may_be_person
+from bot.outbox import message_of
 from bot.platform import Reference
 from bot.queries import Queries
 
@@ -52,8 +53,10 @@ class WebSender:
 
     async def send(self, post: Post) -> Reference:
         """Show a post on the open pages of its thread."""
-        ended = self.board.end_draft(post.thread_id, post.content.text) if isinstance(post.content, Said) else None
-        await self._publish(post, ended)
+        said = message_of(post.post_id) if isinstance(post.content, Said) else None
+        if said is not None:
+            self.board.end_draft(post.thread_id, said)
+        await self._publish(post, said)
         return {}
 
     async def update(self, post: Post, reference: Reference) -> Reference:

@@ -10,9 +10,7 @@ from bot.records.approvals import ApprovalRow
 from bot.records.database import Transaction
 from policies.approvers import edit_needs_no_new_asking
 from policies.model import home_of
-
-SOMEBODY_ELSE = "Since {editor} changed it, somebody else has to approve the changed call."
-TOOL_CHANGED = "The tool itself changed since this was asked, so the changed call is asked about once more."
+from translations import gettext as _
 
 
 def suffices_for_edits(row: ApprovalRow) -> bool:
@@ -21,9 +19,13 @@ def suffices_for_edits(row: ApprovalRow) -> bool:
     return edit_needs_no_new_asking(row.asked.ask, row.asked.ask, home_of(row.asked.requesters[0]))
 
 
-def why_asked_anew(row: ApprovalRow, editor: str) -> str:
-    """Returns why an edit does not suffice, as a sentence; `editor` is a name, or "you"."""
-    return TOOL_CHANGED if suffices_for_edits(row) else SOMEBODY_ELSE.format(editor=editor)
+def why_asked_again(row: ApprovalRow, editor: str = "") -> str:
+    """Returns why an edit does not suffice, as a sentence; `editor`: the name of who edited, empty for themselves."""
+    if suffices_for_edits(row):
+        return _("The tool changed, so approval is needed again.")
+    if editor:
+        return _("{name} edited it, so someone else must approve.").format(name=editor)
+    return _("Someone else must approve your edits.")
 
 
 def permits_nothing(row: ApprovalRow) -> bool:

@@ -27,25 +27,9 @@ from policies.approvers import (
     vote_counts,
 )
 from policies.model import Ask, home_of, is_group, realm_of
+from translations import gettext as _
 
 _PAGE = "web:"
-SAME_HUMAN = (
-    "This account has an e-mail address in common with whoever asked for this or changed it, so it counts as the same "
-    "person: somebody else has to decide."
-)
-OUTSIDER = (
-    "This takes a second person, and this account is a guest's or another company's, or one that anybody can make: "
-    "nobody vouches for whose it is. Please ask a full member of the workspace to decide."
-)
-NOT_LOOKED_UP = (
-    "This takes a second person, and whose account this is could not be found out. Try again in a moment, or ask a "
-    "colleague to decide."
-)
-BY_AN_OUTSIDER = (
-    "This takes a second person, and nobody vouches for whose account it is that asked for this or changed it: a "
-    "guest's, another company's, one that anybody can make, or one that could not be looked up. Try again in a moment, "
-    "or ask a full member of the workspace to ask for it."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +103,12 @@ def permission_of(row: ApprovalRow, person_id: str, known: Known, now: float) ->
         case True:
             return permission
         case False:
-            return NotPermitted(SAME_HUMAN)
+            return NotPermitted(
+                _(
+                    "Your account shares an email with the person who requested or edited this. "
+                    "Someone else must approve."
+                )
+            )
         case None:
             return CouldNotFindOut(_unknown_human(row, person_id, known.identity(person_id), requesters))
 
@@ -150,12 +139,12 @@ def outsider_refusal(row: ApprovalRow, person_id: str, known: Known, now: float)
     if not accounts_matter(row, person_id):
         if person_id.startswith(_PAGE) or _belongs(row, person_id, now):
             return None
-        return NotPermitted("This was asked in another workspace than yours.")
+        return NotPermitted(_("This was requested in another workspace."))
     if any(_belongs(row, account, now) for account in known.other_accounts):
         return None
     if known.other_accounts:
-        return NotPermitted("This was asked in a workspace where no account of yours is known.")
-    return NotPermitted("On the web page you can only decide what was asked for on the web page.")
+        return NotPermitted(_("This was requested in a workspace where you have no known account."))
+    return NotPermitted(_("On this page you can only approve what was requested here."))
 
 
 def accounts_matter(row: ApprovalRow, person_id: str) -> bool:
@@ -219,15 +208,19 @@ def _decider(row: ApprovalRow, person_id: str, known: Known) -> Decider:
 def _unknown_human(row: ApprovalRow, person_id: str, identity: Identity, requesters: Mapping[str, Identity]) -> str:
     """Why it is not known whether they are somebody else than those who count already, and what to do."""
     if identity.human is None and not identity.is_member:
-        return OUTSIDER if identity.is_member is False else NOT_LOOKED_UP
+        if identity.is_member is False:
+            return _("This needs a second person, and guest or external accounts don't count. Ask a full member.")
+        return _("This needs a second person, and we couldn't verify your account. Try again, or ask a colleague.")
     if any(each.human is None and not each.is_member for each in requesters.values()):
-        return BY_AN_OUTSIDER
+        return _(
+            "This needs a second person, and we couldn't verify who requested or edited it. Try again, or have a full "
+            "member request it."
+        )
     here = _platform_of(row.thread_id)
-    where = "the workspace" if here == _platform_of(person_id) else f"{here.capitalize()},"
-    return (
-        "Whether you are somebody else than those who count already could not be found out: "
-        f"please decide it in {where} where it was asked."
-    )
+    if here == _platform_of(person_id):
+        return _("We couldn't verify that you're a second person. Approve it in the workspace where it was requested.")
+    text = _("We couldn't verify that you're a second person. Approve it in {platform}, where it was requested.")
+    return text.format(platform=here.capitalize())
 
 
 def _in_words(approver: str) -> str:

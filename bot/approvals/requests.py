@@ -27,9 +27,9 @@ from bot.views import deciders_in_words, shown_client
 from graph.interrupts import ApprovalAsked, Approved, Expired, InterruptAnswer, Rejected, Superseded, Withdrawn
 from graph.ports import InTurn, Spoken
 from policies.model import LONGEST_CLIENT, Ask
+from translations import gettext as _
 
 log = structlog.get_logger(__name__)
-NOT_ASKED = "The rules for this changed before anybody decided"
 TimerKind = Literal["remind", "escalate", "expire"]
 LearnNames = Callable[[Iterable[str]], Awaitable[None]]
 """Finds out, where that can be done, the names of those people among these ids who have none yet."""
@@ -91,7 +91,8 @@ class ApprovalRequests:
             row = await approvals.of_call(tx, call_id, round_)
         if row is not None:
             async with self._database.writing(row.thread_id) as tx:
-                await self.supersede(tx, row, f"not asked:{row.approval_id}", NOT_ASKED)
+                why = _("The rules changed before anyone decided")
+                await self.supersede(tx, row, f"not asked:{row.approval_id}", why)
 
     async def record(self, tx: Transaction, thread_id: str, asked: ApprovalAsked) -> None:
         """Records an approval, posts its cards, in its thread and in each place that the rule routes it to, and sets
@@ -111,6 +112,10 @@ class ApprovalRequests:
     async def show_to(self, tx: Transaction, row: ApprovalRow, references: Iterable[str]) -> None:
         """Posts a card in each of these places and direct chats that has none yet."""
         await self._show_elsewhere(tx, row.thread_id, row.approval_id, row.asked, references)
+
+    def reaches(self, person_id: str) -> bool:
+        """Returns whether there is a place where this person, alone, can be shown a card."""
+        return any(platform.named_place(person_id) is not None for platform in self._platforms.values())
 
     async def _show_elsewhere(
         self, tx: Transaction, thread_id: str, approval_id: str, asked: ApprovalAsked, references: Iterable[str]
@@ -178,12 +183,19 @@ class ApprovalRequests:
             return
         asked_by = (await threads.names(tx, row.asked.requesters[:1]))[row.asked.requesters[0]]
         client = one_line(shown_client(row.asked.client, row.thread_id), LONGEST_CLIENT)
-        through = f" through {client}" if client else ""
-        waits = f"{row.asked.server}: {row.asked.tool}, which {asked_by} asked for{through}, still waits for a decision"
-        text = Notice(f"Reminder: {waits}. May decide: {await deciders_in_words(tx, row, self._clock())}.")
+        if client:
+            told = _("Reminder: {call} needs approval. Requested by {name} through {program}. Approver: {approvers}.")
+        else:
+            told = _("Reminder: {call} needs approval. Requested by {name}. Approver: {approvers}.")
+        text = told.format(
+            call=f"{row.asked.server}: {row.asked.tool}",
+            name=asked_by,
+            program=client,
+            approvers=await deciders_in_words(tx, row, self._clock()),
+        )
         for card in (await posts.of_subjects(tx, [row.approval_id])).get(row.approval_id, ()):
             key = f"remind:{row.approval_id}" + (f"@{card.place.key}" if card.place else "")
-            await self._outbox.say(tx, notice(key, row.thread_id, text, place=card.place))
+            await self._outbox.say(tx, notice(key, row.thread_id, Notice(text), place=card.place))
 
     async def _escalate(self, tx: Transaction, approval_id: str) -> None:
         """Lets others decide too from now on: they get the card, and every card says so."""
@@ -277,10 +289,10 @@ async def answer_of(tx: Transaction, row: ApprovalRow) -> InterruptAnswer | None
         case "approved":
             by = tuple(v.name for v in cast if v.verb == "approve")
             arguments = dict(row.approved_arguments) if row.approved_arguments is not None else None
-            return Approved(by=by, arguments=arguments, edited_by=row.edited_by)
+            return Approved(by=by, arguments=arguments, edited_by=row.edited_by, notes=approvals.notes_in(cast))
         case "rejected":
             by_whom = ", ".join(v.name for v in cast if v.verb == "reject")
-            return Rejected(by=by_whom or "somebody", reason=row.reason)
+            return Rejected(by=by_whom or "someone", reason=row.reason)
         case "expired":
             return Expired()
         case "withdrawn":

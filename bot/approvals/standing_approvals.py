@@ -11,6 +11,7 @@ from bot.records import approvals
 from bot.records.approvals import ApprovalRow, GrantRow
 from bot.records.database import Database, Transaction
 from policies.approvers import DURATIONS, StandingApproval, grant_offered
+from translations import gettext as _
 
 
 class StandingApprovals:
@@ -53,6 +54,8 @@ class StandingApprovals:
             given_at=now,
             until=now + seconds,
             client=asked.client or None,
+            title=asked.title,
+            presentation=asked.presentation.for_later().model_dump(mode="json"),
         )
         await approvals.add_grant(tx, kept)
 
@@ -69,6 +72,15 @@ class StandingApprovals:
 def is_offered(row: ApprovalRow) -> bool:
     """Returns whether whoever approves may tick “always allow”."""
     return grant_offered(row.asked.ask, row.asked.risk)
+
+
+def duration_in_words(seconds: float) -> str:
+    """Returns one of the durations for people; seconds where it is none of them."""
+    return {
+        "1 h": _("1 hour"),
+        "8 h": _("8 hours"),
+        "7 days": _("7 days"),
+    }.get(name_of(seconds) or "", _("{count} seconds").format(count=round(seconds)))
 
 
 def name_of(seconds: float) -> str | None:

@@ -32,8 +32,10 @@ LOOKED = "looked"
 """Status of an entry that says that somebody looked at what is hidden in a waiting call."""
 READ = "read"
 """Status of an entry that says that an operator looked at what is somebody else's, or at what is everybody's."""
+LOOKED_UP = "looked up"
+"""Status of an entry that says that a tool which only reads was called to show people what a waiting call is about."""
 LONGEST_REASON = 200
-"""Characters of what somebody wrote beside a vote."""
+"""Characters of what somebody wrote with a vote: a reason, or a note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class VoteCast:
     authority: str
     """Which entry of the approvers permitted it, in words."""
     reason: str
+    """Of a rejection; of an approval what was added for the model."""
     at: float
 
 
@@ -64,8 +67,8 @@ class CallEnd:
     arguments: Mapping[str, Any]
     status: str
     """`done`, `failed`, `unknown`, `denied`, `rejected`, `expired`, `superseded`, `withdrawn`, `limited` or `skipped`;
-    `looked`: it has not ended, somebody looked at what is hidden in it; `read`: there is no call, an operator looked at
-    something."""
+    `looked`: it has not ended, somebody looked at what is hidden in it; `looked up`: it was read for the card of
+    another call; `read`: there is no call, an operator looked at something."""
     attempt: int | None = None
     """Which try it was; `None`: the call was not made."""
     judged: Mapping[str, Any] | None = None
@@ -129,6 +132,8 @@ def key_of(call_id: str, attempt: int | None, status: str, settled: Mapping[str,
     """What says which end of which call an entry is about, or which look at it: there is one entry of each."""
     if status == LOOKED:
         return f"{call_id}:{LOOKED}:{at}:{settled['by']}"
+    if status == LOOKED_UP:
+        return f"{call_id}:{LOOKED_UP}:{at}"
     if attempt is None:
         return f"{call_id}:not made"
     return f"{call_id}:{attempt}:{'settled' if settled else status}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from bot.audit.entries import (
     LOOKED,
+    LOOKED_UP,
     READ,
     CallEnd,
     entry_of,
@@ -24,7 +25,7 @@ from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
 from bot.records.locks import AUDIT, UNLOCKED
 from graph.json_values import storable
-from graph.ports import CallRecord, Unmade
+from graph.ports import CallRecord, Looked, Unmade
 from policies.approvers import digest_of
 from policies.masking import Masker
 
@@ -58,6 +59,23 @@ class AuditLog:
                 digest=_digest(call),
                 note=call.text,
             )
+            await self._write(tx, end)
+
+    async def read_for_card(self, looked: Looked) -> None:
+        """Write down what was read to show people what a call is about."""
+        end = CallEnd(
+            at=self._clock(),
+            thread_id=looked.thread_id,
+            call_id=looked.call_id,
+            requester=looked.requester,
+            server=looked.tool.server,
+            tool=looked.tool.name,
+            arguments=looked.arguments,
+            status=LOOKED_UP,
+            output=looked.output,
+            note="failed" if looked.failed else "",
+        )
+        async with self._database.writing(looked.thread_id) as tx:
             await self._write(tx, end)
 
     async def ended(self, tx: Transaction, attempt: AttemptRow, status: str, output: str | None = None) -> None:

@@ -17,10 +17,9 @@ from bot.forms.values import parse_date, parse_date_time, parse_time
 from bot.safe_text import one_line
 from bot.schemas.measuring import problem_of
 from bot.schemas.validating import Format, TooMuchError, errors_in
+from translations import gettext as _
+from translations import ngettext
 
-# Arguments against a tool's input schema, in sentences that say what to mend.
-#
-# Imported only when a form is checked: jsonschema takes 0.2 s to load.
 _MOST_ERRORS = 50
 _LONGEST_SENTENCE = 300
 _LONGEST_REPEATED = 190
@@ -30,26 +29,7 @@ _LONGEST_READ = 2_000
 """Characters of a message or a list of options that are looked at."""
 _MOST_OPTIONS = 50
 _MOST_NAMES = 100
-_UNCHECKABLE = (
-    "The tool's own description of its arguments is not valid, so changes cannot be checked. "
-    "Approve it as it is, or reject it."
-)
-_TOO_MUCH = "This is too large to be checked against the tool's own description of its arguments. Make it smaller."
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-_BOUNDS = {
-    "minimum": "Must be at least {}.",
-    "maximum": "Must be at most {}.",
-    "exclusiveMinimum": "Must be more than {}.",
-    "exclusiveMaximum": "Must be less than {}.",
-    "multipleOf": "Must be a multiple of {}.",
-    "minLength": "Needs at least {} characters.",
-    "maxLength": "May have at most {} characters.",
-    "minItems": "Needs at least {} entries.",
-    "maxItems": "May have at most {} entries.",
-    "pattern": "Must match the pattern {}.",
-    "const": "Must be {}.",
-    "format": "Is not a valid {}.",
-}
 
 
 def mistakes(schema: Mapping[str, Any], arguments: Mapping[str, Any], fields: Collection[str]) -> dict[str, str]:
@@ -60,12 +40,16 @@ def mistakes(schema: Mapping[str, Any], arguments: Mapping[str, Any], fields: Co
     """
     try:
         if problem_of(schema):
-            return {"": _UNCHECKABLE}
+            return {"": _uncheckable()}
         return _by_field(errors_in(schema, dict(arguments), formats=_formats(), most=_MOST_ERRORS), fields)
     except TooMuchError:
-        return {"": _TOO_MUCH}
+        return {"": _("This is too large to check. Make it smaller.")}
     except Exception:  # noqa: BLE001 - a foreign schema breaks the validator in more ways than it documents
-        return {"": _UNCHECKABLE}
+        return {"": _uncheckable()}
+
+
+def _uncheckable() -> str:
+    return _("The tool's description of its arguments is invalid, so edits can't be checked. Approve or reject as is.")
 
 
 def _by_field(errors: Iterable[ValidationError], fields: Collection[str]) -> dict[str, str]:
@@ -78,7 +62,7 @@ def _by_field(errors: Iterable[ValidationError], fields: Collection[str]) -> dic
             told_already.add((path, sentence))
             field = str(path[0]) if path and path[0] in fields else ""
             where = " › ".join(map(str, path[1:] if field else path))
-            where = where if len(where) <= _LONGEST_PLACE else "Within it"
+            where = where if len(where) <= _LONGEST_PLACE else _("Within it")
             told = one_line((f"{where}: {sentence}" if where else sentence)[:_LONGEST_READ], _LONGEST_SENTENCE)
             if field not in found:
                 found[field] = told
@@ -116,7 +100,7 @@ def _told(error: ValidationError) -> list[tuple[tuple[str | int, ...], str]]:
     instance: Any = error.instance
     if error.validator == "required" and isinstance(error.validator_value, list):
         missing = [name for name in error.validator_value[:_MOST_NAMES] if name not in instance]
-        return [((*path, name), "This is needed.") for name in missing]
+        return [((*path, name), _("Required")) for name in missing]
     if error.validator in ("anyOf", "oneOf") and error.context:
         # "Not valid under any of the given schemas" helps nobody: tell of the first alternative that is not null.
         real = [inner for inner in error.context if inner.validator_value != "null"]
@@ -128,11 +112,51 @@ def _sentence(error: ValidationError) -> str:
     limit: Any = error.validator_value
     match error.validator:
         case "type":
-            return f"Must be of type {' or '.join(limit) if isinstance(limit, list) else limit}."
+            kinds = " / ".join(map(str, limit)) if isinstance(limit, list) else str(limit)
+            return _("Must be of type {type}.").format(type=kinds)
         case "enum" if isinstance(limit, list):
-            return f"Must be one of: {', '.join(map(str, limit[:_MOST_OPTIONS]))}."
-        case str() as rule if rule in _BOUNDS:
-            return _BOUNDS[rule].format(limit)
+            return _("Must be one of: {options}.").format(options=", ".join(map(str, limit[:_MOST_OPTIONS])))
+        case str() as rule if bound := _bound(rule, limit):
+            return bound
         case _:
             # It may repeat what is masked elsewhere, and half a secret is not recognised.
-            return error.message if len(error.message) <= _LONGEST_REPEATED else "Does not fit the tool's description."
+            short = len(error.message) <= _LONGEST_REPEATED
+            return error.message if short else _("Does not fit the tool's description.")
+
+
+def _bound(rule: str, limit: Any) -> str:  # noqa: PLR0912  # a sentence each
+    """A limit in a sentence; empty: it is none of these."""
+    match rule:
+        case "minimum":
+            sentence = _("Must be at least {limit}.")
+        case "maximum":
+            sentence = _("Must be at most {limit}.")
+        case "exclusiveMinimum":
+            sentence = _("Must be more than {limit}.")
+        case "exclusiveMaximum":
+            sentence = _("Must be less than {limit}.")
+        case "multipleOf":
+            sentence = _("Must be a multiple of {limit}.")
+        case "minLength":
+            sentence = ngettext(
+                "Needs at least {limit} character.", "Needs at least {limit} characters.", _count(limit)
+            )
+        case "maxLength":
+            sentence = ngettext("At most {limit} character.", "At most {limit} characters.", _count(limit))
+        case "minItems":
+            sentence = ngettext("Needs at least {limit} entry.", "Needs at least {limit} entries.", _count(limit))
+        case "maxItems":
+            sentence = ngettext("At most {limit} entry.", "At most {limit} entries.", _count(limit))
+        case "pattern":
+            sentence = _("Must match the pattern {limit}.")
+        case "const":
+            sentence = _("Must be {limit}.")
+        case "format":
+            sentence = _("Is not a valid {limit}.")
+        case _:
+            return ""
+    return sentence.format(limit=limit)
+
+
+def _count(limit: Any) -> int:
+    return limit if isinstance(limit, int) else 2

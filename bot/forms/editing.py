@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -12,20 +13,33 @@ from bot.forms.values import (
     EntryError,
     FormErrors,
     is_empty,
+    parse_date,
     parse_date_time,
     parse_time,
     typed_value,
 )
+from bot.readings import PAIRS
 from graph.interrupts import FieldType, FormField
 from graph.json_values import trouble_with
 from policies.masking import NOT_SHOWN, Masked, masks_in, unmasked
+from translations import gettext as _
 
-MASKED = (
-    "A mask in square brackets stands for what it hides: leave it as it is, move it within this field, or take it out. "
-    "What you wrote here is none of this field's masks."
-)
 
-EMPTIED = "Left empty, this would be the tool's own default again. Please give the value that it is to have."
+def not_a_mask() -> str:
+    """Returns what is said of something in square brackets that stands for no secret of its field."""
+    return _(
+        "A mask in square brackets stands for what it hides. Leave it, move it within this field or remove it. "
+        "What you wrote is none of this field's masks."
+    )
+
+
+def emptied() -> str:
+    """Returns what is said of an emptied field, where the tool would take its own default."""
+    return _("Left empty, the tool would use its own default. Enter a value.")
+
+
+_LONGEST_MOMENT = 40
+"""Characters of a date and time."""
 
 
 def edit_fields(
@@ -69,7 +83,7 @@ def read_form(
     made = {one.form_field.name: one for one in inputs(schema, shown, editable)}
     foreign = [str(name) for name in values if name not in made]
     if foreign:
-        return FormErrors({"": f"This cannot be changed here: {', '.join(foreign)[:200]}."})
+        return FormErrors({"": _("This can't be changed here: {names}.").format(names=", ".join(foreign)[:200])})
     edited = dict(arguments)
     errors: dict[str, str] = {}
     for name, entry in values.items():
@@ -85,8 +99,34 @@ def read_form(
         from bot.forms.checking import mistakes  # noqa: PLC0415 - slow to load, and most starts never edit
 
         trouble = trouble_with(edited)
-        errors = {"": f"This holds {trouble}."} if trouble else mistakes(schema, edited, made)
+        errors = {"": _("This holds {trouble}.").format(trouble=trouble)} if trouble else mistakes(schema, edited, made)
+        errors = errors or _ends_too_early(arguments, edited, made)
     return FormErrors(errors) if errors else edited
+
+
+def _ends_too_early(before: Mapping[str, Any], edited: Mapping[str, Any], made: Collection[str]) -> dict[str, str]:
+    """The mistake of a span of time that an edit turned round, such as a start that was moved without its end."""
+    for pair in PAIRS:
+        values = [edited.get(name) for name in pair]
+        if values == [before.get(name) for name in pair] or not any(name in made for name in pair):
+            continue
+        start, end = map(_point_of, values)
+        if start is None or end is None or (start.tzinfo is None) != (end.tzinfo is None):
+            continue
+        if end < start:
+            return {pair[1] if pair[1] in made else pair[0]: _("The end must be after the start.")}
+    return {}
+
+
+def _point_of(value: Any) -> datetime | None:
+    """The moment or the day that a text names; `None`: it names none."""
+    text = value if isinstance(value, str) and len(value) <= _LONGEST_MOMENT else ""
+    if not parse_date(text) and not parse_date_time(text):
+        return None
+    try:
+        return datetime.fromisoformat(text.upper())
+    except ValueError:
+        return None
 
 
 def _shown(arguments: Mapping[str, Any], masked: Masked | None) -> dict[str, Any]:
@@ -101,15 +141,15 @@ def _with_secrets(entered: Any, shown: Any, before: Any, hidden: Mapping[str, st
     """What was entered, with what is behind the masks of its field. Raises `EntryError`."""
     here = {mask: hidden[mask] for mask in masks_in(_as_text(shown), hidden)}
     if masks_in(_as_text(entered), hidden) - here.keys():
-        raise EntryError(MASKED)  # of another field
+        raise EntryError(not_a_mask())  # of another field
     if shown == before:
         return entered  # nothing is masked here, so that nothing in it is to be read as a mask
     if any(mask.startswith(NOT_SHOWN) for mask in here):
-        raise EntryError("This is nested too deeply to be edited here.")
+        raise EntryError(_("This is nested too deeply to be edited here."))
     try:
         return unmasked(entered, here)
     except (ValueError, RecursionError):
-        raise EntryError(MASKED) from None
+        raise EntryError(not_a_mask()) from None
 
 
 def _take(edited: dict[str, Any], into: Input, entry: Any) -> None:
@@ -117,7 +157,7 @@ def _take(edited: dict[str, Any], into: Input, entry: Any) -> None:
     if not is_empty(entry):
         edited[name] = _styled(into, typed_value(into.kind, entry, into.choices))
     elif into.form_field.required:
-        raise EntryError("This is needed.")
+        raise EntryError(_("Required"))
     elif into.null_when_empty:
         edited[name] = None
     elif into.default is not None:
@@ -133,7 +173,7 @@ def _emptied(into: Input) -> Any:
         return ""
     if into.nullable:
         return None
-    raise EntryError(EMPTIED)
+    raise EntryError(emptied())
 
 
 def _is_needed_default(one: Input, arguments: Mapping[str, Any]) -> bool:
@@ -185,14 +225,14 @@ def read_answers(fields: Sequence[FormField], values: Mapping[str, Any]) -> dict
     known = {field.name: field for field in fields}
     foreign = [str(name) for name in values if name not in known]
     if foreign:
-        return FormErrors({"": f"This was not asked for: {', '.join(foreign)[:200]}."})
+        return FormErrors({"": _("This was not asked for: {names}.").format(names=", ".join(foreign)[:200])})
     answers: dict[str, Any] = {}
     errors: dict[str, str] = {}
     for name, asked in known.items():
         entry = values.get(name)
         if is_empty(entry):
             if asked.required:
-                errors[name] = "This is needed."
+                errors[name] = _("Required")
             elif name in values and asked.default is not None:
                 answers[name] = _taken_out(asked)
             continue
@@ -225,14 +265,18 @@ def read_elicited(
     made = {one.form_field.name: one for one in inputs(schema, {}, None)}
     taken_out = [name for name, value in answers.items() if value is None and is_empty(values[name])]
     if unclear := [name for name in taken_out if name not in made or not made[name].nullable]:
-        return FormErrors(dict.fromkeys(unclear, EMPTIED))
+        return FormErrors(dict.fromkeys(unclear, emptied()))
     properties = as_mapping(as_mapping(schema).get("properties"))
     chosen = {n: _chosen(made[n], v) if isinstance(v, str) and n in made else v for n, v in answers.items()}
     meant = {name: _Meanings(as_mapping(properties.get(name))).of(value) for name, value in chosen.items()}
     from bot.forms.checking import mistakes  # noqa: PLC0415 - slow to load, and most starts never need it
 
     trouble = trouble_with(meant)
-    errors = {"": f"This holds {trouble}."} if trouble else mistakes(schema, meant, {field.name for field in fields})
+    errors = (
+        {"": _("This holds {trouble}.").format(trouble=trouble)}
+        if trouble
+        else mistakes(schema, meant, {field.name for field in fields})
+    )
     return FormErrors(errors) if errors else meant
 
 

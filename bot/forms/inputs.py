@@ -21,6 +21,7 @@ from bot.safe_text import labels, one_line
 from bot.schemas.measuring import referred_to
 from graph.interrupts import FieldType, FormField, as_far_as_offered
 from graph.json_values import storable
+from translations import gettext as _
 
 _FORMATS = {
     "date": FieldType.DATE,
@@ -50,6 +51,7 @@ _READ = frozenset(
     {"$ref", "allOf", "anyOf", "const", "default", "description", "enum", "format", "items", "maxLength", "oneOf"}
     | {"properties", "type"}
 )
+
 """The keywords that say how something is typed in. Others are not carried along: a schema may hold thousands, and many
 properties may refer to it."""
 
@@ -94,7 +96,7 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
 def _merged(schema: Mapping[str, Any], root: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
     """The schema with its references and single alternatives folded in, and whether null is one alternative."""
     nullable = False
-    for _ in range(10):  # a longer chain is a loop
+    for _step in range(10):  # a longer chain is a loop
         inner, nullable_here = _inner(schema, root)
         nullable = nullable or nullable_here
         if inner is None:
@@ -376,7 +378,7 @@ def _is_long(shape: InputShape, shown: Any) -> bool:
 def _help(shape: InputShape, drawn_as: FieldType, moment: Moment | None) -> str:
     hints = [shape.description]
     if moment is not None and moment.offset:
-        hints.append("In UTC." if moment.offset in "Zz" else f"UTC offset {moment.offset}.")
+        hints.append(_("In UTC.") if moment.offset in "Zz" else _("UTC offset {offset}.").format(offset=moment.offset))
     if drawn_as is FieldType.JSON:
-        hints.append("As JSON.")
+        hints.append(_("As JSON."))
     return one_line(" ".join(hints), _LONGEST_HELP)

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from graph.interrupts import FieldType
 from graph.json_values import LARGEST_INTEGER, Unreadable, parse_strictly, storable, trouble_with
+from translations import gettext as _
 
 LONGEST_TEXT = 10_000
 """Characters in one input."""
@@ -47,7 +48,11 @@ def typed_value(kind: FieldType, entry: Any, choices: Mapping[str, Any]) -> Any:
     options of a `choice` and the values they stand for; a `choice` without any is text.
     """
     if isinstance(entry, str) and len(entry) > LONGEST_TEXT:
-        raise EntryError(f"Please keep this to {LONGEST_TEXT:,} characters; it has {len(entry):,}.")
+        raise EntryError(
+            _("Keep this to {most} characters; it has {count}.").format(
+                most=f"{LONGEST_TEXT:,}", count=f"{len(entry):,}"
+            )
+        )
     match kind:
         case FieldType.JSON:
             return _json(entry)
@@ -60,12 +65,12 @@ def typed_value(kind: FieldType, entry: Any, choices: Mapping[str, Any]) -> Any:
         case FieldType.CHOICE if choices:
             return _chosen(text, choices)
         case FieldType.DATE:
-            return parse_date(text.strip()) or _refuse("Please give a date such as 2026-11-21.")
+            return parse_date(text.strip()) or _refuse(_("Enter a date, such as 2026-11-21."))
         case FieldType.TIME:
-            return str(parse_time(text.strip()) or _refuse("Please give a time such as 09:30 (24 hours)."))
+            return str(parse_time(text.strip()) or _refuse(_("Enter a time, such as 09:30 (24 hours).")))
         case FieldType.DATE_TIME:
             moment = parse_date_time(text.strip())
-            return str(moment or _refuse("Please give a date and time such as 2026-11-21T09:30."))
+            return str(moment or _refuse(_("Enter a date and time, such as 2026-11-21T09:30.")))
         case _:
             return text
 
@@ -76,9 +81,9 @@ def _refuse(sentence: str) -> NoReturn:
 
 def _text(entry: Any) -> str:
     if not isinstance(entry, str):
-        raise EntryError("Please give text here.")
+        raise EntryError(_("Enter text."))
     if storable(entry) != entry:
-        raise EntryError("This contains a character that is not text. Please type it again.")
+        raise EntryError(_("This contains a character that is not text. Type it again."))
     return entry
 
 
@@ -87,7 +92,7 @@ def _yes_no(entry: Any) -> bool:
         return entry
     word = entry.strip().lower() if isinstance(entry, str) else ""
     if word not in _YES | _NO:
-        raise EntryError("Please answer yes or no.")
+        raise EntryError(_("Answer yes or no."))
     return word in _YES
 
 
@@ -118,33 +123,35 @@ def _finite(number: float, kind: FieldType) -> int | float:
 
 def _exact(number: int) -> int:
     if abs(number) > LARGEST_INTEGER:
-        raise EntryError(f"Please give a whole number of at most {LARGEST_INTEGER}: larger ones do not arrive exactly.")
+        raise EntryError(
+            _("Enter a whole number of at most {most}: larger ones do not arrive exactly.").format(most=LARGEST_INTEGER)
+        )
     return number
 
 
 def _refuse_number(kind: FieldType) -> NoReturn:
-    example = "a whole number such as 3" if kind is FieldType.INTEGER else "a number such as 1.5"
-    raise EntryError(f"Please give {example}.")
+    is_whole = kind is FieldType.INTEGER
+    raise EntryError(_("Enter a whole number, such as 3.") if is_whole else _("Enter a number, such as 1.5."))
 
 
 def _chosen(text: str, choices: Mapping[str, Any]) -> Any:
     if text not in choices:
-        raise EntryError(f"Please choose one of: {', '.join(choices)[:300]}.")
+        raise EntryError(_("Choose one of: {options}.").format(options=", ".join(choices)[:300]))
     return choices[text]
 
 
 def _json(entry: Any) -> Any:
     value = _parsed(entry) if isinstance(entry, str) else entry
     if trouble := trouble_with(value):
-        raise EntryError(f"This holds {trouble}.")
+        raise EntryError(_("This holds {trouble}.").format(trouble=trouble))
     try:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        raise EntryError("Please give JSON: text in quotes, numbers, true, false, null, lists, objects.") from None
+        raise EntryError(_("Enter JSON: text in quotes, numbers, true, false, null, lists, objects.")) from None
     if len(written) > 2 * LONGEST_TEXT:  # escapes may make it longer than it was typed
-        raise EntryError(f"Please keep this to {LONGEST_TEXT:,} characters.")
+        raise EntryError(_("Keep this to {most} characters.").format(most=f"{LONGEST_TEXT:,}"))
     if _NUL_IN_JSON.search(written) or storable(written) != written:
-        raise EntryError("This contains a character that is not text. Please type it again.")
+        raise EntryError(_("This contains a character that is not text. Type it again."))
     return value
 
 
@@ -152,12 +159,13 @@ def _parsed(text: str) -> Any:
     try:
         return parse_strictly(text)
     except Unreadable as problem:
-        raise EntryError(f"This holds {problem}.") from None
+        raise EntryError(_("This holds {trouble}.").format(trouble=problem)) from None
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise EntryError(f"This is not JSON ({place}: {error.msg}). Text needs quotes.") from None
+        sentence = _("This is not JSON (line {line}, column {column}: {problem}). Text needs quotes.")
+        told = sentence.format(line=error.lineno, column=error.colno, problem=error.msg)
+        raise EntryError(told) from None
     except (ValueError, RecursionError):  # a number of thousands of digits; thousands of brackets
-        raise EntryError("This is JSON beyond what can be read here: too deep, or too long a number.") from None
+        raise EntryError(_("This JSON is too deep, or holds too long a number.")) from None
 
 
 # ------------------------------------------------------------------------------------ dates and times

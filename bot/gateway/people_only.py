@@ -7,10 +7,7 @@ from typing import Literal
 
 from bot.domain import Refused
 from bot.gateway.thread_ids import is_gateway_thread
-
-ONLY_PEOPLE = Refused(
-    "This was asked through /mcp: only a person can decide it, in Slack, in Teams or signed in on the page."
-)
+from translations import gettext as _
 
 
 def refused_to_programs(thread_id: str, via: Literal["", "api"]) -> Refused | None:
@@ -19,4 +16,5 @@ def refused_to_programs(thread_id: str, via: Literal["", "api"]) -> Refused | No
     Args:
         via: how the decision came, as `Decision.via` has it.
     """
-    return ONLY_PEOPLE if via == "api" and is_gateway_thread(thread_id) else None
+    only_people = Refused(_("Requested through /mcp: only a person can decide it, in Slack, Teams or on the page."))
+    return only_people if via == "api" and is_gateway_thread(thread_id) else None

@@ -16,6 +16,7 @@ from bot.records.statements import Prepared, Values
 from bot.records.tables import APPROVED, PENDING, approvals, attempts, grants, votes
 from graph.interrupts import ApprovalAsked
 from graph.json_values import storable
+from graph.presentation import NOTHING_KNOWN, CallPresentation
 from policies.model import Ask, Risk
 
 MOST_UNUSED = 1_000
@@ -51,6 +52,7 @@ class VoteRow:
     name: str
     verb: Literal["approve", "reject"]
     reason: str
+    """Of a rejection; of an approval what the person added for the model."""
     at: float
     key: str
     """Of the delivery that brought it."""
@@ -292,6 +294,11 @@ def is_replaced(earlier: VoteRow, by: VoteRow) -> bool:
     return earlier.person_id == by.person_id or (by.human is not None and earlier.human == by.human)
 
 
+def notes_in(cast: Sequence[VoteRow]) -> tuple[tuple[str, str], ...]:
+    """Returns what those who approved added for the model: name and words of each, in the order of their votes."""
+    return tuple((vote.name, vote.reason) for vote in cast if vote.verb == "approve" and vote.reason)
+
+
 async def void_votes(tx: Transaction, approval_id: str) -> None:
     """What was said so far does not count: it was about another call."""
     await tx.run(_FORGET_VOTES, {"approval": approval_id})
@@ -318,6 +325,15 @@ def _ask(written: str) -> Ask:
     return Ask.model_validate_json(written)
 
 
+def presentation_in(kept: Mapping[str, Any] | None) -> CallPresentation:
+    """What a column keeps, as everybody may see it; nothing is known of a call that an older version asked about."""
+    return _presentation(kept).without_owned()
+
+
+def _presentation(kept: Mapping[str, Any] | None) -> CallPresentation:
+    return NOTHING_KNOWN if kept is None else CallPresentation.model_validate(kept)
+
+
 def _asked(r: Any) -> dict[str, Any]:
     """What was asked, apart from the arguments."""
     return {
@@ -332,6 +348,7 @@ def _asked(r: Any) -> dict[str, Any]:
         "client": r.client or "",
         "requesters": tuple(r.requesters),
         "quote": r.quote,
+        "presentation": _presentation(r.presentation),
     }
 
 
@@ -377,6 +394,10 @@ class GrantRow:
     revoked_at: float | None = None
     client: str | None = None
     """Through which program the call was asked for, and is allowed; `None`: our own agent."""
+    title: str | None = None
+    """The server's own title of the tool; `None`: of an older version."""
+    presentation: Mapping[str, Any] | None = None
+    """A `CallPresentation` as JSON; `None` likewise."""
 
 
 def _in_force(now: Any) -> sa.ColumnElement[bool]:
@@ -401,6 +422,9 @@ _GRANTED = Prepared(
     .where(_client == sa.bindparam("program"))
     .where(_in_force(sa.bindparam("now")))
     .limit(1)
+)
+_IS_IN_FORCE = Prepared(
+    sa.select(grants.c.grant_id).where(grants.c.grant_id == sa.bindparam("grant"), _in_force(sa.bindparam("now")))
 )
 _LISTED = Prepared(unless_longer(grants, grants.c.arguments).where(grants.c.grant_id == sa.bindparam("grant")))
 
@@ -435,9 +459,16 @@ async def grants_of(tx: Transaction, person_id: str, now: float) -> Sequence[tup
     return found
 
 
-async def is_granted(tx: Transaction, person_id: str, client: str, digest: str, now: float) -> bool:
-    """Whether somebody allows themselves the call with this digest through this program (empty: our own agent) now."""
-    return await tx.one(_GRANTED, {"person": person_id, "program": client, "call": digest, "now": now}) is not None
+async def granted_by(tx: Transaction, person_id: str, client: str, digest: str, now: float) -> str | None:
+    """The standing approval by which somebody allows themselves the call with this digest through this program (empty:
+    our own agent) now; none: they do not."""
+    row = await tx.one(_GRANTED, {"person": person_id, "program": client, "call": digest, "now": now})
+    return row.grant_id if row is not None else None
+
+
+async def is_in_force(tx: Transaction, grant_id: str, now: float) -> bool:
+    """Whether a standing approval still counts, so that it can be revoked."""
+    return await tx.one(_IS_IN_FORCE, {"grant": grant_id, "now": now}) is not None
 
 
 async def listed_grants(tx: Transaction, person_id: str, now: float, longest: int) -> Sequence[tuple[GrantRow, int]]:

@@ -8,10 +8,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bot.records.approvals import presentation_in
 from bot.records.database import Row, Transaction, reader, unless_longer
 from bot.records.statements import Prepared
 from bot.records.tables import UNKNOWN, attempts
 from graph.ports import CallRecord
+from graph.presentation import NOTHING_KNOWN, CallPresentation
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +43,35 @@ class AttemptRow:
     started_at: float = 0.0
     judged: Mapping[str, Any] | None = None
     """How it was judged when it began (`bot.audit.entries`); `None`: nobody said."""
+    grant_id: str | None = None
+    """The standing approval under which it ran; `None`: none was needed."""
+    ended_at: float | None = None
+    presentation: CallPresentation = NOTHING_KNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityRow:
+    """The latest attempt at a call, as far as a list of calls needs it."""
+
+    attempt_id: str
+    call_id: str
+    server: str
+    tool: str
+    title: str
+    status: str
+    text: str
+    """Its beginning."""
+    owner: str | None
+    choice: str | None
+    choice_by: str | None
+    started_at: float
+    ended_at: float | None
+    presentation: CallPresentation
 
 
 _BEGUN = ("started", "asking")
-_row = reader(AttemptRow, text=lambda text: text or "")
+_activity_row = reader(ActivityRow, text=lambda text: text or "", presentation=presentation_in)
+_row = reader(AttemptRow, text=lambda text: text or "", presentation=presentation_in)
 _READ = [attempts.c[each.name] for each in fields(AttemptRow)]
 """Without what was returned, which may be megabytes, and which only `returned_by` reads."""
 _LATEST = Prepared(
@@ -90,6 +117,27 @@ _UNKNOWN_IN = Prepared(
 )
 
 
+_OF_TURN = (
+    attempts.c.call_id.between(sa.bindparam("from"), sa.bindparam("below")),
+    attempts.c.status != "nothing",
+    sa.or_(attempts.c.choice.is_(None), attempts.c.choice != "try_again"),  # else there is a later one
+)
+_ACTIVITY = Prepared(
+    sa.select(
+        *(attempts.c[each.name] for each in fields(ActivityRow) if each.name != "text"),
+        sa.func.substr(attempts.c.text, 1, sa.bindparam("longest")).label("text"),
+        sa.select(sa.func.count()).select_from(attempts).where(*_OF_TURN).scalar_subquery().label("of"),
+    ).where(
+        attempts.c.attempt_id.in_(
+            sa.select(attempts.c.attempt_id)
+            .where(*_OF_TURN)
+            .order_by(attempts.c.started_at.desc(), attempts.c.call_id.desc())
+            .limit(sa.bindparam("most"))
+        )
+    )
+)
+
+
 async def add(
     tx: Transaction,
     attempt_id: str,
@@ -97,6 +145,7 @@ async def add(
     record: CallRecord,
     *,
     approval_id: str | None,
+    grant_id: str | None = None,
     judged: Mapping[str, Any] | None,
     now: float,
 ) -> None:
@@ -113,7 +162,9 @@ async def add(
         "arguments": record.arguments,
         "digest": record.digest,
         "approval_id": approval_id,
+        "grant_id": grant_id,
         "judged": judged,
+        "presentation": record.presentation.model_dump(mode="json", exclude_defaults=True),
         "status": "started",
         "started_at": now,
     }
@@ -150,6 +201,16 @@ async def in_turn(tx: Transaction, turn: str) -> Sequence[AttemptRow]:
     for row in await tx.all(sa.select(*_READ).where(of_turn).order_by(attempts.c.started_at, attempts.c.number)):
         newest[row.call_id] = _row(row)
     return list(newest.values())
+
+
+async def activity_of_turn(tx: Transaction, turn: str, limit: int, longest: int) -> tuple[Sequence[ActivityRow], int]:
+    """The newest calls that were made in a turn, by the key of its delivery, and how many there are in all.
+
+    Args:
+        longest: characters of each result that are read.
+    """
+    rows = await tx.all(_ACTIVITY, {"from": f"{turn}.", "below": f"{turn}/", "most": limit, "longest": longest})
+    return [_activity_row(row) for row in rows], rows[0].of if rows else 0
 
 
 async def was_tried_again(tx: Transaction, call_id: str, number: int) -> bool:

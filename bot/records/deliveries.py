@@ -114,6 +114,13 @@ async def exists(tx: Transaction, key: str) -> bool:
     return await tx.one(_EXISTS, {"of": key}) is not None
 
 
+async def body_of(tx: Transaction, key: str) -> Mapping[str, Any] | None:
+    """What a delivery says, handled or not; `None`: it is not known (any more)."""
+    row = await tx.one(sa.select(deliveries.c.body).where(deliveries.c.key == key))
+    body: Mapping[str, Any] | None = row.body if row is not None else None
+    return body
+
+
 async def accepted_at(tx: Transaction, key: str) -> float:
     """When a delivery was accepted; 0.0: it is not known (any more)."""
     row = await tx.one(sa.select(deliveries.c.accepted_at).where(deliveries.c.key == key))

@@ -19,6 +19,8 @@ NOTICES = ("error", "limit", "wait", "form", "unwelcome")
 CODE = "code:"
 """What the key of a post begins with that answers a one-time code; the rest is the key of the message that held it,
 which is kept nowhere."""
+CHANGE = "change:"
+"""What the key of a post begins with that is the line of a change made without asking."""
 NEWEST_THREADS = 10
 """Threads of a place in which an answer is looked for: a new one begins after hours of quiet."""
 
@@ -128,6 +130,23 @@ async def touch_of_call(tx: Transaction, call_id: str) -> Sequence[str]:
     return _woken(tx, await tx.all(_TOUCH_OF_CALL, {"call": call_id}))
 
 
+async def touch_under(tx: Transaction, grant_id: str, limit: int) -> Sequence[str]:
+    """The same for the newest lines of changes that were made under a standing approval."""
+    of_grant = posts.c.key.between(change_key("", grant_id), f"{CHANGE}{grant_id};")  # ";" follows ":"
+    newest = sa.select(posts.c.seq).where(of_grant).order_by(posts.c.seq.desc()).limit(limit)
+    shown_anew = sa.update(posts).where(posts.c.seq.in_(newest)).values(revision=posts.c.revision + 1)
+    return _woken(tx, await tx.all(shown_anew.returning(posts.c.lane)))
+
+
+def change_key(attempt_id: str, grant_id: str | None = None) -> str:
+    """Returns the key of the line of a change that was made without asking.
+
+    Args:
+        grant_id: the standing approval under which it was made.
+    """
+    return f"{CHANGE}{attempt_id}" if grant_id is None else f"{CHANGE}{grant_id}:{attempt_id}"
+
+
 def _woken(tx: Transaction, touched: Sequence[Any]) -> Sequence[str]:
     lanes = [row.lane for row in touched]
     tx.shows(*lanes)
@@ -203,6 +222,13 @@ async def said_in_turn(tx: Transaction, thread_id: str, turn: str) -> list[PostR
     of_turn = posts.c.key.between(f"said:{turn}.", f"said:{turn}/")
     query = sa.select(posts.c.seq).where(posts.c.thread_id == thread_id, of_turn).order_by(posts.c.seq)
     return await _each(tx, await tx.all(query))
+
+
+async def texts_of(tx: Transaction, thread_id: str, limit: int) -> list[str]:
+    """What the bot said in a thread, the newest `limit` answers."""
+    query = sa.select(posts.c.content).where(posts.c.thread_id == thread_id, posts.c.kind == "said")
+    rows = await tx.all(query.order_by(posts.c.seq.desc()).limit(limit))
+    return [str(row.content["text"]) for row in rows if row.content]
 
 
 async def newest_number(tx: Transaction, thread_id: str) -> int:

@@ -56,6 +56,7 @@ threads = sa.Table(
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Column("updated_at", sa.Float, nullable=False),
     sa.Column("unsettled", sa.Boolean),
+    sa.Column("deleted_at", sa.Float),
     sa.Index(None, "platform", "updated_at"),
     sa.Index(None, "place_key", "created_at"),
     sa.Index("ix_threads_session", "place_key", sa.text("length(thread_id)"), "thread_id"),
@@ -178,6 +179,7 @@ approvals = sa.Table(
     sa.Column("settled_at", sa.Float),
     sa.Column("requester", sa.Text),
     sa.Column("client", sa.Text),
+    sa.Column("presentation", sa.JSON(none_as_null=True)),
     sa.UniqueConstraint("call_id", "round"),
     partial_index("ix_approvals_pending", "thread_id", where="status = 'pending'"),
     partial_index("ix_approvals_pending_since", "asked_at", where="status = 'pending'"),
@@ -270,6 +272,8 @@ attempts = sa.Table(
     sa.Column("settled_key", sa.Text),
     sa.Column("started_at", sa.Float, nullable=False),
     sa.Column("ended_at", sa.Float),
+    sa.Column("presentation", sa.JSON(none_as_null=True)),
+    sa.Column("grant_id", sa.Text),
     sa.UniqueConstraint("call_id", "number"),
     partial_index("ix_attempts_undecided", "thread_id", where="status = 'unknown' AND choice IS NULL"),
     partial_index("ix_attempts_undecided_for", "requester", where="status = 'unknown' AND choice IS NULL"),
@@ -329,6 +333,8 @@ grants = sa.Table(
     sa.Column("until", sa.Float, nullable=False),
     sa.Column("revoked_at", sa.Float),
     sa.Column("client", sa.Text),
+    sa.Column("title", sa.Text),
+    sa.Column("presentation", sa.JSON(none_as_null=True)),
     sa.Index(None, "person_id", "until"),
 )
 audit = sa.Table(

@@ -12,14 +12,19 @@ from bot.records.approvals import ApprovalRow, without_arguments
 from bot.records.database import Transaction, insert_new
 from bot.records.statements import Prepared
 from bot.records.tables import approvals, conversation_numbers, posts, thread_owners, threads, votes
-from bot.records.threads import waiting_in
+from bot.records.threads import approvals_waiting_in, questions_in
 
 MOST_LOOKED_AT = 500
 """Conversations of one person, those that they began last, among which the ones with the newest word are looked for."""
 
+DELETED = "-"
+"""Stands for the owner of a conversation that was deleted: nobody is called so, hence it is nobody's."""
 _OWNER = Prepared(
     sa.select(
-        sa.func.coalesce(thread_owners.c.owner, threads.c.requester, sa.literal("")).label("owner"),
+        sa.case(
+            (threads.c.deleted_at.is_not(None), sa.literal(DELETED)),
+            else_=sa.func.coalesce(thread_owners.c.owner, threads.c.requester, sa.literal("")),
+        ).label("owner"),
         thread_owners.c.owner.label("kept"),
     )
     .select_from(threads)
@@ -30,7 +35,7 @@ _OWNER = Prepared(
 
 async def owner_of(tx: Transaction, thread_id: str) -> str | None:
     """Person id of who began a conversation; of one that an older version began, who asked there last; empty: nobody is
-    known to. `None`: there is no such conversation."""
+    known to; `DELETED`: it was deleted. `None`: there is no such conversation."""
     row = await tx.one(_OWNER, {"thread": thread_id})
     return None if row is None else str(row.owner)
 
@@ -47,7 +52,8 @@ async def begin(tx: Transaction, thread_id: str, owner: str, now: float) -> None
 
 
 async def threads_of(tx: Transaction, owners: Collection[str], limit: int) -> tuple[ThreadSummary, ...]:
-    """The conversations that these began in which something happened last, with how many questions are open in each."""
+    """The conversations that these began in which something happened last, with how many questions are open in each;
+    none that was deleted."""
     own = (
         sa.select(thread_owners.c.thread_id)
         .where(thread_owners.c.owner.in_(sorted(owners)))
@@ -55,12 +61,22 @@ async def threads_of(tx: Transaction, owners: Collection[str], limit: int) -> tu
         .limit(MOST_LOOKED_AT)
     )
     rows = await tx.all(
-        sa.select(threads.c.thread_id, threads.c.title, threads.c.updated_at, waiting_in(threads).label("waiting"))
-        .where(threads.c.thread_id.in_(own), ~threads.c.thread_id.contains(GATEWAY_MARK))
+        sa.select(
+            threads.c.thread_id,
+            threads.c.title,
+            threads.c.updated_at,
+            approvals_waiting_in(threads).label("approvals"),
+            questions_in(threads).label("questions"),
+        )
+        .where(
+            threads.c.thread_id.in_(own), threads.c.deleted_at.is_(None), ~threads.c.thread_id.contains(GATEWAY_MARK)
+        )
         .order_by(threads.c.updated_at.desc())
         .limit(limit)
     )
-    return tuple(ThreadSummary(r.thread_id, r.title, r.updated_at, r.waiting) for r in rows)
+    return tuple(
+        ThreadSummary(r.thread_id, r.title, r.updated_at, r.approvals + r.questions, r.questions) for r in rows
+    )
 
 
 async def approvals_in(tx: Transaction, thread_id: str, limit: int) -> Sequence[ApprovalRow]:

@@ -25,6 +25,7 @@ from bot.records.tables import (
     people,
     places,
     sign_ins,
+    thread_owners,
     threads,
     usage,
 )
@@ -164,26 +165,50 @@ async def leave_unsettled(tx: Transaction, thread_id: str) -> None:
     await tx.run(_SET_TURN, {"id": thread_id, "unsettled": True})
 
 
+async def rename(tx: Transaction, thread_id: str, title: str) -> None:
+    """The thread is called this from now on."""
+    await tx.run(_SET_TURN, {"id": thread_id, "title": title[:LONGEST_TITLE]})
+
+
+async def delete(tx: Transaction, thread_id: str, now: float) -> None:
+    """Nobody is shown the thread any more; its rows stay."""
+    await tx.run(_SET_TURN, {"id": thread_id, "deleted_at": now})
+
+
 async def let_go(tx: Transaction, thread_id: str, person_id: str) -> None:
     """The thread is not this person's any more, if it was."""
     await tx.run(_LET_GO, {"id": thread_id, "person": person_id})
 
 
 async def newest(tx: Transaction, platform: str, limit: int) -> tuple[ThreadSummary, ...]:
-    """The conversations in which something happened last, with how many questions are open in each."""
+    """The conversations in which something happened last, with who began each and how many questions are open in it."""
     rows = await tx.all(_NEWEST, {"platform": platform, "limit": limit})
-    return tuple(ThreadSummary(r.thread_id, r.title, r.updated_at, r.waiting) for r in rows)
+    return tuple(
+        ThreadSummary(r.thread_id, r.title, r.updated_at, r.approvals + r.questions, r.questions, owner=r.name or "")
+        for r in rows
+    )
 
 
-def waiting_in(threads: sa.Table) -> sa.ColumnElement[int]:
-    """How many questions to people are open in a thread."""
+def approvals_waiting_in(threads: sa.Table) -> sa.ColumnElement[int]:
+    """How many approvals wait in a thread."""
+    return _open_in(threads, ((approvals, approvals.c.status == PENDING),))
+
+
+def questions_in(threads: sa.Table) -> sa.ColumnElement[int]:
+    """How many questions to its requester are open in a thread: everything but approvals."""
+    return _open_in(
+        threads,
+        (
+            (clarifications, clarifications.c.status == OPEN),
+            (sign_ins, sign_ins.c.status == OPEN),
+            (attempts, sa.and_(attempts.c.status == UNKNOWN, attempts.c.choice.is_(None))),
+        ),
+    )
+
+
+def _open_in(threads: sa.Table, kinds: Iterable[tuple[sa.Table, sa.ColumnElement[bool]]]) -> sa.ColumnElement[int]:
     waiting: sa.ColumnElement[int] = sa.literal(0)
-    for table, is_open in (
-        (approvals, approvals.c.status == PENDING),
-        (clarifications, clarifications.c.status == OPEN),
-        (sign_ins, sign_ins.c.status == OPEN),
-        (attempts, sa.and_(attempts.c.status == UNKNOWN, attempts.c.choice.is_(None))),
-    ):
+    for table, is_open in kinds:
         count = sa.select(sa.func.count()).where(table.c.thread_id == threads.c.thread_id, is_open)
         waiting = waiting + count.correlate(threads).scalar_subquery()
     return waiting
@@ -191,8 +216,21 @@ def waiting_in(threads: sa.Table) -> sa.ColumnElement[int]:
 
 def _newest() -> sa.Select[Any]:
     return (
-        sa.select(threads.c.thread_id, threads.c.title, threads.c.updated_at, waiting_in(threads).label("waiting"))
-        .where(threads.c.platform == sa.bindparam("platform"), ~threads.c.thread_id.contains(GATEWAY_MARK))
+        sa.select(
+            threads.c.thread_id,
+            threads.c.title,
+            threads.c.updated_at,
+            approvals_waiting_in(threads).label("approvals"),
+            questions_in(threads).label("questions"),
+            people.c.name,
+        )
+        .join(thread_owners, thread_owners.c.thread_id == threads.c.thread_id, isouter=True)
+        .join(people, people.c.person_id == thread_owners.c.owner, isouter=True)
+        .where(
+            threads.c.platform == sa.bindparam("platform"),
+            threads.c.deleted_at.is_(None),
+            ~threads.c.thread_id.contains(GATEWAY_MARK),
+        )
         .order_by(threads.c.updated_at.desc())
         .limit(sa.bindparam("limit"))
     )
@@ -234,6 +272,12 @@ async def person(tx: Transaction, person_id: str) -> Person | None:
     """What is known of a person."""
     row = await tx.one(_PERSON, {"id": person_id})
     return Person(row.person_id, row.name, row.time_zone, row.locale, row.email) if row else None
+
+
+async def known_within(tx: Transaction, within: str, limit: int) -> Sequence[str]:
+    """Ids of the people we know whose ids begin with this, in order."""
+    query = sa.select(people.c.person_id).where(people.c.person_id.between(within, f"{within}\uffff"))
+    return [row.person_id for row in await tx.all(query.order_by(people.c.person_id).limit(limit))]
 
 
 async def with_address(tx: Transaction, email: str) -> Sequence[str]:

@@ -44,6 +44,7 @@ from bot.turns.messages import (
 )
 from graph.interrupts import InterruptAnswer
 from graph.ports import Spoken, Unfinished
+from translations import gettext as _
 
 if TYPE_CHECKING:
     from graph.running import RunVerb
@@ -369,9 +370,9 @@ def _stop(facts: TurnFacts) -> Action:
     delivery, said = facts.delivery, facts.broken_off
     if not facts.settled:
         unfinished = Unfinished(said, "stopped here") if said is not None else None
-        return Settle(f"{delivery.body['name']} stopped the turn", unfinished)
-    return Conclude((notice(f"stopped:{delivery.key}", delivery.thread_id, Notice("Stopped.")),))
+        return Settle(_("{name} stopped it").format(name=delivery.body["name"]), unfinished)
+    return Conclude((notice(f"stopped:{delivery.key}", delivery.thread_id, Notice(_("Stopped."))),))
 
 
 def _something_new(delivery: Delivery) -> str:
-    return f"{delivery.body['name']} wrote something new"
+    return _("{name} sent a new message").format(name=delivery.body["name"])

@@ -26,6 +26,7 @@ from bot.records.claims import Overtaken
 from bot.records.database import Database, Pauses, Transaction, is_outage
 from bot.records.deliveries import Delivery
 from bot.repeated_failures import RepeatedFailure
+from translations import in_shared_language
 
 log = structlog.get_logger(__name__)
 PAUSE = 1.0
@@ -186,7 +187,8 @@ class ThreadWorkers(ABC):
             self._again.add(thread_id)
             return
         name = f"thread {thread_id}"
-        self._workers[thread_id] = asyncio.create_task(self._work(thread_id), name=name, context=context)
+        with in_shared_language():  # somebody's message may have led here
+            self._workers[thread_id] = asyncio.create_task(self._work(thread_id), name=name, context=context)
 
     async def _work(self, thread_id: str) -> None:
         try:

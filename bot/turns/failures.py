@@ -16,6 +16,7 @@ from bot.records.posts import NewPost
 from bot.turns.decision import GiveUp, Park, PutOff, TryLater
 from graph.models import ModelProblem, Trouble
 from graph.ports import Spoken, Unfinished
+from translations import gettext as _
 
 MOST_DELIVERY_TRIES = 4
 """Tries of a delivery whose handling fails, before it is parked."""
@@ -25,8 +26,6 @@ PAUSES = (1.0, 5.0, 15.0)
 """Seconds before the second, third and fourth try."""
 LONGEST_CAUSE = 500
 """Characters of an error that are kept with its delivery; the whole of it is in the log."""
-GAVE_UP = "Something went wrong on my side, and I gave up."
-STATE_LOST = "What I knew of this conversation is lost"
 _NOT_KEPT = frozenset({Trouble.FILTERED, Trouble.TOO_MUCH})
 _mask = Mask()
 
@@ -60,11 +59,21 @@ def cause_of(error: Exception) -> str:
 def loss_in_words(begun: Sequence[AttemptRow]) -> str:
     """What somebody is told who decided something that no checkpoint knows of any more. `begun`: the attempts at calls
     that had begun and not ended."""
-    told = f"{STATE_LOST}, so nothing more was run."
     if begun:
-        calls = ", ".join(f"{each.server}: {each.tool}" for each in begun)
-        return f"{told} What came of {calls} is not known: please look before you ask again."
-    return f"{told} Please ask again for what is not done."
+        calls = ", ".join(f"{each.server} › {each.tool}" for each in begun)
+        lost = _("The state of this conversation is lost; nothing more was run. Check {calls} before you retry.")
+        return lost.format(calls=calls)
+    return _("The state of this conversation is lost; nothing more was run. Ask again for what is missing.")
+
+
+def gave_up() -> str:
+    """What the author of a delivery is told that is parked."""
+    return _("Something went wrong. I stopped trying.")
+
+
+def state_lost() -> str:
+    """Why nothing can go on in a thread whose checkpoints are lost."""
+    return _("The state of this conversation is lost")
 
 
 def reference_of(delivery: Delivery) -> str:
@@ -74,5 +83,5 @@ def reference_of(delivery: Delivery) -> str:
 
 def regret(delivery: Delivery, sentence: str) -> NewPost:
     """The sentence that tells a delivery's author of its failure, with the reference to it."""
-    text = f"{sentence} (Reference {reference_of(delivery)})"
+    text = _("{sentence} (Reference {reference})").format(sentence=sentence, reference=reference_of(delivery))
     return notice(f"error:{delivery.key}", delivery.thread_id, Notice(text, "error"))

@@ -15,6 +15,7 @@ from typing import Literal
 import structlog
 
 from bot.approvals.requests import timer_kind
+from bot.approvals.retries import given_call_of
 from bot.domain import Clock, Unwelcome
 from bot.forms.values import FormErrors
 from bot.limits import TooMany, TurnedOff, TurnLimit
@@ -59,13 +60,13 @@ from bot.turns.decision import (
 )
 from bot.turns.engine import Engine
 from bot.turns.failures import (
-    GAVE_UP,
     MOST_OUTAGE_TRIES,
-    STATE_LOST,
     after_failure,
+    gave_up,
     loss_in_words,
     reference_of,
     regret,
+    state_lost,
 )
 from bot.turns.messages import HUMAN, OWNERS, Introductions, NewTurn, Supersedes, announcement, meaning
 from bot.turns.open_requests import OpenRequests
@@ -74,6 +75,7 @@ from graph.options import is_stricter
 from graph.ports import Live, Spoken, Unfinished
 from graph.running import Agent, ThreadStatus
 from graph.state import Silent, Turn
+from translations import gettext as _
 
 log = structlog.get_logger(__name__)
 
@@ -331,6 +333,7 @@ class TurnHandler:
                 waiting=open_,
                 is_stricter=status.turn is not None and is_stricter(delivery.body.get("options", {}), status.turn),
                 accounts=delivery.body.get(OWNERS, ()),
+                answers=given_call_of(delivery) is None,
             ),
         )
 
@@ -367,9 +370,11 @@ class TurnHandler:
                 )
                 if body.get("options"):
                     turn["options"] = body["options"]
-                handling.live.status("Thinking…")
+                handling.live.status(_("Thinking…"))
                 background = body.get("background", "")
-                handling.status = await self.agent.begin(turn, body["text"], handling.live, background=background)
+                handling.status = await self.agent.begin(
+                    turn, body["text"], handling.live, background=background, call=given_call_of(handling.delivery)
+                )
             case Continue(verb=verb):
                 handling.status = await self.agent.go_on(thread_id, key, verb, handling.live)
                 handling.kept = "perhaps"
@@ -408,7 +413,7 @@ class TurnHandler:
                 if not await self.requests.answers(tx, status.interrupts):
                     await self.requests.supersede(tx, thread_id, key, why)
             case Void():
-                await self.requests.void(tx, thread_id, key, STATE_LOST, turn=handling.thread.turn)
+                await self.requests.void(tx, thread_id, key, state_lost(), turn=handling.thread.turn)
             case Expire():
                 await self.requests.on_timer(tx, handling.delivery)
 
@@ -420,7 +425,7 @@ class TurnHandler:
         if handling.status.turn is None and handling.thread.turn is not None:
             # The checkpoints are lost, so the graph did not know what it had to end.
             async with self.database.writing(thread_id) as tx:
-                await self.requests.void(tx, thread_id, key, STATE_LOST, turn=handling.thread.turn)
+                await self.requests.void(tx, thread_id, key, state_lost(), turn=handling.thread.turn)
 
     async def _record_answer(self, handling: Handling, clarification_id: str) -> None:
         async with self.database.writing(handling.delivery.thread_id) as tx:
@@ -480,7 +485,7 @@ class TurnHandler:
             log.exception("parked_thread_not_settled", reference=reference_of(handling.delivery))
             settled = False
         async with self.database.writing(handling.delivery.thread_id) as tx:
-            await self.outbox.say(tx, regret(handling.delivery, GAVE_UP))
+            await self.outbox.say(tx, regret(handling.delivery, gave_up()))
             await deliveries.park(tx, handling.delivery.key, cause)
             if not settled:
                 await threads.leave_unsettled(tx, handling.delivery.thread_id)
@@ -508,7 +513,7 @@ class TurnHandler:
             case ReportLoss():
                 log.error("thread_state_lost", reference=reference_of(delivery))
                 thread = handling.thread
-                begun = await self.requests.void(tx, thread.thread_id, delivery.key, STATE_LOST, turn=thread.turn)
+                begun = await self.requests.void(tx, thread.thread_id, delivery.key, state_lost(), turn=thread.turn)
                 await self.outbox.say(tx, regret(delivery, loss_in_words(begun)))
                 await deliveries.done(tx, delivery.key)
             case TryLater(seconds=seconds, cause=cause):

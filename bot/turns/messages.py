@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bot.accounts.codes import Codes, code_in
+from bot.approvals.retries import given_call_of
 from bot.domain import Arrival, Clock, Message, Notice, Person, Quote, Unwelcome
 from bot.outbox import notice
 from bot.platform import Platform
@@ -18,6 +19,7 @@ from bot.records.threads import ThreadRow
 from bot.records.waiting import Waiting
 from graph.json_values import storable
 from policies.approvers import Decider, Permitted, judge_decider
+from translations import gettext as _
 
 HUMAN = "human"
 """In the body of an introduced message: its author's id, the same for all accounts of one human."""
@@ -25,16 +27,6 @@ OWNERS = "owners"
 """In the body of a message: person ids of its author's human, where they have more than one (`Message.owners`)."""
 STOP = frozenset({"stop", "cancel"})
 """What the requester says to end the turn."""
-ASKED = "This is a new conversation. What was said here before is not part of it."
-TOO_EARLY = (
-    "You wrote this before the question that is open here was asked, so I did not take it for the answer. Please "
-    "answer the question now, or say “stop”."
-)
-SEVERAL = (
-    "Several questions are open here, so I cannot tell which one this answers. Please answer each with its form, or "
-    "say “stop”."
-)
-QUIET = "It has been quiet here, so this is a new conversation. What was said here before is not part of it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +75,7 @@ def meaning(
     requester: str | None,
     waiting: Waiting,
     is_stricter: bool = False,
+    answers: bool = True,
     accounts: Collection[str] = (),
 ) -> Meaning:
     """What a message by `author` means. Text is never an approval.
@@ -91,6 +84,7 @@ def meaning(
         at: when it was accepted, in seconds since the epoch.
         is_stricter: its options take away something that the turn which waits may do. Were it taken for an answer, that
             turn would go on with what its author has just ruled out.
+        answers: false for what is no text that could answer a question: a call that is to be made again.
         accounts: other person ids of the author's human, whose requests and questions are the author's too.
     """
     mine = {author, *accounts}
@@ -99,7 +93,7 @@ def meaning(
     if not waiting:
         return NewTurn() if addressed or author == requester else Ignored()
     if own := [question for question in waiting.clarifications if question.requester in mine]:
-        return Supersedes() if is_stricter else _reply_to(own, at)
+        return Supersedes() if is_stricter or not answers else _reply_to(own, at)
     if author != requester:
         return ToldToWait(told_to_wait(waiting)) if addressed else Ignored()
     return Supersedes() if addressed or _waits_only_for(author, waiting) else Ignored()
@@ -117,9 +111,9 @@ def _reply_to(questions: Sequence[ClarificationRow], at: float) -> Meaning:
         case [question]:
             return AnswersClarification(question.clarification_id)
         case []:
-            return ToldToWait(TOO_EARLY)
+            return ToldToWait(_("You wrote this before the question was asked. Answer it now, or say “stop”."))
         case _:
-            return ToldToWait(SEVERAL)
+            return ToldToWait(_("Several questions are open. Answer each with its form, or say “stop”."))
 
 
 def _waits_only_for(requester: str, waiting: Waiting) -> bool:
@@ -132,26 +126,26 @@ def _waits_only_for(requester: str, waiting: Waiting) -> bool:
 
 
 def waits_for(waiting: Waiting) -> str:
-    """What a thread waits for, in words. Under the names that the operator knows: a server's titles may say
+    """What a conversation waits for, as a list. Under the names that the operator knows: a server's titles may say
     anything."""
     parts = []
     if waiting.approvals:
-        parts.append("a decision on " + ", ".join(f"{a.asked.server}: {a.asked.tool}" for a in waiting.approvals))
+        calls = ", ".join(f"{a.asked.server} › {a.asked.tool}" for a in waiting.approvals)
+        parts.append(_("approval ({calls})").format(calls=calls))
     if waiting.clarifications:
-        parts.append("an answer to a question")
+        parts.append(_("an answer"))
     if waiting.sign_ins:
-        parts.append("a sign-in at " + ", ".join(s.server for s in waiting.sign_ins))
+        parts.append(_("a sign-in ({services})").format(services=", ".join(s.server for s in waiting.sign_ins)))
     if waiting.outcomes:
-        parts.append("word on what came of " + ", ".join(f"{o.server}: {o.tool}" for o in waiting.outcomes))
-    return " and ".join(parts)
+        calls = ", ".join(f"{o.server} › {o.tool}" for o in waiting.outcomes)
+        parts.append(_("an outcome ({calls})").format(calls=calls))
+    return ", ".join(parts)
 
 
 def told_to_wait(waiting: Waiting) -> str:
     """What somebody is told who writes where somebody else is waited for."""
-    return (
-        f"This conversation waits for {waits_for(waiting)}. "
-        "Please start a conversation of your own, and I will help you there."
-    )
+    told = _("Waiting on someone else: {what}. Start your own conversation.")
+    return told.format(what=waits_for(waiting))
 
 
 def asks_for_new_session(delivery: Delivery) -> bool:
@@ -165,7 +159,15 @@ def announcement(delivery: Delivery) -> NewPost | None:
     begins = delivery.body.get("begins")
     if begins is None:
         return None
-    return notice(f"begins:{delivery.key}", delivery.thread_id, Notice(ASKED if begins == "asked" else QUIET))
+    return notice(f"begins:{delivery.key}", delivery.thread_id, Notice(_asked() if begins == "asked" else _quiet()))
+
+
+def _asked() -> str:
+    return _("New conversation. Earlier messages are not part of it.")
+
+
+def _quiet() -> str:
+    return _("New conversation after a long pause. Earlier messages are not part of it.")
 
 
 def for_author(kind: str, delivery: Delivery, sentence: str) -> NewPost:
@@ -193,7 +195,7 @@ class Introductions:
         Raises `PostFailed` when the platform cannot tell now.
         """
         platform = self._platforms.get(thread.place.platform)
-        if platform is None:
+        if platform is None or given_call_of(delivery) is not None:  # a click, of which all is known
             return delivery
         introduced = await platform.introduce(Arrival(message_of(delivery, thread, delivery.body["text"]), heard))
         if isinstance(introduced, Unwelcome):

@@ -13,6 +13,8 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any
 
+from translations import gettext as _
+
 
 class Trouble(StrEnum):
     """The ways in which asking a language model fails."""
@@ -47,29 +49,29 @@ TRANSIENT = frozenset(
 )
 """What may be gone at the next try."""
 
-_OPERATOR = "whoever runs this bot has to"
-_SENTENCES = {
-    Trouble.NOT_CONFIGURED: f"The language model is not set up: {_OPERATOR} check LLM_MODEL.",
-    Trouble.WRONG_KEY: f"The language model's service did not accept our API key: {_OPERATOR} set a valid one.",
-    Trouble.NO_ACCESS: f"Our API key may not use this language model: {_OPERATOR} check its permissions.",
-    Trouble.UNKNOWN_MODEL: f"The language model's service does not know the configured model: {_OPERATOR} check "
-    "LLM_MODEL and OPENAI_BASE_URL.",
-    Trouble.QUOTA_GONE: f"The quota for the language model is used up: {_OPERATOR} check its plan and billing.",
-    Trouble.RATE_LIMITED: "The language model is getting more requests than it takes at the moment. Please try again "
-    "in a minute.",
-    Trouble.TOO_LONG: "This conversation has become too long for the language model. Please start a new one.",
-    Trouble.FILTERED: "The language model's content filter stopped the answer. Please put the request differently.",
-    Trouble.REFUSED: f"The language model's service did not accept our request: {_OPERATOR} look into the log.",
-    Trouble.TIMED_OUT: "The language model took too long to answer. Please try again.",
-    Trouble.UNREACHABLE: "The language model cannot be reached at the moment. Please try again in a minute.",
-    Trouble.SERVER_FAILED: "The language model's service has a problem of its own at the moment. Please try again in "
-    "a minute.",
-    Trouble.BROKE_OFF: "The language model broke off in the middle of its answer. Please try again.",
-    Trouble.MALFORMED: "The language model sent an answer that cannot be read. Please try again.",
-    Trouble.TOO_MUCH: "The language model's answer was longer than can be handled. Please ask for a smaller part of "
-    "it.",
-    Trouble.UNEXPECTED: "Something unexpected went wrong with the language model. Please try again.",
-}
+
+def _sentence(trouble: Trouble) -> str:
+    """What people read of it."""
+    sentences = {
+        Trouble.NOT_CONFIGURED: _("The language model is not set up. Tell your admin to check LLM_MODEL."),
+        Trouble.WRONG_KEY: _("Model key rejected. Tell your admin."),
+        Trouble.NO_ACCESS: _("Our model key has no access to this model. Tell your admin."),
+        Trouble.UNKNOWN_MODEL: _("Unknown model. Tell your admin to check LLM_MODEL and OPENAI_BASE_URL."),
+        Trouble.QUOTA_GONE: _("The model quota is used up. Tell your admin to check the plan and billing."),
+        Trouble.RATE_LIMITED: _("The language model is busy. Try again in a minute."),
+        Trouble.TOO_LONG: _("This conversation is too long for the language model. Start a new one."),
+        Trouble.FILTERED: _("The model's content filter stopped the answer. Rephrase your request."),
+        Trouble.REFUSED: _("The language model refused our request. Tell your admin to check the log."),
+        Trouble.TIMED_OUT: _("The language model took too long. Try again."),
+        Trouble.UNREACHABLE: _("Can't reach the language model. Try again in a minute."),
+        Trouble.SERVER_FAILED: _("Model provider trouble. Try again in a minute."),
+        Trouble.BROKE_OFF: _("The language model broke off mid-answer. Try again."),
+        Trouble.MALFORMED: _("The language model's answer was unreadable. Try again."),
+        Trouble.TOO_MUCH: _("The answer is too long to handle. Ask for a smaller part."),
+        Trouble.UNEXPECTED: _("Something went wrong with the language model. Try again."),
+    }
+    return sentences[trouble]
+
 
 _BY_STATUS = {
     401: Trouble.WRONG_KEY,
@@ -102,7 +104,7 @@ class ModelProblem(Exception):  # noqa: N818 (named like PostFailed)
 
     def __init__(self, trouble: Trouble, *, sentence: str | None = None, retry_after: float | None = None) -> None:
         self.trouble = trouble
-        self.sentence = sentence or _SENTENCES[trouble]
+        self.sentence = sentence or _sentence(trouble)
         """Safe for everybody to read: no key, no URL, nothing of the request."""
         self.retry_after = retry_after
         """Seconds that the service asked to wait; `None`: it did not say."""

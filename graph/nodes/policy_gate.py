@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from langgraph.types import Command
 
-from graph.call_endings import not_found, not_made
+from graph.call_endings import asked_again, not_found, not_made
 from graph.calls import SKIPPED, WITHOUT_TOOLS, superseded
+from graph.card_facts import with_facts
 from graph.interrupts import ApprovalAsked
 from graph.json_values import trouble_with
 from graph.judging import judged, keep
 from graph.nodes import BranchStep
 from graph.options import ask_within, has_tools, may_ask_for
 from graph.ports import InTurn, Judged, Ports, Spoken
+from graph.presentation import presentation_of
 from graph.state import RunContext, ToolCallState
 from policies.approvers import digest_of, edit_needs_no_new_asking
 from policies.model import Allow, Ask, Deny, home_of
@@ -59,7 +61,7 @@ def policy_gate(ports: Ports) -> BranchStep:
             case Allow():
                 await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
                 keep(context, state, judgement, policy)
-                return Command(goto="use_tools", update={"asked": None, "approved": None, "rounds": _rounds(state)})
+                return Command(goto="use_tools", update={**asked_again(state), "asked": None, "rounds": _rounds(state)})
             case Ask() as ask:
                 if _still_covered(state, ask):
                     keep(context, state, judgement, policy)
@@ -67,10 +69,13 @@ def policy_gate(ports: Ports) -> BranchStep:
                 if not may_ask_for(turn, ask):
                     await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
                     return await not_made(ports, state, "skipped", _SKIPPED, judgement)
-                asked = _asked(state, judgement, ask)
+                asked = _asked(state, judgement, ask, context.clock())
+                facts = await with_facts(ports, state, tool, asked.presentation, context)
+                asked = asked.model_copy(update={"presentation": facts})
                 spoken = tuple(Spoken(**said) for said in state.get("spoken", []))
                 asked = await ports.approvals.ask(turn["thread_id"], asked, spoken, in_turn)
-                update = {"asked": asked.model_dump(mode="json"), "approved": None, "rounds": asked.round}
+                kept = {"asked": asked.model_dump(mode="json"), "rounds": asked.round, "again": ""}
+                update = {**asked_again(state), **kept}
                 return Command(goto="human_confirmation", update=update)
 
     return policy_gate
@@ -84,7 +89,7 @@ def _still_covered(state: ToolCallState, ask: Ask) -> bool:
     return edit_needs_no_new_asking(given.ask, ask, home_of(state["turn"]["requester"]))
 
 
-def _asked(state: ToolCallState, judgement: Judged, ask: Ask) -> ApprovalAsked:
+def _asked(state: ToolCallState, judgement: Judged, ask: Ask, now: float) -> ApprovalAsked:
     call, tool = state["call"], judgement.call.tool
     return ApprovalAsked(
         call_id=call["id"],
@@ -99,6 +104,7 @@ def _asked(state: ToolCallState, judgement: Judged, ask: Ask) -> ApprovalAsked:
         requesters=tuple(state.get("requesters") or [state["turn"]["requester"]]),
         quote=judgement.quote,
         client=state["turn"].get("client", ""),
+        presentation=presentation_of(tool, state["turn"]["time_zone"], now),
     )
 
 

@@ -10,7 +10,15 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langgraph.runtime import Runtime
 
-from graph.calls import TakingOut, calls_made, current_turn, next_step, own_ids
+from graph.calls import (
+    TakingOut,
+    calls_made,
+    current_turn,
+    given_call,
+    message_of_given,
+    next_step,
+    own_ids,
+)
 from graph.json_values import storable
 from graph.judging import taken_out
 from graph.models.streaming import stream_message, tokens_of
@@ -21,11 +29,10 @@ from graph.ports import Ports, Unfinished
 from graph.prompts import conversation, tool_definitions
 from graph.state import RunContext, State, Turn, turn_of
 from policies.model import Annotations, Mode, Tool
+from translations import gettext as _
 
 MOST_STEPS = 25
 """Messages that the model may write in one turn; a model that repeats itself is stopped."""
-
-_SMALLER = "Please ask for a smaller part of it."
 
 
 def task_executor(ports: Ports) -> Node:
@@ -39,14 +46,17 @@ def task_executor(ports: Ports) -> Node:
             is_this = unfinished is not None and unfinished.said.message_id == f"{turn['delivery']}.{step}"
             return {"messages": [_left(unfinished)]} if unfinished is not None and is_this else {}
         if step >= MOST_STEPS:
-            text = f"I stopped after {MOST_STEPS} steps without coming to an end. {_SMALLER}"
+            text = _("I stopped after {count} steps. Try a smaller request.").format(count=MOST_STEPS)
             return {"messages": [AIMessage(text, id=f"{turn['delivery']}.{step}")]}
         made = calls_made(current_turn(state["messages"]))
         if made >= ports.calls_a_turn + MOST_CALLS:
-            text = f"I stopped after asking for {made} tool calls, of which one turn may make {ports.calls_a_turn}."
-            return {"messages": [AIMessage(f"{text} {_SMALLER}", id=f"{turn['delivery']}.{step}")]}
+            told = _("I stopped after {count} tool calls; one request may make {most}. Try a smaller request.")
+            text = told.format(count=made, most=ports.calls_a_turn)
+            return {"messages": [AIMessage(text, id=f"{turn['delivery']}.{step}")]}
         if refused := await ports.budget.refusal(turn["requester"]):
             return {"messages": [AIMessage(refused, id=f"{turn['delivery']}.{step}")]}
+        if step == 0 and (call := given_call(current_turn(state["messages"])[0])) is not None:
+            return {"messages": [message_of_given(call, turn["delivery"])]}
         mode, categories = mode_of(turn, ports.mode), state.get("categories")
         available = await ports.tools.available() if has_tools(turn) else ()
         tools = [tool for tool in available if not categories or tool.category in categories]
@@ -73,7 +83,8 @@ def _left(unfinished: Unfinished) -> AIMessage:
     """The message of an answer that has no end: its reader keeps what was there, and the model knows of both."""
     text = storable(unfinished.said.text)
     fence = "\n```" if text.count("```") % 2 else ""  # or the note would stand within the code
-    return AIMessage(f"{text}{fence}\n\n*({unfinished.note})*", id=unfinished.said.message_id)
+    note = _("stopped here") if unfinished.note == "stopped here" else _("broken off here")
+    return AIMessage(f"{text}{fence}\n\n*({note})*", id=unfinished.said.message_id)
 
 
 async def _taking_out(ports: Ports, offered: Sequence[Tool], message: AIMessage) -> TakingOut:

@@ -12,8 +12,9 @@ from typing import Any
 
 from langgraph.types import Command
 
-from graph.call_endings import answered, not_found, not_made
+from graph.call_endings import answered, asked_again, not_found, not_made
 from graph.calls import superseded
+from graph.card_facts import changed_since
 from graph.interrupts import (
     Answered,
     Dismissed,
@@ -51,13 +52,16 @@ from graph.ports import (
     Recorded,
     SettledByPerson,
     SignInNeeded,
+    Spoken,
     Succeeded,
     ToolOutcome,
 )
+from graph.presentation import CallPresentation, presentation_of
 from graph.state import RunContext, ToolCallState, Turn
 from policies.approvers import approval_suffices, digest_of
 from policies.model import Allow, Ask, Risk, Tool, home_of
 from policies.trust import risks_of, warned_of
+from translations import gettext as _
 
 TRIES = 2
 """Preparations of a call whose request certainly never left."""
@@ -102,11 +106,15 @@ def making_calls(ports: Ports) -> MakeCall:
             known = await ports.ledger.recall(call["id"], repeatable=tool.repeatable)
             if not isinstance(known, Beginning):
                 return _kept_from(state, known)
-            context.live.status(f"Using {_shown(tool)}…")
+            context.live.status(_("Using {tool}…").format(tool=_shown(tool)))
+            # Not within `prepared`: a server that serves one call after the other would wait for itself.
+            if again := await changed_since(ports, state, tool, context):
+                context.live.status("")
+                return Command(goto="policy_gate", update={**asked_again(state), "again": again})
             async with ports.tools.prepared(tool, call["args"], _caller(state)) as prepared:
                 # Judged only now: preparing may have taken a while.
                 judgement = await judged_for_making(ports, state, tool, context)
-                record = replace(_record(state, judgement), recalled_at=known.at)
+                record = replace(_record(state, judgement, context.clock()), recalled_at=known.at)
                 step = await _made(ports, state, record, prepared, context)
             context.live.status("")
             if not isinstance(step, NotSent):
@@ -143,7 +151,7 @@ async def _made(
             return _question(prepared)
 
 
-def _record(state: ToolCallState, judgement: Judged) -> CallRecord:
+def _record(state: ToolCallState, judgement: Judged, now: float) -> CallRecord:
     """The call for the ledger."""
     call, turn, asked = state["call"], state["turn"], state.get("asked")
     tool, verdict = judgement.call.tool, judgement.verdict
@@ -164,6 +172,10 @@ def _record(state: ToolCallState, judgement: Judged) -> CallRecord:
         standing=without is not None and not (given and approval_suffices(given, without, home)),
         client=judgement.facts.client,
         judged=judgement,
+        spoken=tuple(Spoken(**said) for said in state.get("spoken", [])),
+        presentation=CallPresentation.model_validate(asked.get("presentation") or {})
+        if asked
+        else presentation_of(tool, turn["time_zone"], now),
     )
 
 
@@ -209,7 +221,9 @@ async def _sent(
 
 
 def _shown(tool: Tool) -> str:
-    return f"{tool.server}: {tool.title or tool.name}"
+    """What it does, while it runs: a title leads where the operator trusts the server that gives it."""
+    title = " ".join(tool.title.split())
+    return title if title and tool.annotations_trusted else f"{tool.server}: {title or tool.name}"
 
 
 async def _concluded(
@@ -271,7 +285,7 @@ def _kept_from(state: ToolCallState, known: Existing | NotApproved) -> Command[s
             return Command(goto="outcome_unknown", update=unknown)
         case NotApproved():
             # The tool, its configuration or the policy changed since the approval: the call is judged anew.
-            return Command(goto="policy_gate", update={"approved": None})
+            return Command(goto="policy_gate", update=asked_again(state))
         case Recorded() | SettledByPerson():
             return answered(state, known)
 

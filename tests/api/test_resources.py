@@ -146,7 +146,7 @@ async def test_a_decision_says_by_its_status_what_came_of_it(
     )
     assert (await decide(ben, only_bens, approve, Idempotency_Key="click")).body == settled.body
     late = await decide(ben, only_bens, {"verb": "reject"}, Idempotency_Key="click")
-    assert problem(late) == (409, "This was approved already by Ben.")
+    assert problem(late) == (409, "Already approved by Ben.")
 
     expiring = await served.wait_for(THREAD, message, 1, expires_in=60.0)
     served.clock.move(61)
@@ -172,7 +172,7 @@ async def test_somebody_who_might_have_decided_hears_that_another_was_faster(
     await ana.post(f"approvals/{approval}/decision", {"verb": "reject"})
     assert problem(await ben.post(f"approvals/{approval}/decision", {"verb": "approve"})) == (
         409,
-        "This was rejected already by Ana.",
+        "Already rejected by Ana.",
     )
     assert problem(await chloe.post(f"approvals/{approval}/decision", {"verb": "approve"}))[0] == 404
 
@@ -199,7 +199,7 @@ async def test_several_are_decided_at_once_each_with_its_own_verb_and_reason(ser
     assert (await ben.get(f"approvals/{two}")).body["reason"] == "Not today"
     assert (await ben.get(f"approvals/{three}")).body["status"] == "pending"
     late = await ben.post("approvals/decisions", {"decisions": decisions[:1]})
-    assert problem(late) == (409, "This was approved already by Ben.")
+    assert problem(late) == (409, "Already approved by Ben.")
     assert late.body["results"][one]["status"] == "already_settled"
     twice = {"decisions": [{"approval_id": three, "verb": "approve"}, {"approval_id": three, "verb": "reject"}]}
     assert problem(await ben.post("approvals/decisions", twice))[0] == 422

@@ -73,7 +73,9 @@ class FragileAgent:
         self.broken_off = False
         return replace(await self.status(thread_id), delivery=delivery, verb=verb)
 
-    async def begin(self, turn: Turn, text: str, live: Live, *, background: str = "") -> ThreadStatus:
+    async def begin(
+        self, turn: Turn, text: str, live: Live, *, background: str = "", call: object = None
+    ) -> ThreadStatus:
         self.begun.append(text)
         if text in self.breaking_off:
             self.breaking_off.discard(text)

@@ -8,10 +8,12 @@ from bot.domain import Message, Notice, Said
 from bot.records import deliveries
 from bot.records.locks import UNLOCKED
 from bot.sessions import QUIET_SECONDS, current_thread
-from bot.turns.messages import ASKED, QUIET
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
 from tests.bot.services_stage import ANA, BEN, Stage
 from tests.bot.stubs import FragileAgent, make_turn_handler
+
+ASKED = "New conversation. Earlier messages are not part of it."
+QUIET = "New conversation after a long pause. Earlier messages are not part of it."
 
 ROOM = place("chat:room", has_threads=False)
 

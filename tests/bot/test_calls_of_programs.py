@@ -8,11 +8,19 @@ import sqlalchemy as sa
 
 from bot.accounts.codes import NONE_WAITS
 from bot.conversations import NO_CONVERSATION
-from bot.domain import ApprovalView, CodeEntry, ConversationReference, Message, Person, Shown, ThreadView
-from bot.gateway.people_only import ONLY_PEOPLE
+from bot.domain import (
+    ApprovalView,
+    CodeEntry,
+    ConversationReference,
+    Message,
+    Person,
+    Refused,
+    Shown,
+    ThreadView,
+    Unknown,
+)
 from bot.gateway.thread_ids import gateway_thread_id
-from bot.inbox import NO_TURN
-from bot.queries import NO_APPROVAL
+from bot.queries import no_approval
 from bot.records import approvals, attempts, clarifications, sign_ins, thread_owners, threads
 from bot.records.locks import UNLOCKED
 from bot.records.posts import NewPost
@@ -106,7 +114,7 @@ async def test_nothing_is_said_or_stopped_in_such_a_thread(stage: Stage) -> None
     inbox, place = stage.services.inbox, ConversationReference("web", CALL, direct=True, has_threads=True)
     for text in ("Make another lamp", "stop"):
         assert not await inbox.accept(Message(f"{CALL}:{text}", place, ANA, text, stage.clock()))
-    assert await inbox.stop("k1", CALL, ANA) == NO_TURN
+    assert await inbox.stop("k1", CALL, ANA) == Unknown("Nothing to stop here.")
     async with stage.database.reading() as tx:
         row = await approvals.get(tx, "a1")
         thread = await threads.get(tx, CALL)
@@ -118,7 +126,9 @@ async def test_the_code_of_a_sign_in_is_told_by_a_person_and_no_program(stage: S
     await begun(stage)
     await everything_but_approvals(stage)
     enter, told = stage.services.connections.enter_code, CodeEntry("k1", ANA, "ABCD-EFGH", "s1")
-    assert await enter(replace(told, via="api")) == ONLY_PEOPLE
+    assert await enter(replace(told, via="api")) == Refused(
+        "Requested through /mcp: only a person can decide it, in Slack, Teams or on the page."
+    )
     assert await enter(told) == NONE_WAITS
 
 
@@ -133,7 +143,7 @@ async def test_whoever_may_decide_sees_the_card_and_its_requester_that_it_waits(
     assert named(of_ana.waiting) == named(of_ben.to_decide) == [("ApprovalView", "claude-code")]
     for person in (ANA, BEN):
         assert isinstance(await services.conversations.card("a1", person), ApprovalView)
-    assert await services.conversations.card("a1", CHLOE) == NO_APPROVAL
+    assert await services.conversations.card("a1", CHLOE) == no_approval()
 
 
 async def test_what_waits_for_ones_own_other_agents_is_listed_for_nobody_else(stage: Stage) -> None:

@@ -117,7 +117,7 @@ async def test_the_same_form_delivered_twice_is_thanked_for_twice_and_another_is
     answers = [
         await stage.services.questions.answer(FormAnswer(key, ANA, "c1", {})) for key in ("form", "form", "other")
     ]
-    assert answers == [Settled("Thank you.")] * 2 + [AlreadySettled("This question was settled already.")]
+    assert answers == [Settled("Thanks.")] * 2 + [AlreadySettled("Already answered.")]
     assert await stage.waiting() == ["resume:c1"]
 
 

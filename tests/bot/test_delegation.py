@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from bot.approvals.decisions import NOBODY, ONLY_YOU
 from bot.approvals.directory import REMEMBERED
 from bot.approvals.requests import answer_of
 from bot.domain import AlreadySettled, ApprovalView, Person, Refused, Settled, Unknown
@@ -25,7 +24,7 @@ FINANCE = "chat-group:w1:finance"
 async def test_whoever_may_decide_hands_it_to_another_who_may_and_both_may_then(routing: Routing) -> None:
     approval_id = await routing.ask(approvers=(BEN.person_id, CHLOE.person_id))
     said = await routing.hand(BEN, approval_id, CHLOE)
-    assert said == Settled("chloe was asked to decide. You still may, too.", final=False)
+    assert said == Settled("Asked chloe. You can still approve.", final=False)
     card = await until(lambda: routing.chat.view(CHLOE.person_id))
     assert card.handed_to == ("chloe",)
     await until(lambda: (here := routing.chat.view(THREAD)) and here.handed_to == ("chloe",))
@@ -43,11 +42,34 @@ async def test_handing_over_twice_shows_one_card(routing: Routing) -> None:
     assert len(await routing.services.queries.shown(approval_id)) == 3
 
 
-async def test_only_whoever_may_decide_can_hand_it_over(routing: Routing) -> None:
-    approval_id = await routing.ask(self_approval="fourEyes")
-    assert isinstance(await routing.hand(ANA, approval_id, BEN), Refused)
-    assert isinstance(await routing.hand(STRANGER, approval_id, BEN), Refused)
+async def test_only_whoever_may_decide_or_asked_for_it_can_hand_it_over(routing: Routing) -> None:
+    approval_id = await routing.ask(approvers=(BEN.person_id, CHLOE.person_id))
+    for nobody in (STRANGER, CARA):
+        assert isinstance(await routing.hand(nobody, approval_id, BEN), Refused)
+        assert await routing.services.approvals.colleagues(approval_id, nobody) == ()
     assert (await routing.row(approval_id)).handed_to == ()
+
+
+async def test_under_four_eyes_its_requester_asks_a_colleague_and_still_may_not_decide(routing: Routing) -> None:
+    approval_id = await routing.ask(self_approval="fourEyes")
+    assert await routing.hand(ANA, approval_id, BEN) == Settled("Asked ben.", final=False)
+    assert (await routing.row(approval_id)).handed_to == (BEN.person_id,)
+    assert await routing.click(ANA, approval_id) == Refused("You requested or edited this; someone else must approve.")
+
+
+async def test_colleagues_are_those_who_may_decide_and_were_not_asked_yet(routing: Routing) -> None:
+    for person in (ANA, BEN, CHLOE, STRANGER):
+        await seen(routing, person)
+    approval_id = await routing.ask(approvers=(ANA.person_id, BEN.person_id, CHLOE.person_id))
+
+    async def listed(person: Person) -> list[str]:
+        return [each.person_id for each in await routing.services.approvals.colleagues(approval_id, person)]
+
+    assert await listed(ANA) == [BEN.person_id, CHLOE.person_id]
+    await routing.hand(ANA, approval_id, BEN)
+    assert await listed(ANA) == [CHLOE.person_id]
+    await routing.click(CHLOE, approval_id)
+    assert await listed(ANA) == []
 
 
 @pytest.mark.parametrize(
@@ -73,13 +95,13 @@ async def test_it_is_offered_where_the_rule_lets_others_decide(
     assert view.handing_offered is offered
     if not offered:
         who = BEN if ask["approvers"] == (BEN.person_id,) or "self_approval" in ask else ANA
-        assert await routing.hand(who, approval_id, CHLOE) == ONLY_YOU
+        assert await routing.hand(who, approval_id, CHLOE) == Refused("No one else can approve this.")
 
 
 async def test_it_is_offered_once_the_call_is_escalated(routing: Routing) -> None:
     escalating = {"escalate_after": 10.0, "escalate_to": (BEN.person_id,)}
     approval_id = await routing.ask(approvers=("requester",), **escalating)
-    assert await routing.hand(ANA, approval_id, BEN) == ONLY_YOU
+    assert await routing.hand(ANA, approval_id, BEN) == Refused("No one else can approve this.")
     routing.clock.move(11)
     assert isinstance(await routing.hand(ANA, approval_id, BEN), Settled)
 
@@ -89,7 +111,7 @@ async def test_nobody_who_may_not_decide_is_handed_it(routing: Routing, to: Pers
     approval_id = await routing.ask(self_approval="fourEyes")
     refused = await routing.hand(BEN, approval_id, to)
     assert isinstance(refused, Refused)
-    assert refused.text.endswith("is not one of the people who may decide this.")
+    assert refused.text.endswith("can't approve this.")
     assert (await routing.row(approval_id)).handed_to == ()
     assert len(await routing.services.queries.shown(approval_id)) == 1
 
@@ -98,7 +120,7 @@ async def test_of_both_it_is_looked_up_whether_they_may(routing: Routing) -> Non
     approval_id = await routing.ask(approvers=(FINANCE,))
     routing.chat.groups[FINANCE] = {BEN.person_id: True}
     refused = await routing.hand(BEN, approval_id, CHLOE)
-    assert refused == Refused("Whether chloe may decide this could not be found out. Try again in a moment.")
+    assert refused == Refused("Couldn't check whether chloe can approve this. Try again in a moment.")
     routing.chat.groups[FINANCE][CHLOE.person_id] = True
     assert isinstance(await routing.hand(BEN, approval_id, CHLOE), Settled)
 
@@ -130,7 +152,7 @@ async def test_what_one_may_decide_oneself_one_does_not_hand_to_oneself(routing:
 async def test_somebody_who_was_never_seen_is_called_what_their_platform_calls_them(routing: Routing) -> None:
     approval_id = await routing.ask()
     said = await routing.hand_to(BEN, approval_id, CHLOE.person_id, "Chloé C.")
-    assert said == Settled("Chloé C. was asked to decide. You still may, too.", final=False)
+    assert said == Settled("Asked Chloé C. You can still approve.", final=False)
     card = await until(lambda: routing.chat.view(CHLOE.person_id))
     assert card.handed_to == ("Chloé C.",)
 
@@ -155,7 +177,7 @@ async def test_whoever_has_an_address_is_asked_where_they_may_decide(routing: Ro
     await seen(routing, CARA)
     approval_id = await routing.ask(approvers=(BEN.person_id, CARA.person_id))
     said = await routing.hand_to(BEN, approval_id, " Cara@Example.com ")
-    assert said == Settled("Cara was asked to decide. You still may, too.", final=False)
+    assert said == Settled("Asked Cara. You can still approve.", final=False)
     await until(lambda: routing.mail.view(CARA.person_id))
 
 
@@ -175,11 +197,11 @@ async def test_of_several_accounts_one_that_may_decide_is_asked(routing: Routing
 
 async def test_an_address_of_nobody_who_may_decide_says_so(routing: Routing) -> None:
     approval_id = await routing.ask(self_approval="fourEyes")
-    assert await routing.hand_to(BEN, approval_id, "zoe@example.com") == NOBODY
+    assert await routing.hand_to(BEN, approval_id, "zoe@example.com") == Refused("No Countersign user has that email.")
     await seen(routing, ANA)
-    assert "is not one of the people" in (await routing.hand_to(BEN, approval_id, "ana@example.com")).text
+    assert "can't approve this" in (await routing.hand_to(BEN, approval_id, "ana@example.com")).text
     await seen(routing, BEN)
-    assert await routing.hand_to(BEN, approval_id, "ben@example.com") == Refused("You may decide this yourself.")
+    assert await routing.hand_to(BEN, approval_id, "ben@example.com") == Refused("Choose someone else.")
     assert (await routing.row(approval_id)).handed_to == ()
 
 
@@ -188,7 +210,7 @@ async def test_an_address_that_is_somebody_elses_by_now_names_nobody(routing: Ro
     approval_id = await routing.ask(approvers=(BEN.person_id, CARA.person_id))
     routing.mail.emails[CARA.person_id] = "cara.new@example.com"
     routing.clock.now += REMEMBERED
-    assert await routing.hand_to(BEN, approval_id, "cara@example.com") == NOBODY
+    assert await routing.hand_to(BEN, approval_id, "cara@example.com") == Refused("No Countersign user has that email.")
 
 
 # --------------------------------------------------------------------------------------------------- taking back
@@ -201,7 +223,7 @@ async def test_the_requester_withdraws_and_the_model_is_told_who_did(routing: Ro
         assert await answer_of(tx, await routing.row(approval_id)) == Withdrawn(by="Ana")
     assert routing.engine.woken == [THREAD]
     late = await routing.click(BEN, approval_id)
-    assert late == AlreadySettled("This was withdrawn already.", gone=True)
+    assert late == AlreadySettled("This request was withdrawn.", gone=True)
 
 
 async def test_nobody_else_withdraws_it(routing: Routing) -> None:

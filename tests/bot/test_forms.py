@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.forms.editing import EMPTIED, edit_fields, read_answers, read_form
+from bot.forms.editing import edit_fields, emptied, read_answers, read_form
 from bot.forms.values import LONGEST_TEXT, FormErrors
 from graph.interrupts import MOST_OFFERED, FieldType, FormField
 from policies.values import same_json
@@ -169,7 +169,7 @@ def test_of_very_many_options_no_more_are_offered_than_can_be_drawn_and_the_othe
     assert read_form(whole, {"colour": "red"}, None, {name: options[7]}) == {"colour": "red", name: options[7]}
     refused = read_form(whole, {"colour": "red"}, None, {name: "anything"})
     assert isinstance(refused, FormErrors)
-    assert refused.errors[name].startswith("Please choose one of: ")
+    assert refused.errors[name].startswith("Choose one of: ")
 
 
 # ------------------------------------------------------------------------------------------------ reading
@@ -239,18 +239,18 @@ WRONG = [
     ({"type": "array"}, '["\\ud800"]', "not text"),
     (TEXT, "a\0", "not text"),
     (TEXT, "\ud800", "not text"),
-    (TEXT, 5, "give text"),
+    (TEXT, 5, "Enter text"),
     (TEXT, "x" * (LONGEST_TEXT + 1), "10,000 characters"),
     ({"type": "array"}, "5", "type array"),
     ({"type": "array", "items": TEXT}, "[5]", "0: Must be of type string"),
     ({"type": "integer", "minimum": 1}, "0", "at least 1"),
     ({"type": "integer", "maximum": 9}, "10", "at most 9"),
     ({"type": "string", "minLength": 3}, "ab", "at least 3 characters"),
-    ({"type": "string", "maxLength": 3}, "abcd", "at most 3 characters"),
+    ({"type": "string", "maxLength": 3}, "abcd", "At most 3 characters"),
     ({"type": "string", "pattern": "^x"}, "y", "pattern ^x"),
     ({"type": "string", "format": "email"}, "nobody", "not a valid email"),
     ({"type": "string", "format": "uuid"}, "1", "not a valid uuid"),
-    ({"type": "object", "required": ["b"]}, "{}", "b: This is needed"),
+    ({"type": "object", "required": ["b"]}, "{}", "b: Required"),
     ({"anyOf": [{"type": "integer", "minimum": 5}, {"type": "null"}]}, "1", "at least 5"),
 ]
 
@@ -328,9 +328,9 @@ def test_an_optional_argument_that_was_emptied_is_left_out() -> None:
         ({"type": "string"}, "eve@corp.example", ""),
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "eve@corp.example", ""),
         ({"type": ["integer", "null"]}, 5, None),
-        ({"type": "array", "items": {"type": "string"}}, ["eve@corp.example"], EMPTIED),
-        ({"type": "integer"}, 5, EMPTIED),
-        ({"enum": ["a", "b"]}, "a", EMPTIED),
+        ({"type": "array", "items": {"type": "string"}}, ["eve@corp.example"], emptied()),
+        ({"type": "integer"}, 5, emptied()),
+        ({"enum": ["a", "b"]}, "a", emptied()),
     ],
 )
 @pytest.mark.parametrize("given", [True, False])
@@ -338,7 +338,7 @@ def test_what_was_emptied_is_never_the_default_of_the_tool(of: Any, before: Any,
     """Rule 12: the tool would take its default for an argument that is left out, and the field is empty."""
     wanted = schema(it={**of, "default": before})
     read = read_form(wanted, {"it": before} if given else {}, None, {"it": ""})
-    assert read == (FormErrors({"it": EMPTIED}) if becomes == EMPTIED else {"it": becomes})
+    assert read == (FormErrors({"it": emptied()}) if becomes == emptied() else {"it": becomes})
 
 
 def test_an_empty_text_that_the_schema_does_not_take_is_refused() -> None:
@@ -348,11 +348,11 @@ def test_an_empty_text_that_the_schema_does_not_take_is_refused() -> None:
 
 def test_a_required_argument_that_was_emptied_is_asked_for() -> None:
     read = read_form(schema(("it",), it=TEXT), {"it": "hi"}, None, {"it": " "})
-    assert read == FormErrors({"it": "This is needed."})
+    assert read == FormErrors({"it": "Required"})
 
 
 def test_a_required_argument_that_was_never_given_is_asked_for() -> None:
-    assert read_form(schema(("it",), it=TEXT), {}, None, {"it": ""}) == FormErrors({"it": "This is needed."})
+    assert read_form(schema(("it",), it=TEXT), {}, None, {"it": ""}) == FormErrors({"it": "Required"})
 
 
 def test_a_required_argument_that_may_be_null_becomes_null_when_emptied() -> None:
@@ -367,7 +367,7 @@ def test_a_default_of_a_required_argument_that_was_never_given_is_taken_as_shown
 
 def test_what_may_not_be_edited_cannot_be_changed_by_sending_it_anyway() -> None:
     read = read_form(schema(a=TEXT, b=TEXT), {"a": "1", "b": "2"}, ("b",), {"a": "9", "b": "3"})
-    assert read == FormErrors({"": "This cannot be changed here: a."})
+    assert read == FormErrors({"": "This can't be changed here: a."})
     assert read_form(schema(a=TEXT, b=TEXT), {"a": "1", "b": "2"}, ("b",), {"b": "3"}) == {"a": "1", "b": "3"}
 
 
@@ -376,7 +376,7 @@ def test_a_mistake_outside_the_form_is_told_about_the_form_as_a_whole() -> None:
     assert isinstance(read, FormErrors)
     assert set(read.errors) == {""}
     assert "a: Must be of type integer." in read.errors[""]
-    assert "c: This is needed." in read.errors[""]
+    assert "c: Required" in read.errors[""]
 
 
 def test_the_call_that_was_asked_for_is_not_changed_by_reading_a_form() -> None:
@@ -397,7 +397,7 @@ def test_the_call_that_was_asked_for_is_not_changed_by_reading_a_form() -> None:
 def test_a_schema_that_cannot_check_accepts_no_edit(broken: dict[str, Any]) -> None:
     read = read_form(broken, {"it": "a"}, None, {"it": "b"})
     assert isinstance(read, FormErrors)
-    assert "cannot be checked" in read.errors[""]
+    assert "can't be checked" in read.errors[""]
 
 
 def test_nothing_is_fetched_for_a_schema_that_refers_to_another_place() -> None:
@@ -408,7 +408,7 @@ def test_nothing_is_fetched_for_a_schema_that_refers_to_another_place() -> None:
         with pytest.raises(BlockingIOError):  # nobody has connected
             elsewhere.accept()
     assert isinstance(read, FormErrors)
-    assert "cannot be checked" in read.errors[""]
+    assert "can't be checked" in read.errors[""]
 
 
 def test_the_slow_schema_library_is_loaded_only_when_a_form_is_read() -> None:
@@ -447,13 +447,13 @@ def test_an_answer_has_the_type_that_was_asked_for(kind: FieldType, entry: Any, 
 
 def test_an_answer_outside_the_options_is_refused() -> None:
     assert answer(FieldType.CHOICE, "b", options=("a", "b")) == {"it": "b"}
-    assert answer(FieldType.CHOICE, "c", options=("a", "b")) == FormErrors({"it": "Please choose one of: a, b."})
+    assert answer(FieldType.CHOICE, "c", options=("a", "b")) == FormErrors({"it": "Choose one of: a, b."})
 
 
 def test_only_optional_answers_may_be_left_empty() -> None:
     assert answer(FieldType.TEXT, "", required=False) == {}
-    assert answer(FieldType.YES_NO, None) == FormErrors({"it": "This is needed."})
-    assert read_answers([FormField(name="it")], {}) == FormErrors({"it": "This is needed."})
+    assert answer(FieldType.YES_NO, None) == FormErrors({"it": "Required"})
+    assert read_answers([FormField(name="it")], {}) == FormErrors({"it": "Required"})
 
 
 @pytest.mark.parametrize(
@@ -487,3 +487,29 @@ def test_a_person_or_channel_of_the_platform_keeps_its_picker_when_it_has_a_valu
 def test_an_argument_whose_name_is_no_text_stays_as_it_is(name: str) -> None:
     fields, _ = edit_fields({}, {name: 1, "count": 2}, None)
     assert [field.name for field in fields] == ["count"]
+
+
+MOMENT = {"type": "string", "format": "date-time"}
+
+
+@pytest.mark.parametrize(
+    ("values", "refused"),
+    [
+        ({"start": "2026-11-22T14:30"}, {"end": "The end must be after the start."}),
+        ({"end": "2026-11-22T08:00"}, {"end": "The end must be after the start."}),
+        ({"start": "2026-11-22T14:30", "end": "2026-11-22T15:30"}, None),
+        ({"title": "Retro"}, None),
+    ],
+)
+def test_a_start_that_is_moved_beyond_its_end_is_refused_before_it_is_approved(
+    values: dict[str, str], refused: dict[str, str] | None
+) -> None:
+    arguments = {"start": "2026-11-22T09:00:00+01:00", "end": "2026-11-22T10:00:00+01:00", "title": "Standup"}
+    read = read_form(schema(start=MOMENT, end=MOMENT, title=TEXT), arguments, None, values)
+    assert (read.errors if isinstance(read, FormErrors) else None) == refused
+
+
+def test_what_was_the_wrong_way_round_before_may_be_edited_elsewhere() -> None:
+    arguments = {"start": "2026-11-22T09:00:00+01:00", "end": "2026-11-22T08:00:00+01:00", "title": "Standup"}
+    read = read_form(schema(start=MOMENT, end=MOMENT, title=TEXT), arguments, None, {"title": "Retro"})
+    assert read == {**arguments, "title": "Retro"}

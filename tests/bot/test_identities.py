@@ -68,7 +68,7 @@ async def test_two_workspaces_of_one_platform_are_told_apart_by_the_address_too(
     assert isinstance(await routing.click(OTHER_WORKSPACE, approval_id), Refused)  # nobody knows who they are
     routing.chat.emails[ANA.person_id] = routing.chat.emails[OTHER_WORKSPACE.person_id] = "ana@example.com"
     refused = await routing.click(OTHER_WORKSPACE, approval_id)
-    assert refused == Refused("You asked for this or changed it, so somebody else has to decide.")
+    assert refused == Refused("You requested or edited this; someone else must approve.")
 
 
 async def test_who_shares_an_address_within_a_workspace_may_not_what_the_other_may(routing: Routing) -> None:
@@ -151,5 +151,5 @@ async def test_handing_over_by_address_answers_in_time_though_two_look_ups_hang_
     async with at_most_waiting(2.9):
         said = await routing.hand_to(CHLOE, approval_id, "ben@example.com")
     assert isinstance(said, Refused)
-    assert said.text.endswith("could not be found out. Try again in a moment.")
+    assert said.text.startswith("Couldn't check whether they can approve this.")
     routing.chat.silent.set()

@@ -26,8 +26,7 @@ async def test_over_the_limit_of_a_person_they_are_told_when_to_come_back(clock:
     assert await turns.refusal("m2", "web:ana", "t2") is None
     clock.move(5)
     assert await turns.refusal("m3", "web:ana", "t3") == TooMany(
-        "I take 2 messages within a minute, and this was more, so I have not read it. "
-        "Please send it again in 45 seconds; until then I leave out what else you send me here."
+        "Limit: 2 messages a minute. I have not read this; send it again in 45 seconds."
     )
     assert await turns.refusal("m4", "web:ben", "t3") is None, "somebody else"
     clock.move(45)
@@ -40,8 +39,7 @@ async def test_over_the_limit_of_a_conversation_everybody_in_it_is_told(clock: S
     assert await turns.refusal("m1", "web:ana", "t1") is None
     clock.move(59.5)
     assert await turns.refusal("m2", "web:ben", "t1") == TooMany(
-        "I take one message in this conversation within a minute, and this was more, so I have not read it. "
-        "Please send it again in a second; until then I leave out what else you send me here."
+        "Limit: 1 message a minute in this conversation. I have not read this; send it again in 1 second."
     )
     assert await turns.refusal("m3", "web:ben", "t2") is None
 
@@ -119,10 +117,7 @@ async def test_the_tokens_of_a_day_are_counted_per_person_and_begin_anew(databas
     await budget.spent("web:ana", 600)
     assert await budget.refusal("web:ana") is None
     await budget.spent("web:ana", 400)
-    assert await budget.refusal("web:ana") == (
-        "You have used up your 1,000 tokens of the language model for today, so I stop here. "
-        "From 00:00 UTC on you can ask me again."
-    )
+    assert await budget.refusal("web:ana") == ("You have used today's 1,000 tokens. Resets at midnight UTC.")
     assert await budget.refusal("web:ben") is None
     after_a_restart = TokenBudget(database, clock, 1_000)
     assert await after_a_restart.refusal("web:ana") is not None

@@ -91,7 +91,7 @@ async def test_where_two_accounts_could_be_one_human_the_platform_where_it_was_a
     approval_id = await routing.ask(FAR, **how)
     refused = await routing.click(CARA, approval_id)
     assert isinstance(refused, Refused)
-    assert "could not be found out" in refused.text
+    assert "couldn't verify" in refused.text
     assert isinstance(await routing.click(BEN, approval_id), Settled)
 
 
@@ -102,7 +102,7 @@ async def test_the_same_holds_for_two_accounts_in_two_workspaces_of_a_platform(
     approval_id = await routing.ask("chat:w2:annex", **how)
     refused = await routing.click(Person("chat:w2:ana", "Ana"), approval_id)
     assert isinstance(refused, Refused)
-    assert refused.text.endswith("please decide it in the workspace where it was asked.")
+    assert refused.text.endswith("Approve it in the workspace where it was requested.")
     assert isinstance(await routing.click(BEN, approval_id), Settled)
 
 

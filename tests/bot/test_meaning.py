@@ -9,8 +9,6 @@ import pytest
 from bot.records.clarifications import ClarificationRow
 from bot.records.waiting import Waiting
 from bot.turns.messages import (
-    SEVERAL,
-    TOO_EARLY,
     AnswersClarification,
     Ignored,
     Meaning,
@@ -23,6 +21,9 @@ from bot.turns.messages import (
     waits_for,
 )
 from tests.bot.rows import approval, attempt, clarification, question_of_tool, sign_in
+
+TOO_EARLY = "You wrote this before the question was asked. Answer it now, or say “stop”."
+SEVERAL = "Several questions are open. Answer each with its form, or say “stop”."
 
 ANA, BEN = "chat:ana", "chat:ben"
 NOTHING = Waiting()
@@ -143,8 +144,7 @@ def test_anything_longer_does_not(text: str) -> None:
 def test_what_a_thread_waits_for_is_told_under_the_names_the_operator_knows() -> None:
     everything = Waiting([approval()], [clarification()], [sign_in()], [attempt()])
     assert waits_for(everything) == (
-        "a decision on workshop: make and an answer to a question and a sign-in at workshop "
-        "and word on what came of workshop: make"
+        "approval (workshop › make), an answer, a sign-in (workshop), an outcome (workshop › make)"
     )
 
 

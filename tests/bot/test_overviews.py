@@ -159,7 +159,7 @@ async def test_only_who_was_asked_gets_the_form_of_a_question_and_only_while_it_
         row = await clarifications.get(tx, "c1")
         assert row is not None
         await stage.services.questions.supersede(tx, row, "m2")
-    ended = AlreadySettled("This question was settled already.", gone=True)
+    ended = AlreadySettled("Already answered.", gone=True)
     assert await stage.services.questions.form("c1", ANA) == ended
     assert await stage.services.questions.answer(FormAnswer("k", ANA, "c1", {})) == ended
 

@@ -52,12 +52,12 @@ async def test_who_has_an_account_where_it_was_asked_may_decide_on_the_page(at_p
 
 async def test_who_has_none_there_may_not_and_is_not_told_what_came_of_it(at_page: Routing) -> None:
     approval_id = await at_page.ask()
-    page_only = Refused("On the web page you can only decide what was asked for on the web page.")
+    page_only = Refused("On this page you can only approve what was requested here.")
     assert await at_page.click(EVE_HERE, approval_id) == page_only
     at_page.same_human(CARA, EVE_HERE)
     async with at_page.database.writing(UNLOCKED) as tx:
         await threads.remember(tx, replace(CARA, email="cara@example.com"), at_page.clock())
-    elsewhere = Refused("This was asked in a workspace where no account of yours is known.")
+    elsewhere = Refused("This was requested in a workspace where you have no known account.")
     assert await at_page.click(EVE_HERE, approval_id) == elsewhere
     await at_page.click(BEN, approval_id)
     assert await at_page.click(EVE_HERE, approval_id) == elsewhere
@@ -105,7 +105,7 @@ async def test_in_a_direct_chat_the_requester_is_there_with_each_account(at_page
 
 async def test_two_accounts_of_one_human_are_one_vote_whether_the_first_is_the_pages(at_page: Routing) -> None:
     approval_id = await at_page.ask(quorum=2)
-    assert await at_page.click(BEN_HERE, approval_id) == Settled("Counted: 1 of 2.", final=False)
+    assert await at_page.click(BEN_HERE, approval_id) == Settled("Recorded: 1 of 2 approvals", final=False)
     assert isinstance(await at_page.click(BEN, approval_id), AlreadySettled)
     assert await at_page.click(ANA_HERE, approval_id) == Settled("Approved.")
 

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from bot.approvals.decisions import BEGUN
-from bot.approvals.edits import TOOL_CHANGED
 from bot.domain import (
     AlreadySettled,
     ApprovalView,
@@ -166,10 +164,8 @@ async def test_what_is_decided_together_lets_its_thread_go_on_once(routing: Rout
 async def test_what_has_expired_is_decided_by_nobody_though_its_timer_is_late(routing: Routing, act: Act) -> None:
     approval_id = await routing.ask(expires_in=60.0)
     routing.clock.move(60)
-    assert await act(routing, approval_id) == AlreadySettled("This approval has expired.", gone=True)
-    assert await routing.services.approvals.edit_form(approval_id, BEN) == AlreadySettled(
-        "This has been settled already.", gone=True
-    )
+    assert await act(routing, approval_id) == AlreadySettled("This request has expired.", gone=True)
+    assert await routing.services.approvals.edit_form(approval_id, BEN) == AlreadySettled("Already decided.", gone=True)
     assert isinstance(await routing.hand(BEN, approval_id, CHLOE), AlreadySettled)
     assert (await routing.row(approval_id)).status == "pending"
     assert await expire(routing, approval_id) == Settled("Expired.")
@@ -192,7 +188,7 @@ async def test_who_says_too_late_what_came_of_a_call_is_told_so_too(routing: Rou
     async with routing.database.writing(UNLOCKED) as tx:
         await attempts.choose(tx, "t1", choice, None, key="earlier")
     told = await routing.services.approvals.settle_outcome(OutcomeChoice("k", ANA, "t1", "skip"))
-    assert told == AlreadySettled("This was settled already.", gone=choice == "superseded")
+    assert told == AlreadySettled("Already answered.", gone=choice == "superseded")
 
 
 async def begun(routing: Routing, approval_id: str, status: str) -> None:
@@ -216,8 +212,9 @@ async def test_a_call_that_waits_in_the_middle_is_approved_or_rejected_as_it_is(
     has begun with would be asked about ("try again?") while other arguments run."""
     approval_id = await routing.ask()
     await begun(routing, approval_id, "asking")
-    assert await routing.edit(BEN, approval_id, {"what": "chair"}) == BEGUN
-    assert await routing.services.approvals.edit_form(approval_id, BEN) == BEGUN
+    already_begun = Refused("This has already started, so you can't edit it. Approve it as it is, or reject it.")
+    assert await routing.edit(BEN, approval_id, {"what": "chair"}) == already_begun
+    assert await routing.services.approvals.edit_form(approval_id, BEN) == already_begun
     assert await routing.edit(BEN, approval_id, {"what": "lamp"}) == Settled("Approved.")
 
 
@@ -259,17 +256,17 @@ async def test_what_was_handed_to_somebody_who_left_the_group_is_not_theirs_to_d
 async def test_an_edit_of_a_call_whose_tool_has_changed_since_is_asked_about_once_more(routing: Routing) -> None:
     approval_id = await routing.ask(digest=digest_of(replace(MAKE, input_schema={}), {"what": "lamp"}))
     said = await routing.edit(BEN, approval_id, {"what": "chair"}, always_for=DURATIONS["1 h"])
-    assert said == Settled(f"Changed. {TOOL_CHANGED}")
+    assert said == Settled("Edited. The tool changed, so approval is needed again.")
     row = await routing.row(approval_id)
     assert (row.status, row.approved_digest) == ("approved", None)
     view = await routing.view(approval_id)
-    assert (view.status, view.result) == ("void", TOOL_CHANGED)
+    assert (view.status, view.result) == ("void", "The tool changed, so approval is needed again.")
     assert await routing.services.queries.standing_approvals(BEN) == ()
 
 
 async def test_an_edit_of_a_call_whose_tool_is_as_it_was_runs(routing: Routing) -> None:
     approval_id = await routing.ask()
-    assert await routing.edit(BEN, approval_id, {"what": "chair"}) == Settled("Approved with changes.")
+    assert await routing.edit(BEN, approval_id, {"what": "chair"}) == Settled("Approved with edits.")
     assert (await routing.row(approval_id)).approved_digest == digest_of(MAKE, {"what": "chair"})
 
 
@@ -279,17 +276,15 @@ async def test_until_an_edited_call_is_asked_anew_nobody_is_told_that_it_was_app
 ) -> None:
     """Rule 12. The run may be busy with another call of the turn for minutes."""
     approval_id = await routing.ask(**rule)
-    by_editor = Settled("Changed. Since you changed it, somebody else has to approve the changed call.")
+    by_editor = Settled("Edited. Someone else must approve your edits.")
     assert await routing.edit(BEN, approval_id, {"what": "chair"}) == by_editor
-    others = "Since Ben changed it, somebody else has to approve the changed call."
+    others = "Ben edited it, so someone else must approve."
     view = await routing.view(approval_id)
     assert (view.status, view.result, view.arguments) == ("void", others, {"what": "chair"})
     assert await routing.services.approvals.decide(Decision.alike("another click", BEN, (approval_id,), "approve")) == {
-        approval_id: AlreadySettled(
-            "This was changed already. Since you changed it, somebody else has to approve the changed call."
-        )
+        approval_id: AlreadySettled("You already edited this. Someone else must approve your edits.")
     }
-    too_late = AlreadySettled(f"This was changed already. {others}")
+    too_late = AlreadySettled(others)
     assert await reject(routing, approval_id) == too_late
     assert await withdraw(routing, approval_id) == too_late
 
@@ -313,7 +308,7 @@ async def test_an_edited_call_that_the_rules_let_run_without_asking_is_not_shown
     await begun(routing, approval_id, "done")
     view = await routing.view(approval_id)
     assert (view.status, view.result_tone) == ("approved", "success")
-    assert await reject(routing, approval_id) == AlreadySettled("This was approved already by Chloe.")
+    assert await reject(routing, approval_id) == AlreadySettled("Already approved by Chloe.")
 
 
 async def test_an_earlier_attempt_at_a_call_does_not_make_an_edit_an_approval(routing: Routing) -> None:
@@ -338,7 +333,7 @@ async def test_the_card_of_an_edited_call_says_that_votes_before_do_not_count(ro
     await until(lambda: (card := routing.chat.view(THREAD)) and card.status == "void")
     (reference,) = routing.chat.shown
     await ask_anew(routing, approval_id)
-    why = "Asked anew, since Chloe changed the call: what was voted on it before does not count."
+    why = "Asked again: Chloe edited the request. Earlier votes don't count."
 
     def card() -> ApprovalView | None:
         content = routing.chat.shown[reference].content

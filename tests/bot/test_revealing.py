@@ -65,12 +65,12 @@ async def test_who_has_left_the_group_since_does_not(routing: Routing) -> None:
 async def test_once_it_is_settled_nobody_does(routing: Routing) -> None:
     approval_id = await routing.ask(what=TOKEN)
     await routing.click(BEN, approval_id)
-    assert await routing.services.approvals.reveal(approval_id, BEN) == AlreadySettled("This has been settled already.")
+    assert await routing.services.approvals.reveal(approval_id, BEN) == AlreadySettled("Already decided.")
 
 
 async def test_where_nothing_is_hidden_there_is_nothing_to_look_at(routing: Routing) -> None:
     approval_id = await routing.ask()
-    assert await routing.services.approvals.reveal(approval_id, BEN) == Refused("Nothing is hidden in this.")
+    assert await routing.services.approvals.reveal(approval_id, BEN) == Refused("Nothing is hidden.")
     assert isinstance(await routing.services.approvals.reveal("no-such", BEN), Unknown)
     assert await looks_of(routing) == []
 

@@ -27,6 +27,8 @@ SCANNED = {
 SORTED = {
     "asked.about_calls": "what was asked about the calls that a request names",
     "posts.threads_of_subject": "the cards of one approval",
+    "posts.touch_under": "the lines of one standing approval",
+    "attempts.activity_of_turn": "the calls of one turn",
     "attempts.in_turn": "the calls of one turn",
     "audit.entries_of_turn": "the calls of one turn",
     "service_tokens.all_of_them": "what a command lists",

@@ -71,7 +71,7 @@ async def test_the_turns_of_a_person_are_counted_by_both(both: tuple[Beginnings,
         refused = await each.refusal(key, "web:ana", f"of {key}")
         assert refused is not None
         assert refused.sentence is not None
-        assert refused.sentence.startswith("I take 2 messages within a minute, and this was more")
+        assert refused.sentence.startswith("Limit: 2 messages a minute.")
     assert await other.refusal("m5", "web:ben", "t2") is None, "somebody else"
 
 

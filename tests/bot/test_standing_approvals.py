@@ -24,7 +24,7 @@ async def test_whoever_approves_may_allow_themselves_the_same_call_for_a_while(r
     approval_id = await routing.ask()
     assert (await routing.view(approval_id)).always_offered
     said = await routing.click(ANA, approval_id, always_for=HOURS_8)
-    assert said == Settled("Approved, and allowed for 8 h when you ask for the same again.")
+    assert said == Settled("Approved. Identical requests from you run without asking for 8 hours.")
     until = routing.clock() + HOURS_8
     assert await routing.parts.standing_approvals.grants_of(ANA.person_id) == [
         StandingApproval(ANA.person_id, "workshop", "make", LAMP, until, (Risk.WRITES,))
@@ -113,7 +113,7 @@ async def test_somebody_who_may_not_decide_is_granted_nothing(routing: Routing) 
 
 async def test_with_an_edit_the_edited_call_is_granted(routing: Routing) -> None:
     said = await routing.edit(ANA, await routing.ask(), {"what": "chair"}, always_for=HOURS_8)
-    assert said == Settled("Approved with changes, and allowed for 8 h when you ask for the same again.")
+    assert said == Settled("Approved. Identical requests from you run without asking for 8 hours.")
     (grant,) = await routing.parts.standing_approvals.grants_of(ANA.person_id)
     assert grant.digest == digest_of(MAKE, {"what": "chair"})
     assert Call(MAKE, {"what": "chair"}).tool.name == grant.tool

@@ -48,7 +48,7 @@ async def test_after_a_while_those_who_may_decide_are_reminded_once_beside_every
     assert await ring(routing) == []
     await until(lambda: routing.chat.notices(THREAD) and routing.chat.notices(NEAR) and routing.mail.notices(FAR))
     (said,) = routing.chat.notices(THREAD)
-    assert said == ("Reminder: workshop: make, which Ana asked for, still waits for a decision. May decide: anyone.")
+    assert said == ("Reminder: workshop: make needs approval. Requested by Ana. Approver: anyone.")
     assert (routing.chat.notices(NEAR), routing.mail.notices(FAR)) == ([said], [said])
 
 
@@ -58,7 +58,7 @@ async def test_a_reminder_of_another_agents_call_names_its_program_on_the_same_l
     await ring(routing)
     await until(lambda: routing.chat.notices(THREAD))
     (said,) = routing.chat.notices(THREAD)
-    assert "which Ana asked for through claude-code Rejected, still waits for a decision." in said
+    assert "Requested by Ana through claude-code Rejected. Approver:" in said
 
 
 async def test_a_reminder_whose_process_died_is_not_repeated(routing: Routing) -> None:

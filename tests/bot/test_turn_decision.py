@@ -357,7 +357,7 @@ def test_a_stop_settles_once_with_what_was_being_said_and_says_so() -> None:
         settle = Case(kind="stop", stopped_answer=True, **thread).decides  # type: ignore[arg-type]
         assert isinstance(settle, Settle) and settle.unfinished is not None
         assert (settle.unfinished.said.text, settle.unfinished.note) == ("half", "stopped here")
-        assert settle.why == "Ana stopped the turn"
+        assert settle.why == "Ana stopped it"
         concluded = Case(kind="stop", settled=True, **thread).decides  # type: ignore[arg-type]
         assert isinstance(concluded, Conclude)
         assert [post.content["text"] for post in concluded.posts] == ["Stopped."]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.approvals.directory import REMEMBERED
-from bot.approvals.permissions import BY_AN_OUTSIDER, OUTSIDER, SAME_HUMAN, Known
+from bot.approvals.permissions import Known
 from bot.domain import AlreadySettled, ConversationReference, Invalid, Person, Refused, Settled
 from tests.bot.routing import ANA, ANA_BY_MAIL, BEN, BEN_BY_MAIL, CARA, CHLOE, FAR, Routing
 from tests.support.overviews import everywhere
@@ -27,7 +27,7 @@ async def test_under_four_eyes_a_second_account_is_no_second_pair_of_eyes(routin
     routing.same_human(ANA, ANA_BY_MAIL)
     approval_id = await routing.ask(FAR, self_approval="fourEyes")
     refused = await routing.click(ANA_BY_MAIL, approval_id)
-    assert refused == Refused("You asked for this or changed it, so somebody else has to decide.")
+    assert refused == Refused("You requested or edited this; someone else must approve.")
     assert not await routing.services.queries.permitted(approval_id, ANA_BY_MAIL)
 
 
@@ -84,7 +84,7 @@ async def test_the_vote_of_whoever_is_found_out_to_be_the_requester_later_does_n
     routing.clock.move(REMEMBERED)
     routing.chat.emails[ANA.person_id] = "another@example.com"
     routing.same_human(BEN)
-    assert await routing.click(BEN, approval_id) == Settled("Counted: 1 of 2.", final=False)
+    assert await routing.click(BEN, approval_id) == Settled("Recorded: 1 of 2 approvals", final=False)
 
 
 async def test_under_four_eyes_a_guest_of_the_same_workspace_is_nobody_s_second_pair_of_eyes(routing: Routing) -> None:
@@ -93,7 +93,9 @@ async def test_under_four_eyes_a_guest_of_the_same_workspace_is_nobody_s_second_
     routing.chat.outsiders.add(BEN.person_id)
     routing.chat.claims[BEN.person_id] = ("ben@private.example",)
     approval_id = await routing.ask(self_approval="fourEyes")
-    assert await routing.click(BEN, approval_id) == Refused(OUTSIDER)
+    assert await routing.click(BEN, approval_id) == Refused(
+        "This needs a second person, and guest or external accounts don't count. Ask a full member."
+    )
     assert await routing.click(CHLOE, approval_id) == Settled("Approved.")
 
 
@@ -102,7 +104,10 @@ async def test_what_a_guest_asks_for_nobody_is_known_to_be_somebody_else_for(rou
     routing.same_human(BEN)
     routing.chat.outsiders.add(ANA.person_id)
     approval_id = await routing.ask(self_approval="fourEyes")
-    assert await routing.click(BEN, approval_id) == Refused(BY_AN_OUTSIDER)
+    assert await routing.click(BEN, approval_id) == Refused(
+        "This needs a second person, and we couldn't verify who requested or edited it. Try again, or have a full "
+        "member request it."
+    )
 
 
 @pytest.mark.parametrize("address", ["ana+2@example.com", "\u0430na@example.com"])
@@ -111,7 +116,9 @@ async def test_a_second_account_of_the_requester_s_mailbox_is_the_requester(rout
     routing.same_human(ANA)
     routing.chat.emails[BEN.person_id] = address
     approval_id = await routing.ask(self_approval="fourEyes")
-    assert await routing.click(BEN, approval_id) == Refused(SAME_HUMAN)
+    assert await routing.click(BEN, approval_id) == Refused(
+        "Your account shares an email with the person who requested or edited this. Someone else must approve."
+    )
 
 
 async def test_an_address_that_is_only_claimed_grants_nothing(routing: Routing) -> None:
@@ -131,7 +138,7 @@ async def test_two_accounts_of_one_mailbox_are_no_quorum_of_two_though_they_clic
     routing.chat.emails[CHLOE.person_id] = "ben+chloe@example.com"
     approval_id = await routing.ask(quorum=2)
     said = await asyncio.gather(routing.click(CHLOE, approval_id), routing.click(BEN, approval_id))
-    assert {result.text for result in said} == {"Counted: 1 of 2."}
+    assert {result.text for result in said} == {"Recorded: 1 of 2 approvals"}
     assert (await routing.row(approval_id)).status == "pending"
 
 
@@ -141,14 +148,16 @@ async def test_a_guest_is_no_second_voter(routing: Routing) -> None:
     routing.chat.outsiders.add(CHLOE.person_id)
     approval_id = await routing.ask(quorum=2)
     await routing.click(BEN, approval_id)
-    assert await routing.click(CHLOE, approval_id) == Refused(OUTSIDER)
+    assert await routing.click(CHLOE, approval_id) == Refused(
+        "This needs a second person, and guest or external accounts don't count. Ask a full member."
+    )
 
 
 async def test_a_quorum_counts_people_across_platforms(routing: Routing) -> None:
     routing.same_human(BEN)
     routing.same_human(CARA)
     approval_id = await routing.ask(FAR, quorum=2)
-    assert await routing.click(BEN, approval_id) == Settled("Counted: 1 of 2.", final=False)
+    assert await routing.click(BEN, approval_id) == Settled("Recorded: 1 of 2 approvals", final=False)
     assert await routing.click(CARA, approval_id) == Settled("Approved.")
     assert [vote.human for vote in await routing.votes(approval_id)] == ["ben@example.com", "cara@example.com"]
     assert routing.engine.woken == ["chat:w1:room:1"]
@@ -167,7 +176,7 @@ async def test_an_account_whose_owner_cannot_be_found_out_is_refused_on_the_othe
     approval_id = await routing.ask(FAR, quorum=2)
     refused = await routing.click(CARA, approval_id)
     assert isinstance(refused, Refused)
-    assert refused.text.endswith("please decide it in Chat, where it was asked.")
+    assert refused.text.endswith("Approve it in Chat, where it was requested.")
     assert await routing.votes(approval_id) == []
 
 
@@ -176,7 +185,7 @@ async def test_somebody_may_change_their_mind_with_another_account(routing: Rout
     approval_id = await routing.ask(FAR, quorum=2, rejections=2)
     await routing.click(BEN, approval_id)
     said = await routing.click(BEN_BY_MAIL, approval_id, "reject")
-    assert said == Settled("Counted: 1 of 2 rejections.", final=False)
+    assert said == Settled("Recorded: 1 of 2 rejections", final=False)
     assert [(vote.person_id, vote.verb) for vote in await routing.votes(approval_id)] == [
         (BEN_BY_MAIL.person_id, "reject")
     ]
@@ -213,11 +222,11 @@ async def test_one_rejection_is_a_veto(routing: Routing) -> None:
 async def test_where_the_policy_says_so_several_must_reject(routing: Routing) -> None:
     approval_id = await routing.ask(quorum=2, rejections=2)
     assert await routing.click(BEN, approval_id, "reject", reason="too dear") == Settled(
-        "Counted: 1 of 2 rejections.", final=False
+        "Recorded: 1 of 2 rejections", final=False
     )
     routing.clock.move(1)
     assert isinstance(await routing.click(BEN, approval_id, "reject"), AlreadySettled)
-    assert await routing.click(ANA, approval_id) == Settled("Counted: 1 of 2.", final=False)
+    assert await routing.click(ANA, approval_id) == Settled("Recorded: 1 of 2 approvals", final=False)
     routing.clock.move(1)
     assert await routing.click(CHLOE, approval_id, "reject", reason="too late") == Settled("Rejected.")
     assert (await routing.row(approval_id)).reason == "Ben: too dear; Chloe: too late"
@@ -228,11 +237,11 @@ async def test_where_the_policy_says_so_several_must_reject(routing: Routing) ->
 async def test_a_vote_that_is_delivered_twice_counts_once_and_gets_the_same_answer(routing: Routing) -> None:
     """As when a platform got no answer in time, and sends the click again to another replica."""
     approval_id = await routing.ask(quorum=2)
-    counted = Settled("Counted: 1 of 2.", final=False)
+    counted = Settled("Recorded: 1 of 2 approvals", final=False)
     assert [await routing.click(BEN, approval_id) for _ in range(2)] == [counted, counted]
     assert await authorities(routing, approval_id) == [("Ben", "any")]
     routing.clock.move(1)
-    again = AlreadySettled("You have approved this already; it waits for others.")
+    again = AlreadySettled("You already approved this. Waiting for others.")
     assert await routing.click(BEN, approval_id) == again
 
 
@@ -248,7 +257,7 @@ async def test_a_rejection_without_a_reason_counts_for_nothing_where_one_is_need
 async def test_members_of_a_group_may_decide_and_others_may_not(routing: Routing) -> None:
     routing.chat.groups[FINANCE] = {BEN.person_id: True, CHLOE.person_id: False}
     approval_id = await routing.ask(approvers=(FINANCE,))
-    assert await routing.click(CHLOE, approval_id) == Refused("You are not one of the people who may decide this.")
+    assert await routing.click(CHLOE, approval_id) == Refused("You can't approve this.")
     assert await routing.click(BEN, approval_id) == Settled("Approved.")
     assert await authorities(routing, approval_id) == [("Ben", f"member of {FINANCE}")]
 
@@ -256,7 +265,7 @@ async def test_members_of_a_group_may_decide_and_others_may_not(routing: Routing
 async def test_a_group_that_cannot_be_looked_up_refuses_and_says_so(routing: Routing) -> None:
     approval_id = await routing.ask(approvers=(FINANCE,))
     refused = await routing.click(BEN, approval_id)
-    assert refused == Refused(f"Whether you are in {FINANCE} could not be found out. Try again in a moment.")
+    assert refused == Refused(f"Couldn't check whether you're in {FINANCE}. Try again in a moment.")
     assert isinstance(await routing.services.approvals.edit_form(approval_id, BEN), Refused)
     assert (await routing.services.queries.overview(BEN, "chat:w1:", everywhere)).to_decide == ()
     assert await routing.services.queries.decidable_with(approval_id, BEN) == ()
@@ -362,7 +371,7 @@ async def test_an_edit_voids_what_others_said_and_its_author_requests_the_edited
     await routing.click(BEN, approval_id)
     changed = await routing.edit(CHLOE, approval_id, {"what": "chair"})
     assert isinstance(changed, Settled)
-    assert "somebody else" in changed.text
+    assert "Someone else" in changed.text
     row = await routing.row(approval_id)
     assert (row.edited_by, row.approved_digest, row.approved_arguments) == (CHLOE.person_id, None, {"what": "chair"})
     assert [vote.name for vote in await routing.votes(approval_id)] == ["Chloe"]

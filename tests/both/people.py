@@ -17,7 +17,7 @@ from tests.teams.product.talk import buttons as teams_buttons
 from tests.teams.product.talk import words as teams_words
 
 Json = dict[str, Any]
-ENDS = {"void": "No longer valid"}
+ENDS = {"void": "Asked again"}
 """How a card that is settled begins, where that is not the status itself."""
 
 
@@ -136,7 +136,7 @@ class InSlack:
         return " ".join(submitted.errors.values()) or slack_words(submitted.view)
 
     async def withdraws(self) -> None:
-        await self.talk.clicks(self.card, "take_back")
+        await self.talk.submits(await self.talk.opens(self.card, "ask_to_withdraw"))
 
     async def revokes(self) -> None:
         slack, user = self.talk.slack, self.talk.person.user

@@ -125,8 +125,9 @@ async def test_in_slack_a_call_is_decided_in_its_requesters_direct_messages(both
         card = await slack_card(both, "approve")
         await talk.clicks(card, "approve")
         assert await made == "made lamp"
-        settled = await talk.settled(card, "Approved", "made lamp", "through claude-code")
-        assert slack_buttons(settled) == []
+        settled = await talk.settled(card, "Approved")
+        assert slack_buttons(settled) == ["show_all"]
+        assert "through claude-code" in slack_words(await talk.opens(settled, "show_all"))
     assert both.shop.done == ["make lamp 1"]
 
 
@@ -175,7 +176,7 @@ async def test_in_teams_a_call_is_decided_in_its_requesters_chat(both: Both) -> 
         card = await teams_card(talk, "approve")
         await talk.clicks(card, "approve")
         assert await made == "made lamp"
-        await talk.settled(card, "Approved", "made lamp", "through claude-code")
+        await talk.settled(card, "Approved", "through claude-code")
     assert both.shop.done == ["make lamp 1"]
 
 

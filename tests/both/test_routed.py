@@ -27,7 +27,7 @@ async def test_asked_in_slack_and_decided_in_teams(both: Both) -> None:
         await teams.settled(there, "Approved", "made lamp")
         await slack.says("Results: made lamp")
         await slack.clicks(here, "approve")
-        await slack.told("approved already", "Ben")
+        await slack.told("already approved", "Ben")
     assert both.shop.done == ["make lamp 1"]
 
 
@@ -45,7 +45,7 @@ async def test_asked_in_teams_and_decided_in_slack(both: Both) -> None:
         await both.slack.until(lambda: not any("approve" in slack_buttons(m) for m in both.slack.messages("C1")))
         await teams.says("Results: made lamp")
         late = await teams.clicks(here, "approve")
-        assert "approved already" in (late.message or teams_words(late.card)).lower()
+        assert "already approved" in (late.message or teams_words(late.card)).lower()
     assert both.shop.done == ["make lamp 1"]
 
 

@@ -83,10 +83,10 @@ async def test_what_is_given_up_for_something_new_is_so_on_every_card(both: Both
         await slack.mentions("use make what=lamp")
         here, there = await slack.card(), await teams.card()
         await slack.mentions("hello")
-        await slack.settled(here, "wrote something new")
-        await teams.settled(there, "wrote something new")
+        await slack.settled(here, "sent a new message")
+        await teams.settled(there, "sent a new message")
         late = await teams.clicks(there, "approve")
-        assert "superseded" in (late.message or teams_words(late.card)).lower()
+        assert "replaced" in (late.message or teams_words(late.card)).lower()
     assert both.shop.done == []
 
 

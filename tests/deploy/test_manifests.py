@@ -44,7 +44,7 @@ SIGNING = "TASKS_SECRET"
 OF_TOOL_SERVERS = {TOKEN, SIGNING}
 OF_COMPOSE = {"DOMAIN", "POSTGRES_PASSWORD", *OF_TOOL_SERVERS}
 MADE_OF = {"kustomization.yaml", "policy.yaml"}
-FOLDERS = {"adapters", "bot", "demo_model", "graph", "policies", "servers"}
+FOLDERS = {"adapters", "bot", "demo_model", "graph", "policies", "servers", "translations"}
 
 
 def read(path: Path) -> Any:

@@ -25,6 +25,7 @@ from graph.ports import (
     Caller,
     CallRecord,
     Failed,
+    Looked,
     NotApproved,
     OutcomeUnknown,
     Picked,
@@ -94,6 +95,7 @@ class Bench:
     permitted: bool = True
     records: list[CallRecord] = field(default_factory=list)
     unmade: list[Unmade] = field(default_factory=list)
+    read_for_cards: list[Looked] = field(default_factory=list)
     groups: dict[str, bool | None] = field(default_factory=dict)
     looked_up: list[tuple[str, frozenset[str]]] = field(default_factory=list)
     given: list[StandingApproval] = field(default_factory=list)
@@ -211,6 +213,9 @@ class Bench:
 
     async def not_made(self, call: Unmade) -> None:
         self.unmade.append(call)
+
+    async def read_for_card(self, looked: Looked) -> None:
+        self.read_for_cards.append(looked)
 
     # approvals and sign-ins
     async def not_asked(self, call_id: str, round_: int) -> None:

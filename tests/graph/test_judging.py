@@ -337,7 +337,7 @@ async def test_a_model_that_goes_on_over_the_limit_is_stopped(tmp_path: Path) ->
         status = await r.agent.begin(turn("m1"), "go", LIVE)
         assert len(r.model.seen) == 2, "it may say what is left once it was told"
         assert len(bench.called) == 2
-        assert status.spoken[-1].text.startswith(f"I stopped after asking for {2 * MOST_CALLS} tool calls, of which ")
+        assert status.spoken[-1].text.startswith(f"I stopped after {2 * MOST_CALLS} tool calls; ")
         assert r.problems() == []
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from graph.calls import CLARIFICATION
 from graph.interrupts import Approved
@@ -109,7 +109,8 @@ async def test_nothing_is_routed_in_a_turn_without_tools(options: TurnOptions | 
         return many
 
     tools: Any = SimpleNamespace(available=available)
-    assert await at_start(tools)({"turn": turn("m1", options=options)}) == first
+    state: Any = {"turn": turn("m1", options=options), "messages": [HumanMessage("hello", id="m1")]}
+    assert await at_start(tools)(state) == first
 
 
 # -------------------------------------------------------------------------------------------------------- asks

@@ -75,7 +75,14 @@ async def test_the_page_says_what_for_whom_and_has_one_button() -> None:
     async with serving(flow) as base, Browser() as browser:
         shown = await browser.open(f"{base}/oauth/start?s=tok")
         assert shown.status == 200
-        for word in ("Connect Notes", "Ana in Slack", "read", "write", "Slack confirms that you are Ana", "Not Ana?"):
+        for word in (
+            "Connect Notes",
+            "Ana in Slack",
+            "read",
+            "write",
+            "Slack confirms that you are Ana",
+            "Did someone send you this link?",
+        ):
             assert word in shown.words, shown.words
         assert shown.text.count("<button") == 1
         assert "<script" not in shown.text
@@ -85,7 +92,7 @@ async def test_the_page_says_what_for_whom_and_has_one_button() -> None:
 
 async def test_without_proof_the_page_says_that_a_code_comes() -> None:
     words = offer(Offer("Notes", "Ana", "Microsoft Teams", (), ""), "tok").html
-    assert "a code that you send to the bot" in words
+    assert "a code for you to send to the bot" in words
     assert "Microsoft Teams" in words
 
 
@@ -196,7 +203,7 @@ async def test_the_end_names_account_and_service() -> None:
     async with serving(ScriptedFlow()) as base, Browser() as browser:
         shown = await browser.open(f"{base}/oauth/callback?state=x&code=c")
         assert (shown.status, "ana@notes" in shown.words) == (200, True)
-        assert "go back to Slack" in shown.words
+        assert "return to Slack" in shown.words
 
 
 async def test_where_nothing_waits_for_the_account_nobody_is_told_that_something_goes_on() -> None:
@@ -213,7 +220,7 @@ async def test_the_code_is_shown_with_what_to_do() -> None:
         shown = await browser.open(f"{base}/oauth/callback?state=x&code=c")
         assert shown.code == "K7QM-3DZP"
         assert "10 minutes" in shown.words
-        assert "nobody else" in shown.words
+        assert "no one" in shown.words
         assert "in the chat" in shown.words
         flow.backs = replace(flow.backs, in_chat=False)  # type: ignore[arg-type]
         assert "where you got the link" in (await browser.open(f"{base}/oauth/callback?state=x&code=c")).words

@@ -76,10 +76,10 @@ def test_who_may_decide(ask: Ask, decider: Decider, permission: type) -> None:
 
 def test_a_refusal_says_why() -> None:
     refused = judge_decider(asking("any", eyes="fourEyes"), somebody(ANA))
-    assert refused == NotPermitted("You asked for this or changed it, so somebody else has to decide.")
+    assert refused == NotPermitted("You requested or edited this; someone else must approve.")
     unknown = judge_decider(asking("channel", GROUP), somebody(BEN))
     assert isinstance(unknown, CouldNotFindOut)
-    assert "this channel or slack-group:T1:S1 could not be found out" in unknown.reason
+    assert "in this channel or slack-group:T1:S1" in unknown.reason
 
 
 def test_only_groups_are_looked_up() -> None:

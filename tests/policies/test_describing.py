@@ -23,7 +23,7 @@ WORDS = [
     ),
     ({"approvers": ("requester", "web:ben"), "self_approval": "fourEyes"}, "Ben"),
     ({"approvers": ("web:ana", "web:ben"), "self_approval": "fourEyes"}, "Ana or Ben, but not Ana"),
-    ({"approvers": ("requester",), "self_approval": "fourEyes"}, "nobody"),
+    ({"approvers": ("requester",), "self_approval": "fourEyes"}, "no one"),
 ]
 
 

@@ -7,6 +7,7 @@ does: what differs there is how answers and calls arrive, not what is done with 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from unittest.mock import ANY
 
 import pytest
 
@@ -64,9 +65,32 @@ async def test_a_rejection_with_a_correction_is_followed_by_a_corrected_proposal
     await thread.reject(card["id"], "should be 10am")
     await thread.card(card["id"], "rejected")
     (corrected,) = await thread.waiting()
-    assert "T10:00" in next(a["value"] for a in corrected["arguments"] if a["name"].lower() == "start")
+    assert "10:00" in next(a["value"] for a in corrected["arguments"] if a["name"] == "When")
     await thread.approve(corrected["id"])
     await thread.card(corrected["id"], "approved", result="standup")
+
+
+async def test_the_card_of_a_deletion_and_of_a_move_says_what_it_is_about(thread: Thread) -> None:
+    await thread.send("create a meeting called Standup tomorrow at 9am")
+    (card,) = await thread.waiting()
+    await thread.approve(card["id"])
+    await thread.says("standup")
+
+    await thread.send("move the meeting at 9am tomorrow to 11am")
+    (move,) = await thread.waiting()
+    assert [(row["label"], row["change"]) for row in move["preview"]["rows"]] == [("When", ANY)]
+    assert "11:00" in move["preview"]["rows"][0]["change"]
+    await thread.approve(move["id"])
+    await thread.card(move["id"], "approved")
+
+    await thread.send("delete the event Standup")
+    (deletion,) = await thread.waiting()
+    told = deletion["arguments"][0]["value"]
+    assert told.startswith("Standup, ")
+    assert "11:00 (from calendar › list_events)" in told
+    assert "Standup" in deletion["title"]
+    assert {"label": "Title", "before": "Standup", "after": "", "change": "Standup"} in deletion["preview"]["rows"]
+    assert deletion["fingerprint"]
 
 
 async def test_something_unclear_is_asked_with_a_form_first(thread: Thread) -> None:

@@ -16,7 +16,7 @@ async def test_over_the_turns_of_a_minute_a_message_begins_nothing_and_supersede
         await thread.send("use make what=lamp")
         (card,) = await thread.waiting()
         await thread.send("something else")
-        await thread.notice("I take one message within a minute", "send it again in")
+        await thread.notice("Limit: 1 message a minute", "send it again in")
         assert [c["id"] for c in thread.approvals("pending")] == [card["id"]]
         await thread.approve(card["id"])
         await thread.says("made lamp")
@@ -36,7 +36,7 @@ async def test_two_accounts_of_one_human_have_one_limit(workshop_home: ProductFo
             await thread.says("you said: and again")
         async with ana.thread() as thread:
             await thread.send("once more")
-            await thread.notice("2 messages within a minute")
+            await thread.notice("2 messages a minute")
 
 
 async def test_over_the_calls_of_a_turn_the_rest_is_not_made(workshop_home: ProductFolder, shop: Workshop) -> None:

@@ -48,6 +48,9 @@ ROUTES = {
     "GET /login/oidc": Access("everybody's", 404),
     "GET /login/oidc/callback": Access("everybody's", 404),
     "GET /api/threads": Access("one's own; with of=everybody, an operator's", 200),
+    "GET /api/threads/search": Access("one's own", 400),
+    "POST /api/threads/{id}/title": Access("the owner's", 404, "thread", CLICK | {"title": "Mine now"}),
+    "POST /api/threads/{id}/deletion": Access("the owner's", 404, "thread", CLICK),
     "GET /api/events": Access("the owner's; an operator's; in part whoever's who may decide in it", 404, "stream"),
     "POST /api/threads/{id}/messages": Access("the owner's", 404, "thread", CLICK | {"text": "hello"}),
     "POST /api/threads/{id}/stop": Access("the owner's", 404, "thread", CLICK),
@@ -56,6 +59,8 @@ ROUTES = {
         "whoever's who may decide it", 403, "approval", CLICK | {"to": "web:ben"}
     ),
     "POST /api/approvals/{id}/withdrawal": Access("the requester's", 403, "approval", CLICK),
+    "POST /api/approvals/{id}/retry": Access("the requester's", 403, "approval", CLICK),
+    "GET /api/approvals/{id}/colleagues": Access("whoever's who may ask others about it", 200, "approval"),
     "POST /api/approvals/{id}/look": Access("whoever's who may decide it", 403, "approval", CLICK),
     "GET /api/approvals/{id}/together": Access("those that one may decide", 200, "approval"),
     "GET /api/approvals/{id}/arguments": Access("whoever's who sees the card", 404, "approval"),
@@ -196,7 +201,11 @@ async def test_whoever_may_decide_sees_the_turn_and_its_card_also_afterwards_and
         await thread.says("between us")
         await thread.send("use make what=lamp")
         (asked,) = await elsewhere.until(lambda: elsewhere.asked, "listed as asked")
-        assert (asked["thread_id"], asked["requester"], asked["tool"]) == (thread.thread_id, "Ana", "make")
+        assert (asked["thread_id"], asked["card"]["requester"], asked["card"]["tool"]) == (
+            thread.thread_id,
+            "Ana",
+            "make",
+        )
         async with ben.thread(thread.thread_id) as seen:
             (card,) = await seen.waiting()
             assert seen.said == ["On it."]
@@ -244,3 +253,29 @@ async def test_an_operator_sees_a_conversation_live_and_the_audit_log_says_so_on
             ("", "web:chloe"),
             (thread.thread_id, "web:chloe"),
         ]
+
+
+async def test_deleting_a_conversation_ends_what_waits_in_it_for_everybody(
+    workshop_home: ProductFolder, shop: Workshop
+) -> None:
+    workshop_home.tool_servers({"workshop": entry(shop)})
+    workshop_home.policy(BEN_DECIDES)
+    async with (
+        product_here(workshop_home) as url,
+        visiting(url) as ana,
+        visiting(url, "ben") as ben,
+        ana.thread() as thread,
+        ben.thread() as elsewhere,
+    ):
+        await thread.send("use make what=lamp")
+        (asked,) = await elsewhere.until(lambda: elsewhere.asked, "listed as asked")
+        address = f"/api/threads/{quote(thread.thread_id, safe='')}/deletion"
+        assert (await ben.post(address, CLICK)).status == 404
+        assert (await ana.post(address, CLICK)).status == 200
+        await elsewhere.until(lambda: not elsewhere.asked, "nothing is asked any more")
+        approve = {"id": "late", "approvals": [asked["id"]], "verb": "approve"}
+        assert (await ben.post("/api/approvals/decisions", approve)).status in {404, 409}
+        assert (await ana.get("/api/threads")).body["threads"] == []
+        assert (await thread.send("hello?")).status == 404
+    assert shop.done == []
+    assert "superseded" in json.dumps(log_of(workshop_home)), "the audit log says what became of the call"

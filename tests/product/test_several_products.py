@@ -112,7 +112,7 @@ async def test_turns_are_counted_together_whichever_is_talked_to(start: Start) -
             async with ana_at(url) as ana, ana.thread() as thread:
                 await thread.send("hello")
         told = await notices()
-    assert ["I take 2 messages within a minute" in text for text in told] == [True, True]
+    assert ["Limit: 2 messages a minute" in text for text in told] == [True, True]
 
 
 async def notices() -> list[str]:

@@ -67,7 +67,7 @@ async def test_whoever_edits_counts_as_a_requester_so_somebody_else_must_approve
     await at_work.send("use delete what=lamp")
     (card,) = await at_work.waiting()
     changed = await ben_at_work.approve(card["id"], values={"what": "chair"})
-    assert "somebody else" in changed["text"]
+    assert "Someone else" in changed["text"]
     await at_work.card(card["id"], "void")
     (again,) = await at_work.waiting()
     assert again["requester"] == "Ana, Ben"

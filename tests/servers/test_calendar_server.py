@@ -17,7 +17,6 @@ async def test_it_says_what_its_tools_are_and_what_they_may_do(stdio: Serving) -
     async with stdio("calendar") as calendar:
         tools = await calendar.tools()
 
-    assert list(tools) == ["list_calendars", "list_events", "create_event", "update_event", "delete_event"]
     hints: dict[str, Any] = {
         name: (a.readOnlyHint, a.destructiveHint, a.idempotentHint, a.openWorldHint)
         for name, tool in tools.items()
@@ -29,6 +28,9 @@ async def test_it_says_what_its_tools_are_and_what_they_may_do(stdio: Serving) -
         "create_event": (False, False, False, False),
         "update_event": (False, True, True, False),
         "delete_event": (False, True, True, False),
+        "get_event": (True, False, True, False),
+        "preview_update_event": (True, False, True, False),
+        "preview_delete_event": (True, False, True, False),
     }
     assert tools["create_event"].title == "Create event"
     assert all(tool.description and not tool.inputSchema["additionalProperties"] for tool in tools.values())
@@ -69,6 +71,21 @@ async def test_an_event_lives_from_its_creation_to_its_deletion(stdio: Serving) 
 
         assert await calendar.call("delete_event", event_id=created["id"], calendar_id="primary") == changed
         assert (await calendar.call("list_events", **WEEK))["events"] == []
+
+
+async def test_what_a_change_would_do_is_told_without_doing_it(stdio: Serving) -> None:
+    async with stdio("calendar") as calendar:
+        event = await calendar.call("create_event", title="Standup", **MORNING)
+        before = {name: value for name, value in event.items() if name != "id"}
+        change: dict[str, Any] = {"event_id": event["id"], "start": "2026-11-23T15:00:00+01:00"}
+        previewed = await calendar.call("preview_update_event", **change)
+        deleted = await calendar.call("preview_delete_event", event_id=event["id"])
+
+        assert await calendar.call("get_event", event_id=event["id"]) == event
+        changed = await calendar.call("update_event", **change)
+        assert previewed == {"before": before, "after": {n: v for n, v in changed.items() if n != "id"}}
+        assert deleted == {"before": before, "after": None}
+        assert await calendar.refusal("preview_update_event", event_id=event["id"]) == "Nothing to change was given."
 
 
 async def test_the_text_of_a_result_is_its_json(stdio: Serving) -> None:

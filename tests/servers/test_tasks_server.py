@@ -27,6 +27,9 @@ async def test_it_says_what_its_tools_are_and_what_they_may_do(stdio: Serving) -
         "complete_task": (False, False, True, False),
         "update_task": (False, True, True, False),
         "delete_task": (False, True, True, False),
+        "get_task": (True, False, True, False),
+        "preview_update_task": (True, False, True, False),
+        "preview_delete_task": (True, False, True, False),
     }
     assert {name: tool.title for name, tool in tools.items()}["add_task"] == "Add task"
     assert tools["add_task"].inputSchema["properties"]["due"]["format"] == "date"
@@ -48,6 +51,13 @@ async def test_a_task_lives_from_its_adding_to_its_deletion(stdio: Serving) -> N
         assert len((await tasks.call("list_tasks", status="all"))["tasks"]) == 2
 
         assert await tasks.call("update_task", task_id=milk["id"], status="open") == milk
+        assert await tasks.call("get_task", task_id=report["id"]) == report
+        previewed = await tasks.call("preview_update_task", task_id=report["id"], title="send report", due="")
+        before = {"title": "write report", "status": "open", "due": "2026-11-30", "notes": "short"}
+        assert previewed == {"before": before, "after": {**before, "title": "send report", "due": ""}}
+        deleted = await tasks.call("preview_delete_task", task_id=report["id"])
+        assert deleted == {"before": before, "after": None}
+
         renamed = await tasks.call("update_task", task_id=report["id"], title="send report", due="")
         assert renamed == {**report, "title": "send report", "due": ""}
         assert await tasks.call("delete_task", task_id=report["id"]) == renamed

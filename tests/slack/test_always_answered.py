@@ -37,7 +37,7 @@ async def test_whoever_clicks_is_told_when_the_records_cannot_be_read(action_id:
         product.services.unreadable = RuntimeError("the disk is full")
         action = {**clicked.payload["actions"][0], "action_id": action_id}
         assert (await product.transport.interaction({**clicked.payload, "actions": [action]})).status == 200
-        await product.hears("went wrong on my side")
+        await product.hears("Something went wrong")
 
 
 async def test_whoever_turns_the_page_of_what_is_gone_is_told_so() -> None:
@@ -59,13 +59,13 @@ async def test_whoever_turns_a_page_that_slack_does_not_show_is_told_so() -> Non
         product.slack.fail("views.update", error="internal_error", times=100)
         forward = next(e for b in modal["blocks"] for e in b.get("elements", []) if e.get("action_id") == "page")
         await product.person().clicks(modal, "page", forward["value"])
-        await product.hears("did not open the window")
+        await product.hears("open the window")
 
 
 async def test_a_button_that_is_not_known_any_more_says_so() -> None:
     async with serving() as product:
         assert await clicked_as(product, "launch_rocket") == 200
-        await product.hears("not known any more")
+        await product.hears("no longer works")
 
 
 async def test_buttons_with_an_address_need_no_words() -> None:
@@ -89,7 +89,7 @@ async def test_where_we_are_not_installed_a_command_says_so() -> None:
     async with serving() as product:
         a_stranger(product)
         assert (await product.person("U9", "T2").commands("ask hello", "C9")).status == 200
-        assert ["not installed" in text for text in product.told("U9")] == [True]
+        assert ["no longer installed" in text for text in product.told("U9")] == [True]
 
 
 async def test_where_we_are_not_installed_an_old_button_says_so_to_its_clicker_alone() -> None:
@@ -106,7 +106,7 @@ async def test_where_we_are_not_installed_an_old_button_says_so_to_its_clicker_a
         }
         product.slack.world.channels["C9"].messages[old["ts"]] = old
         assert (await product.person("U9", "T2").clicks(old, "approve")).status == 200
-        await product.hears("not installed", "U9")
+        await product.hears("no longer installed", "U9")
         assert product.slack.ephemerals("U9")[0]["thread_ts"] == "1700000000.000100"
         assert product.services.decisions == []
 
@@ -118,7 +118,7 @@ async def test_where_we_are_not_installed_a_form_says_so_in_its_place() -> None:
         who = {"user": {"id": "U9", "team_id": "T2"}, "team": {"id": "T2"}}
         answer = await product.transport.interaction({"type": "view_submission", "view": view, **who})
         assert answer.json["response_action"] == "update"
-        assert "not installed" in json.dumps(answer.json)
+        assert "no longer installed" in json.dumps(answer.json)
 
 
 # ------------------------------------------------------------------------------------------------ within three seconds

@@ -67,7 +67,7 @@ async def test_a_vote_that_is_counted_is_told_so() -> None:
     async with serving() as product:
         product.services.quorum = 2
         await product.person().clicks(await a_card(product), "approve")
-        await product.hears("Counted: 1 of 2")
+        await product.hears("Recorded: 1 of 2")
 
 
 async def test_a_click_on_something_that_is_gone_is_told_so() -> None:
@@ -85,7 +85,7 @@ async def test_who_cannot_be_looked_up_decides_nothing() -> None:
         product.slack.fail("users.info", status=500, times=100)
         clicked = await product.person().clicks(card, "approve")
         assert clicked.status == 200
-        await product.hears("could not find out who you are")
+        await product.hears("confirm who you are")
         assert product.services.decisions == []
 
 
@@ -96,13 +96,13 @@ async def test_a_slow_slack_does_not_hold_up_the_answer_to_a_click() -> None:
         held = product.slack.hold("users.info")
         clicked = await product.person().clicks(card, "approve")
         assert clicked.status == 200
-        await product.hears("could not find out who you are")
+        await product.hears("confirm who you are")
         held.release()
         assert product.services.decisions == []
 
 
 @pytest.mark.parametrize(
-    ("facts", "words"), [({"is_restricted": True}, "Guests"), ({"team_id": "T9", "is_stranger": True}, "people of the")]
+    ("facts", "words"), [({"is_restricted": True}, "Guests"), ({"team_id": "T9", "is_stranger": True}, "Only members")]
 )
 async def test_guests_and_strangers_decide_nothing(facts: dict[str, Any], words: str) -> None:
     async with serving() as product:
@@ -181,4 +181,4 @@ async def test_what_is_being_told_is_told_before_the_end() -> None:
         product.services.quorum = 2
         await product.person().clicks(card, "approve")
         await product.close()
-        assert any("Counted" in text for text in product.told())
+        assert any("Recorded" in text for text in product.told())

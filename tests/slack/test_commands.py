@@ -100,7 +100,7 @@ async def test_a_slack_that_does_not_answer_is_said_to_be_unsure() -> None:
     async with serving() as product:
         product.slack.fail("chat.postMessage", drop=True)
         assert (await product.person().commands("ask hello", "C1")).status == 200
-        await product.hears("look whether your question was posted")
+        await product.hears("Check whether your question was posted")
         assert product.services.messages == []
 
 
@@ -109,7 +109,7 @@ async def test_approvals_lists_what_waits_with_links() -> None:
         product.services.approvals["call-1.1"] = an_approval()
         await product.person().commands("approvals", "C1")
         (told,) = product.slack.ephemerals("U1")
-        assert "create_event" in str(told["blocks"])
+        assert "Create event" in str(told["blocks"])
         assert "acme.slack.com/archives/C1/p1700000000000200" in str(told["blocks"])
 
 

@@ -22,10 +22,10 @@ def anybodys(product: Served, **changes: Any) -> None:
 async def test_what_anybody_may_decide_is_shown_to_members_of_its_channel() -> None:
     async with serving() as product:
         anybodys(product)
-        assert "create_event" in await listed(product)
+        assert "Create event" in await listed(product)
         product.slack.add_user("U5", name="Eve")
         product.slack.world.channels["C1"].members.add("U5")  # joined since; believed five minutes later
-        assert "create_event" not in await listed(product, "U5")
+        assert "Create event" not in await listed(product, "U5")
         assert len(product.slack.calls_of("conversations.members")) == 1
 
 
@@ -35,7 +35,7 @@ async def test_members_are_found_on_every_page() -> None:
         product.slack.world.channels["C1"].members |= {f"UA{number}" for number in range(1_500)}
         product.slack.world.channels["C1"].members.add("UZZ")
         product.slack.add_user("UZZ", name="Zed")
-        assert "create_event" in await listed(product, "UZZ")
+        assert "Create event" in await listed(product, "UZZ")
         assert len(product.slack.calls_of("conversations.members")) == 2
 
 
@@ -43,11 +43,11 @@ async def test_where_nobody_knows_who_is_in_the_channel_it_is_not_shown() -> Non
     async with serving() as product:
         anybodys(product)
         product.slack.fail("conversations.members", error="channel_not_found")
-        assert "create_event" not in await listed(product)
+        assert "Create event" not in await listed(product)
 
 
 async def test_what_a_rule_gives_to_somebody_is_shown_to_them_without_asking() -> None:
     async with serving() as product:
         product.services.approvals["call-1.1"] = an_approval(approvers=("slack:T1:U1",))
-        assert "create_event" in await listed(product)
+        assert "Create event" in await listed(product)
         assert product.slack.calls_of("conversations.members") == []

@@ -13,7 +13,7 @@ from adapters.slack.ids import SlackLocation, message_key, person_id, place_of
 from adapters.slack.inbound.events import origin_of
 from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.earlier_messages import MOST_CHARACTERS, MOST_QUOTES, EarlierMessages
-from adapters.slack.web_api.people import STRANGER, SlackPeople
+from adapters.slack.web_api.people import SlackPeople, no_strangers
 from bot.domain import Arrival, Introduction, Message, Person, Quote, Unwelcome
 from bot.platform import PostFailed
 from tests.fakes.slack.server import FakeSlack, fake_slack
@@ -107,7 +107,7 @@ async def test_a_message_is_introduced_with_its_author_and_names_for_ids(slack: 
 async def test_a_stranger_is_turned_away_before_anything_is_read_for_them(slack: FakeSlack) -> None:
     thread = written(slack, "U2", "between us")
     async with backgrounds_of(slack) as backgrounds:
-        assert await backgrounds.introduce(arrived(slack, thread=thread, user_team="T9")) == Unwelcome(STRANGER)
+        assert await backgrounds.introduce(arrived(slack, thread=thread, user_team="T9")) == Unwelcome(no_strangers())
     assert slack.calls_of("conversations.replies") == []
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.shared.clicks import CHOOSE_ONE, CHOOSE_SOMEBODY
-from adapters.slack.inbound.answers import NO_COLLEAGUE
+from adapters.shared.clicks import choose_one, choose_someone
+from adapters.slack.inbound.answers import no_colleague
+from adapters.slack.inbound.payloads import read_click
+from adapters.slack.render.blocks import button
 from bot.domain import Choice, GrantView
 from tests.slack.serving import Served, a_card, serving
 from tests.slack.shown import an_approval
@@ -29,7 +31,7 @@ async def test_always_allowing_approves_and_says_for_how_long(choice: str, secon
 async def test_the_form_says_exactly_what_is_allowed() -> None:
     async with serving() as product:
         modal = await opened(product, "always")
-        for words in ("create_event", "Team Meeting", "exactly this call", "revoke"):
+        for words in ("create_event", "Team Meeting", "Identical requests from you", "Revoke it anytime"):
             assert words in str(modal["blocks"])
         assert product.services.decisions == []
 
@@ -60,7 +62,7 @@ async def test_only_members_of_the_workspace_can_be_asked(facts: dict[str, bool]
     async with serving() as product:
         product.slack.add_user("U9", name="Gus", **facts)
         answer = await product.person().submits(await opened(product, "hand_over"), {"colleague": "U9"})
-        assert answer.json["errors"] == {"input:colleague": NO_COLLEAGUE}
+        assert answer.json["errors"] == {"input:colleague": no_colleague()}
         assert product.services.handovers == []
 
 
@@ -77,7 +79,7 @@ async def test_somebody_is_asked_by_their_address() -> None:
 
 @pytest.mark.parametrize(
     ("values", "said"),
-    [({}, CHOOSE_SOMEBODY), ({"colleague": "U2", "address": "ben@example.com"}, CHOOSE_ONE)],
+    [({}, choose_someone()), ({"colleague": "U2", "address": "ben@example.com"}, choose_one())],
 )
 async def test_exactly_one_person_is_named(values: dict[str, str], said: str) -> None:
     async with serving() as product:
@@ -100,7 +102,7 @@ async def test_what_is_settled_opens_no_form(button: str) -> None:
         card = await a_card(product, always_offered=True)
         product.services.approvals["call-1.1"] = an_approval(status="approved")
         await product.person().clicks(card, button)
-        await product.hears("settled already")
+        await product.hears("Already settled")
         assert product.slack.views("U1") == []
 
 
@@ -108,10 +110,34 @@ async def test_the_requester_withdraws_and_nobody_else_can() -> None:
     async with serving() as product:
         card = await a_card(product)
         product.services.approvals["call-1.1"] = an_approval(requester_ids=("slack:T1:U2",))
-        await product.person("U1").clicks(card, "take_back")
-        await product.hears("Only who asked for it")
-        await product.person("U2").clicks(card, "take_back")
+        await product.person("U1").clicks(card, "ask_to_withdraw")
+        answer = await product.person("U1").submits(await product.modal("U1"))
+        assert "Only who asked for it" in str(answer.json)
+        await product.person("U2").clicks(card, "ask_to_withdraw")
+        modal = await product.modal("U2")
+        assert "This cancels the request." in str(modal["blocks"])
+        assert product.services.approvals["call-1.1"].status == "pending"
+        await product.person("U2").submits(modal)
         assert product.services.approvals["call-1.1"].status == "withdrawn"
+
+
+async def test_a_card_that_was_posted_before_there_was_a_menu_still_works() -> None:
+    async with serving() as product:
+        card = await a_card(product)
+        row = {"type": "actions", "block_id": "old", "elements": [button("Withdraw", "take_back", "call-1.1")]}
+        product.services.approvals["call-1.1"] = an_approval(requester_ids=("slack:T1:U1",))
+        await product.person("U1").clicks({**card, "blocks": [row]}, "take_back")
+        assert product.services.approvals["call-1.1"].status == "withdrawn"
+
+
+async def test_what_is_chosen_in_the_menu_has_the_key_of_a_click() -> None:
+    async with serving() as product:
+        clicked = await product.person().clicks(await a_card(product), "show_all")
+        click = read_click(clicked.payload, "T1")
+        assert click is not None
+        at = clicked.payload["actions"][0]["action_ts"]
+        assert (click.action, click.value) == ("show_all", "call-1.1")
+        assert click.key == f"slack:T1:{clicked.payload['message']['ts']}:{at}:U1"
 
 
 async def test_grants_are_listed_at_home_and_revoked_there() -> None:
@@ -120,9 +146,9 @@ async def test_grants_are_listed_at_home_and_revoked_there() -> None:
         product.services.given["g1"] = ("slack:T1:U1", grant)
         await product.person().opens_home()
         home = await product.slack.until(lambda: product.slack.home("U1"))
-        assert "You always allow" in str(home["blocks"]) and "Only through cursor." in str(home["blocks"])
+        assert "Standing approvals" in str(home["blocks"]) and "Only through cursor" in str(home["blocks"])
         await product.person().clicks(home, "revoke")
-        await product.slack.until(lambda: "You always allow" not in str((product.slack.home("U1") or {})["blocks"]))
+        await product.slack.until(lambda: "Standing approvals" not in str((product.slack.home("U1") or {})["blocks"]))
         assert product.services.given == {}
 
 
@@ -131,4 +157,4 @@ async def test_a_grant_is_shown_and_revoked_by_its_giver_alone() -> None:
         product.services.given["g1"] = ("slack:T1:U1", GrantView("g1", "calendar", "create_event", {}, NOW))
         await product.person("U2").opens_home()
         home = await product.slack.until(lambda: product.slack.home("U2"))
-        assert "You always allow" not in str(home["blocks"])
+        assert "Standing approvals" not in str(home["blocks"])

@@ -92,7 +92,7 @@ async def test_a_guest_is_told_why_there_is_nothing() -> None:
         product.slack.add_user("U7", name="Gus", is_restricted=True)
         product.slack.add_channel("D7", kind="im", members=["U7", "UBOT"])
         home = await a_home(product, "U7")
-        assert "Guests cannot use me" in str(home["blocks"])
+        assert "use Countersign in this workspace" in str(home["blocks"])
 
 
 async def test_a_slack_that_refuses_the_home_is_no_failure() -> None:

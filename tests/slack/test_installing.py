@@ -344,7 +344,7 @@ async def test_codes_states_and_tokens_are_in_no_log_and_on_no_page(
 async def turned_away(product: InstallStage, page: Page) -> None:
     """Nothing is kept, and nobody has a token of it any more."""
     await nothing_was_installed(product, page, 403)
-    assert "for certain workspaces only" in page.text
+    assert "open to your workspace" in page.text
     assert "Try again" not in page.text
     granted = [token for name, token in product.slack.world.tokens.items() if name and token.team == "T2"]
     assert granted

@@ -15,7 +15,7 @@ import yaml
 
 from adapters.slack.actions import COMMAND, SHORTCUT
 from adapters.slack.config import SCOPES
-from adapters.slack.inbound.events import PROMPTS
+from adapters.slack.inbound.events import suggested_prompts
 from bot.accounts.sign_ins import CALLBACK
 from tests.slack.local.packages import NODE, PACKAGES, WITHOUT_PACKAGES
 
@@ -191,7 +191,7 @@ def test_every_event_is_explained(manifest: dict[str, Any]) -> None:
 
 def test_it_suggests_the_same_prompts_as_the_code(manifest: dict[str, Any]) -> None:
     suggested = manifest["features"]["agent_view"]["suggested_prompts"]
-    assert tuple((prompt["title"], prompt["message"]) for prompt in suggested) == PROMPTS
+    assert tuple((prompt["title"], prompt["message"]) for prompt in suggested) == suggested_prompts()
 
 
 def test_every_event_is_listened_to_and_every_listener_gets_its_event(manifest: dict[str, Any]) -> None:

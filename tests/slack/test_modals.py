@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from gettext import NullTranslations
 from typing import Any
 
 import pytest
 
+import translations
 from bot.domain import Choice, ClarificationView
 from graph.interrupts import FieldType, FormField
 from tests.slack.serving import Served, serving
@@ -52,6 +54,50 @@ async def test_an_edited_call_is_approved_with_what_was_typed() -> None:
         assert decision.choices[0].arguments["calendar"] == "team"
 
 
+async def test_an_edit_that_changes_nothing_is_said_and_approves_nothing() -> None:
+    async with serving() as product:
+        modal = await opened(product, "edit")
+        submitted = await product.person().submits(modal)
+        assert "Nothing changed" in str(submitted.errors) and submitted.view is not None
+        assert product.services.decisions == []
+
+
+async def test_who_may_decide_approves_with_a_note_where_everything_is_shown() -> None:
+    async with serving() as product:
+        modal = await opened(product, "show_all")
+        assert modal["submit"]["text"] == "Approve"
+        assert (await product.person().submits(modal, {"note": "keep it short"})).view is None
+        (decision,) = product.services.decisions
+        assert decision.choices == (Choice("call-1.1", "approve", note="keep it short"),)
+
+
+async def test_who_may_not_decide_reads_everything_and_approves_nothing() -> None:
+    async with serving() as product:
+        product.services.may_decide["call-1.1"] = {"slack:T1:U1"}
+        modal = await opened(product, "show_all", user="U2")
+        assert modal["submit"] is None
+        assert all(block["type"] != "input" for block in modal["blocks"])
+
+
+class Marked(NullTranslations):
+    """A language that anybody can tell from English."""
+
+    def gettext(self, message: str) -> str:
+        return f"‹{message}›"
+
+
+async def test_a_form_is_in_the_language_of_whoever_reads_it_and_its_card_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(translations, "catalogue", lambda _name: Marked())
+    async with serving() as product:
+        product.slack.add_user("U5", name="Eva", locale="de-DE")
+        product.slack.world.channels["C1"].members.add("U5")
+        assert (await opened(product, "reject", user="U5"))["title"]["text"] == "‹Reject›"
+        assert (await opened(product, "reject", user="U1"))["title"]["text"] == "Reject"
+        assert "Requested by Ana" in str(product.slack.messages("C1"))
+
+
 async def test_mistakes_show_at_their_inputs_and_nothing_is_lost() -> None:
     async with serving() as product:
         modal = await opened(product, "edit")
@@ -61,7 +107,7 @@ async def test_mistakes_show_at_their_inputs_and_nothing_is_lost() -> None:
         assert "Something else." in str(submitted.errors)
         assert submitted.view is not None
         product.services.mistakes = {}
-        assert (await product.person().submits(modal, {"duration": "60"})).view is None
+        assert (await product.person().submits(modal, {"duration": "45"})).view is None
 
 
 async def test_who_may_not_is_told_in_the_forms_place() -> None:
@@ -86,8 +132,8 @@ async def test_who_comes_late_is_told_so(action: str) -> None:
 async def test_a_vote_that_is_counted_is_said_in_the_forms_place() -> None:
     async with serving() as product:
         product.services.quorum = 2
-        submitted = await product.person().submits(await opened(product, "edit"), {})
-        assert "Counted: 1 of 2" in json.dumps(submitted.view)
+        submitted = await product.person().submits(await opened(product, "edit"), {"name": "Retro"})
+        assert "Recorded: 1 of 2" in json.dumps(submitted.view)
 
 
 @pytest.mark.waits
@@ -100,7 +146,7 @@ async def test_who_cannot_be_looked_up_keeps_their_input() -> None:
         product.slack.world.modals["T1", "U2"] = [modal]
         product.slack.fail("users.info", status=500, times=100)
         submitted = await product.person("U2").submits(modal, {"reason": "no"})
-        assert "could not find out who you are" in str(submitted.errors)
+        assert "confirm who you are" in str(submitted.errors)
         assert product.services.decisions == []
 
 
@@ -137,7 +183,7 @@ async def test_approve_all_says_what_it_could_not_approve() -> None:
         product.services.may_decide = {"c2": set(), "c3": set()}
         submitted = await product.person().submits(modal, {})
         shown = json.dumps(submitted.view)
-        assert "Approved: 1 of 3." in shown
+        assert "Approved 1 of 3." in shown
         assert "You may not decide this: Ana may. (2 times)" in shown
 
 
@@ -146,7 +192,7 @@ async def test_a_modal_that_is_not_ours_says_that_it_is_not_known() -> None:
         modal = await opened(product, "reject")
         for spoiled in ({"private_metadata": "[]"}, {"private_metadata": '{"subject": 7}'}, {"callback_id": "x"}):
             submitted = await product.person().submits({**modal, **spoiled}, {"reason": "no"})
-            assert "not known any more" in json.dumps(submitted.json)
+            assert "This form has expired" in json.dumps(submitted.json)
         assert product.services.decisions == []
 
 

@@ -172,7 +172,7 @@ async def test_what_is_asked_of_a_person_outside_of_conversations_is_in_their_di
     await stage.outbound.send(stage.post("n1", Notice("It went wrong."), direct, only_for=ANA))
     await stage.outbound.update(stage.post("approval:a1", replace(REJECTED, client="claude-code"), direct), card)
     asked, wanted, told = [shown_text(message) for message in stage.answers("D1")]
-    assert "Rejected" in asked and "Requested by Ana, through claude-code." in asked
+    assert "Rejected" in asked and "Rejected by Ana: not now" in asked
     assert "Waiting for Ana to sign in" in wanted and "It went wrong." in told
     assert places_of_the_link(stage) == [("chat.postEphemeral", "U1")]
 

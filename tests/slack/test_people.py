@@ -11,7 +11,7 @@ from adapters.shared.calls import CallFailed
 from adapters.shared.people import MACHINE
 from adapters.slack.config import SlackConfig
 from adapters.slack.web_api.client import CALL_SECONDS, WebApi
-from adapters.slack.web_api.people import GONE, GUEST, STRANGER, SlackPeople
+from adapters.slack.web_api.people import SlackPeople, account_gone, no_guests, no_strangers
 from bot.domain import Person, Unwelcome
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.support.moments import Moments
@@ -57,16 +57,16 @@ async def test_slack_is_asked_once_an_hour_however_many_ask(slack: FakeSlack) ->
 
 
 UNWELCOME = [
-    ("a guest of several channels", {"is_restricted": True}, GUEST),
-    ("a guest of one channel", {"is_restricted": True, "is_ultra_restricted": True}, GUEST),
-    ("somebody of another company", {"team_id": "T9"}, STRANGER),
-    ("somebody Slack calls a stranger", {"is_stranger": True}, STRANGER),
+    ("a guest of several channels", {"is_restricted": True}, no_guests()),
+    ("a guest of one channel", {"is_restricted": True, "is_ultra_restricted": True}, no_guests()),
+    ("somebody of another company", {"team_id": "T9"}, no_strangers()),
+    ("somebody Slack calls a stranger", {"is_stranger": True}, no_strangers()),
     (
         "a colleague of a stranger's organisation",
         {"team_id": "T9", "enterprise_user": {"enterprise_id": "E9"}},
-        STRANGER,
+        no_strangers(),
     ),
-    ("somebody who has left", {"deleted": True}, GONE),
+    ("somebody who has left", {"deleted": True}, account_gone()),
     ("a bot", {"is_bot": True}, MACHINE),
     ("a workflow", {"is_workflow_bot": True}, MACHINE),
     ("a bot of another company", {"is_bot": True, "team_id": "T9"}, MACHINE),
@@ -88,12 +88,12 @@ async def test_slackbot_is_refused_without_asking(slack: FakeSlack) -> None:
 
 async def test_whom_slack_does_not_show_us_is_a_stranger(slack: FakeSlack) -> None:
     async with people_of(slack) as people:
-        assert await people.admitted("T1", "U404") == Unwelcome(STRANGER)
+        assert await people.admitted("T1", "U404") == Unwelcome(no_strangers())
 
 
 async def test_the_event_may_say_that_somebody_comes_from_elsewhere(slack: FakeSlack) -> None:
     async with people_of(slack) as people:
-        assert await people.admitted("T1", "U1", "T9") == Unwelcome(STRANGER)
+        assert await people.admitted("T1", "U1", "T9") == Unwelcome(no_strangers())
         assert isinstance(await people.admitted("T1", "U1", "T1"), Person)
 
 
@@ -113,13 +113,13 @@ async def test_partners_are_welcome_where_the_operator_names_their_workspace(sla
 async def test_a_partners_guest_is_still_a_guest(slack: FakeSlack) -> None:
     slack.add_user("U8", team_id="T9", is_restricted=True)
     async with people_of(slack, allowed_teams=frozenset({"T9"})) as people:
-        assert await people.admitted("T1", "U8") == Unwelcome(GUEST)
+        assert await people.admitted("T1", "U8") == Unwelcome(no_guests())
 
 
 async def test_an_allowed_workspace_does_not_vouch_for_another(slack: FakeSlack) -> None:
     slack.add_user("U8", team_id="T9")
     async with people_of(slack, allowed_teams=frozenset({"T9"})) as people:
-        assert await people.admitted("T1", "U8", "T6") == Unwelcome(STRANGER)
+        assert await people.admitted("T1", "U8", "T6") == Unwelcome(no_strangers())
 
 
 async def test_a_member_of_two_workspaces_of_our_organisation_is_a_colleague(slack: FakeSlack) -> None:
@@ -143,7 +143,7 @@ class Organisation:
 async def test_somebody_of_another_workspace_of_our_organisation_is_a_colleague() -> None:
     people = SlackPeople(Organisation(), SlackConfig())
     assert isinstance(await people.admitted("T1", "W8E1"), Person)
-    assert await people.admitted("T1", "W8E2") == Unwelcome(STRANGER)
+    assert await people.admitted("T1", "W8E2") == Unwelcome(no_strangers())
 
 
 async def test_who_cannot_be_found_out_is_neither_welcome_nor_unwelcome(slack: FakeSlack) -> None:
@@ -159,7 +159,7 @@ async def test_a_change_counts_at_once(slack: FakeSlack) -> None:
         await people.admitted("T1", "U1")
         slack.add_user("U1", name="Ana", deleted=True)
         await people.changed("T1", {"id": "U1", "deleted": True})
-        assert await people.admitted("T1", "U1") == Unwelcome(GONE)
+        assert await people.admitted("T1", "U1") == Unwelcome(account_gone())
 
 
 async def test_a_known_name_is_known_without_asking(slack: FakeSlack) -> None:

@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from adapters.slack.actions import Origin
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.cards import argument_page, sign_in_piece
+from adapters.slack.render.forms import arguments_modal
 from adapters.slack.render.posts import help_piece, note, pieces, thread_start
 from bot.domain import Content, Notice, Vote
 from bot.safe_text import visible_excerpt
 from graph.interrupts import FormField
-from tests.slack.shown import a_post, a_question, a_sign_in, an_approval, an_outcome
+from tests.fakes.slack.block_rules import mistakes
+from tests.slack.shown import a_change, a_post, a_question, a_sign_in, an_approval, an_outcome
 
 
 def shown(content: Content) -> SlackMessage:
@@ -25,7 +28,23 @@ def shown(content: Content) -> SlackMessage:
 def buttons(piece: SlackMessage) -> dict[str, str]:
     """The words on the buttons of a message → their action_id and value, or URL."""
     rows = [block["elements"] for block in piece.blocks if block["type"] == "actions"]
-    return {b["text"]["text"]: f"{b['action_id']} {b.get('value', b.get('url'))}" for row in rows for b in row}
+    beside = [block["accessory"] for block in piece.blocks if "accessory" in block]
+    shown_ = [b for row in [*rows, beside] for b in row if b["type"] == "button"]
+    return {b["text"]["text"]: f"{b['action_id']} {b.get('value', b.get('url'))}" for b in shown_}
+
+
+def menu(piece: SlackMessage) -> dict[str, str]:
+    """The words in the menu behind ⋯ → the value of each entry."""
+    rows = [block["elements"] for block in piece.blocks if block["type"] == "actions"]
+    found = [b for row in rows for b in row if b["type"] == "overflow"]
+    return {option["text"]["text"]: option["value"] for b in found for option in b["options"]}
+
+
+def title(piece: SlackMessage) -> str:
+    """The first line, in bold."""
+    [run] = piece.blocks[0]["elements"][0]["elements"]
+    assert run["style"] == {"bold": True}
+    return str(run["text"])
 
 
 def fields(piece: SlackMessage) -> list[str]:
@@ -56,25 +75,24 @@ def everything(piece: SlackMessage) -> str:
 
 def test_a_waiting_approval_says_what_who_and_until_when() -> None:
     piece = shown(an_approval())
-    assert piece.blocks[0]["text"]["text"] == "Approve? calendar: create_event"
+    assert title(piece) == "calendar › “Create event”"
+    assert piece.blocks[1]["elements"][0]["text"] == "Requested by Ana · calendar › create_event · Changes data"
     assert fields(piece) == [
         *("Name", "Team Meeting", "Start", "2026-11-21T10:00:00+01:00", "Duration", "60", "Calendar", "primary")
     ]
-    assert "The server calls it “Create event”." in everything(piece)
-    assert "<!date^1795341600^{date_short_pretty} {time}|2026-11-22 10:00 UTC>" in everything(piece)
-    assert "writes" in everything(piece)
-    assert piece.text == "Approve? calendar: create_event. Ana asks. May decide: Ana."
+    assert "Expires <!date^1795341600^{date_short_pretty}, {time}|2026-11-22 10:00 UTC>" in everything(piece)
+    assert "Approver: Ana" in everything(piece)
+    assert piece.text == "Ana requests approval: calendar › “Create event”. Approver: Ana."
 
 
 HOSTILE_CLIENT = "cursor.\n*May decide:* <!channel> <@U9>\u202e anyone" + "x" * 200
 
 
-@pytest.mark.parametrize("status", ["pending", "approved", "expired"])
-def test_what_a_program_calls_itself_is_one_line_of_a_hundred_characters_and_pings_nobody(status: Any) -> None:
+def test_what_a_program_calls_itself_is_one_line_of_a_hundred_characters_and_pings_nobody() -> None:
     """Rule 8: the name is the program's own word."""
-    piece = shown(an_approval(client=HOSTILE_CLIENT, status=status))
+    piece = shown(an_approval(client=HOSTILE_CLIENT))
     [told] = [text for text in texts_of(piece.blocks) if "Requested by" in text]
-    name = told.partition("Requested by Ana, through ")[2].partition(" Rule: ")[0].removesuffix(".")
+    name = told.partition("Requested by Ana, through ")[2].partition(" · calendar")[0]
     assert "\n" not in name and "\u202e" not in name and "⟨U+202E⟩" in name and len(name) <= 100
     assert "<!channel>" not in piece.text and "\n" not in piece.text
 
@@ -90,38 +108,51 @@ def test_labels_are_bold_unless_something_in_them_could_be_formatting() -> None:
 
 
 def test_its_buttons_carry_the_approvals_id_and_nothing_else() -> None:
-    assert buttons(shown(an_approval())) == {
-        "Approve": "approve call-1.1",
-        "Reject…": "reject call-1.1",
-        "Edit…": "edit call-1.1",
+    piece = shown(an_approval())
+    assert buttons(piece) == {"Approve": "approve call-1.1", "Reject…": "reject call-1.1", "Edit…": "edit call-1.1"}
+    assert menu(piece) == {
         "Show all": "show_all call-1.1",
-        "Ask somebody else…": "hand_over call-1.1",
-        "Withdraw": "take_back call-1.1",
+        "Ask someone else…": "hand_over call-1.1",
+        "Withdraw…": "ask_to_withdraw call-1.1",
     }
 
 
-def test_what_is_pressed_less_often_has_a_row_of_its_own() -> None:
-    piece = shown(an_approval(always_offered=True, together=3))
-    rows = [[each["text"]["text"] for each in b["elements"]] for b in piece.blocks if b["type"] == "actions"]
-    assert rows == [
-        ["Approve", "Reject…", "Edit…", "Show all", "Approve all 3…"],
-        ["Always allow…", "Ask somebody else…", "Withdraw"],
+def test_at_most_four_buttons_and_a_menu_of_five_stand_on_it() -> None:
+    piece = shown(an_approval(always_offered=True, together=3, masks=1))
+    assert list(buttons(piece)) == ["Approve", "Reject…", "Edit…", "Approve all 3…"]
+    assert list(menu(piece)) == [
+        *("Show all", "Always allow…", "Ask someone else…", "Look at hidden values…", "Withdraw…")
     ]
+    assert [block["type"] for block in piece.blocks].count("actions") == 1
+
+
+def test_an_id_that_is_too_long_for_a_menu_stands_on_buttons() -> None:
+    """Slack: the value of a menu's entry has 150 characters at most, that of a button 2,000."""
+    view = an_approval("call-" + "1" * 150)
+    piece = shown(view)
+    assert menu(piece) == {}
+    assert buttons(piece)["Withdraw…"] == f"ask_to_withdraw {view.approval_id}"
+    assert mistakes(list(piece.blocks)) == []
+
+
+def test_only_approve_is_coloured_and_deleting_asks_once_more() -> None:
+    for risk, asks in ((("writes",), False), (("destroys",), True)):
+        piece = shown(an_approval(risk=risk))
+        [row] = [block["elements"] for block in piece.blocks if block["type"] == "actions"]
+        assert [element.get("style") for element in row] == ["primary", None, None, None]
+        assert ["confirm" in element for element in row] == [asks, False, False, False]
+        assert ("⚠️ Deletes data" in everything(piece)) is asks
 
 
 def test_nobody_else_is_asked_where_nobody_else_may_decide() -> None:
-    assert "Ask somebody else…" not in buttons(shown(an_approval(handing_offered=False)))
-
-
-def test_withdrawing_asks_back_before_anything_is_sent() -> None:
-    row = shown(an_approval()).blocks[-1]["elements"]
-    assert ["confirm" in element for element in row] == [element["action_id"] == "take_back" for element in row]
+    assert "Ask someone else…" not in menu(shown(an_approval(handing_offered=False)))
 
 
 def test_the_requesters_own_words_are_shown_as_theirs() -> None:
     for status in ("pending", "approved"):
-        piece = shown(an_approval(status=status, quote="delete team <!channel> *now*"))
-        said = next(b for b in piece.blocks if "wrote:" in str(b))
+        view = an_approval(status=status, quote="delete team <!channel> *now*")
+        blocks = shown(view).blocks if status == "pending" else arguments_modal(view, 0, Origin())["blocks"]
+        said = next(b for b in blocks if "wrote:" in str(b))
         assert said["elements"][1]["type"] == "rich_text_quote"
         assert "delete team <!channel> *now*" in str(said)
     assert "wrote:" not in everything(shown(an_approval()))
@@ -132,7 +163,7 @@ def test_rejections_handovers_and_escalation_are_told() -> None:
     told = everything(shown(an_approval(rejections=2, votes=votes, handed_to=("Chloe",), escalates_at=1_795_255_260.0)))
     assert "1 of 2 rejected: Ben" in told
     assert "Chloe" in told
-    assert "Others may decide too from <!date^1795255260^" in told
+    assert "Escalates <!date^1795255260^" in told
 
 
 def test_what_may_not_be_edited_has_no_edit_button() -> None:
@@ -144,26 +175,34 @@ def test_several_that_wait_together_can_be_approved_together() -> None:
 
 
 def test_an_approval_without_a_deadline_says_nothing_of_one() -> None:
-    assert "Open until" not in everything(shown(an_approval(expires_at=None)))
+    assert "Expires" not in everything(shown(an_approval(expires_at=None)))
+
+
+def small_print(piece: SlackMessage) -> list[str]:
+    """The texts of the line that says who may decide."""
+    lines = [[text["text"] for text in b["elements"]] for b in piece.blocks if b["type"] == "context"]
+    return next(line for line in lines if line[0].startswith("Approver"))
 
 
 def test_approvers_of_this_workspace_are_mentioned_and_no_others() -> None:
     approvers = ("slack:T1:U2", "slack-group:T1:S7", "slack:T2:U3", "web:ben", "slack:T1:U4> <!channel", "requester")
-    piece = shown(an_approval(may_decide="Ben or members of finance", approvers=approvers))
-    mentions = [b["elements"][0]["text"] for b in piece.blocks if b["type"] == "context"]
-    assert mentions == ["For <@U2> <!subteam^S7>"]
+    piece = shown(an_approval(may_decide="Ben or members of finance", approvers=approvers, expires_at=None))
+    assert small_print(piece) == ["Approver: Ben or members of finance", "<@U2> <!subteam^S7>"]
+
+
+def test_where_slack_knows_all_who_may_decide_their_mentions_suffice() -> None:
+    one = an_approval(may_decide="Ben", approvers=("slack:T1:U2",), expires_at=None)
+    assert small_print(shown(one)) == ["Approver: <@U2>"]
+    two = replace(one, approvers=("slack:T1:U2", "slack-group:T1:S7"))
+    assert small_print(shown(two)) == ["Approvers: <@U2>, <!subteam^S7>"]
+    assert small_print(shown(replace(two, four_eyes=True)))[0] == "Approver: Ben"
 
 
 def test_approvers_whose_names_nobody_knows_yet_are_shown_by_slack() -> None:
     words = "slack:T1:U2 or members of slack-group:T1:S7, but not Ana"
-    piece = shown(an_approval(may_decide=words, approvers=("slack-group:T1:S7", "slack:T1:U2")))
-    facts = piece.blocks[3]["elements"][0]["elements"]
-    start = facts.index({"type": "user", "user_id": "U2"})
-    assert [facts[start + 1]["text"], facts[start + 2], facts[start + 3]["text"]] == [
-        " or members of ",
-        {"type": "usergroup", "usergroup_id": "S7"},
-        ", but not Ana",
-    ]
+    approvers = ("slack-group:T1:S7", "slack:T1:U2")
+    piece = shown(an_approval(may_decide=words, approvers=approvers, four_eyes=True, expires_at=None))
+    assert small_print(piece) == ["Approver:", "<@U2>", "or members of", "<!subteam^S7>", ", but not Ana"]
 
 
 def test_what_is_too_long_is_cut_with_a_count_beside_the_buttons() -> None:
@@ -173,7 +212,7 @@ def test_what_is_too_long_is_cut_with_a_count_beside_the_buttons() -> None:
     assert fields(piece)[1].endswith("more characters)")
     assert len(fields(piece)[1]) <= 500
     assert piece.blocks[-3]["elements"][0]["text"] == (
-        "Not whole here: 10 arguments are shortened and 3 more arguments are left out. “Show all” has everything."
+        "45,250 characters hidden, 3 arguments hidden. “Show all” has everything."
     )
 
 
@@ -198,25 +237,43 @@ def test_votes_that_do_not_suffice_yet_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "word"),
+    ("status", "sign", "word"),
     [
-        ("approved", "Approved"),
-        ("rejected", "Rejected"),
-        ("expired", "Expired"),
-        ("superseded", "Superseded"),
-        ("withdrawn", "Withdrawn"),
-        ("void", "No longer valid"),
+        ("approved", "✓ ", "Approved"),
+        ("rejected", "✕ ", "Rejected"),
+        ("expired", "– ", "Expired"),
+        ("superseded", "– ", "Replaced"),
+        ("withdrawn", "– ", "Withdrawn"),
+        ("void", "– ", "Asked again"),
     ],
 )
-def test_a_settled_approval_has_no_buttons_and_says_what_was_decided(status: str, word: str) -> None:
+def test_a_settled_approval_takes_two_lines_and_has_its_details_behind_a_button(
+    status: str, sign: str, word: str
+) -> None:
     by = ("Ben", "Chloe") if status in ("approved", "rejected") else ()
-    piece = shown(an_approval(status=status, decided_by=by, decided_at=1_795_255_260.0, reason="Too early."))
-    assert buttons(piece) == {}
-    assert piece.blocks[0]["text"]["text"] == f"{word}: calendar: create_event"
-    assert f"{word} by Ben, Chloe." in everything(piece) or not by
-    assert "Too early." in everything(piece)
-    assert f"{word} <!date^1795255260^" in everything(piece)
-    assert "Asked by Ana" in everything(piece)
+    view = an_approval(status=status, decided_by=by, decided_at=1_795_255_260.0, arguments={"name": "Standup"})
+    piece = shown(view)
+    assert [block["type"] for block in piece.blocks] == ["section", "context"]
+    assert piece.blocks[0]["text"]["text"] == f"{sign}*calendar › “Create event”* · Name Standup"
+    ended = f"{word} by Ben, Chloe" if by else word
+    assert piece.blocks[1]["elements"][0]["text"].startswith(f"{ended}, <!date^1795255260^")
+    assert buttons(piece) == {"Details": "show_all call-1.1"}
+    details = " ".join(texts_of(arguments_modal(view, 0, Origin())["blocks"]))
+    assert "Requested by Ana" in details and "Rule: everything else asks the requester" in details and ended in details
+
+
+def test_a_title_is_bold_only_where_nothing_in_the_line_could_be_formatting() -> None:
+    """Rule 8: what models and servers wrote is literal."""
+    for value in ("*bold*", "<!channel>", "a_b", "~x~", ":rotating_light:", "`code`", "https://evil.example"):
+        [section, *_] = shown(an_approval(status="expired", arguments={"name": value})).blocks
+        assert section["text"]["type"] == "plain_text"
+    [section, *_] = shown(an_approval(status="expired", arguments={"name": "Q&A: 9:00–10:00"})).blocks
+    assert section["text"]["text"].endswith("· Name Q&amp;A: 9:00–10:00")
+
+
+def test_a_rejection_says_why() -> None:
+    told = everything(shown(an_approval(status="rejected", decided_by=("Ben",), reason="Too *early*.")))
+    assert "Rejected by Ben: Too *early*." in told
 
 
 def test_an_edit_shows_what_was_asked_and_what_was_approved() -> None:
@@ -225,31 +282,44 @@ def test_an_edit_shows_what_was_asked_and_what_was_approved() -> None:
         arguments={"name": "Standup", "duration": 15, "room": "Blue"},
         asked_arguments={"name": "Meeting", "duration": 15, "notes": "long"},
         decided_by=("Ben",),
+        edited_by="Ben",
     )
-    assert fields(shown(view)) == [
-        *("Name", "Meeting → Standup", "Room", "(not given) → Blue"),
-        *("Notes", "long → (not given)", "Duration", "15"),
-    ]
+    piece = shown(view)
+    assert "Name Meeting → Standup" in piece.blocks[0]["text"]["text"]
+    assert "Edited by Ben" in everything(piece)
 
 
-@pytest.mark.parametrize(
-    ("status", "told"),
-    [
-        ("approved", "Edited before it was approved: what was asked → what was approved."),
-        ("void", "Changed: what was asked → what it was changed to."),
-        ("superseded", "Changed: what was asked → what it was changed to."),
-    ],
-)
-def test_only_of_an_approved_call_a_card_says_that_its_changes_were_approved(status: str, told: str) -> None:
-    view = an_approval(status=status, arguments={"name": "Standup"}, asked_arguments={"name": "Meeting"})
-    said_on_it = everything(shown(view))
-    assert told in said_on_it
-    assert ("approved" in said_on_it) is (status == "approved")
+def test_what_a_settled_card_has_no_space_for_is_counted() -> None:
+    """Rule 12."""
+    view = an_approval(status="approved", arguments={"a": "x" * 300, "b": "two\nlines", "c": "y"}, fingerprint="ab-cd")
+    told = everything(shown(view))
+    assert "2 values hidden" in told and "ab-cd" in told
 
 
-def test_what_came_of_the_call_is_on_its_card() -> None:
-    view = an_approval(status="approved", decided_by=("Ben",), result="Failed: no such room", result_tone="error")
-    assert "❌ Failed: no such room" in everything(shown(view))
+def test_a_call_that_failed_looks_different_from_one_that_was_done_and_can_be_retried() -> None:
+    failed = {"status": "approved", "decided_by": ("Ben",), "result": "Failed: no such room", "result_tone": "error"}
+    piece = shown(an_approval(**failed, retry_offered=True))
+    assert piece.blocks[0]["text"]["text"].startswith("❌ ")
+    assert "Failed: no such room" in texts_of(piece.blocks[1])
+    assert buttons(piece) == {"Retry": "retry call-1.1", "Details": "show_all call-1.1"}
+    assert "Retry" not in buttons(shown(an_approval(**failed)))
+    done = shown(an_approval(status="approved", decided_by=("Ben",), result="Done", result_tone="success"))
+    assert done.blocks[0]["text"]["text"].startswith("✓ ")
+
+
+# ------------------------------------------------------------------------------------------------ changes
+def test_a_change_that_nobody_was_asked_about_is_one_quiet_line() -> None:
+    piece = shown(a_change(rule="tasks are free", grant_id=None))
+    assert [block["type"] for block in piece.blocks] == ["context"]
+    assert piece.text == "✓ calendar › “Create event” · Name Team Meeting · Allowed by rule “tasks are free”"
+
+
+def test_a_change_under_a_standing_approval_can_be_stopped_from_its_line() -> None:
+    piece = shown(a_change(grant_id="g1"))
+    assert piece.blocks[0]["text"]["text"].endswith("Standing approval of Ana")
+    assert buttons(piece) == {"Revoke": "revoke g1"}
+    failed = shown(a_change(grant_id="g1", result="Failed: full", result_tone="error"))
+    assert failed.text.startswith("❌ ") and "Failed: full" in failed.text
 
 
 # ------------------------------------------------------------------------------------------------ questions
@@ -257,14 +327,14 @@ def test_what_came_of_the_call_is_on_its_card() -> None:
 
 def test_an_open_question_names_the_person_the_options_and_the_button() -> None:
     piece = shown(a_question())
-    assert piece.blocks[0]["text"] == {"type": "mrkdwn", "text": "*A question for* <@U1>", "verbatim": True}
+    assert piece.blocks[0]["text"] == {"type": "mrkdwn", "text": "Question for <@U1>", "verbatim": True}
     assert "small, large" in everything(piece)
     assert buttons(piece) == {"Answer…": "answer q1"}
 
 
 def test_a_question_to_somebody_of_another_platform_names_them_without_markup() -> None:
     piece = shown(a_question(requester_id="web:ana", requester="*Ana*"))
-    assert piece.blocks[0]["text"] == {"type": "plain_text", "text": "A question for *Ana*", "emoji": False}
+    assert piece.blocks[0]["text"] == {"type": "plain_text", "text": "Question for *Ana*", "emoji": False}
 
 
 def test_an_answered_question_shows_the_answer_and_no_button() -> None:
@@ -275,8 +345,8 @@ def test_an_answered_question_shows_the_answer_and_no_button() -> None:
 
 def test_the_public_card_of_a_sign_in_has_no_link_but_a_button_for_one() -> None:
     piece = shown(a_sign_in())
-    assert "Waiting for Ana to sign in at mail (accounts.example.com)." in everything(piece)
-    assert buttons(piece) == {"Get my link": "get_link s1"}
+    assert "Waiting for Ana to sign in to mail at accounts.example.com." in everything(piece)
+    assert buttons(piece) == {"Sign in": "get_link s1"}
 
 
 @pytest.mark.parametrize("status", ["done", "declined", "expired", "superseded"])
@@ -290,8 +360,8 @@ def test_the_private_link_is_in_its_button_with_its_host_in_the_text() -> None:
     link = "https://accounts.example.com/authorize?state=secret"
     piece = sign_in_piece(a_sign_in(host="looks.example"), link)
     assert buttons(piece) == {
-        "Open the sign-in page": f"open_link {link}",
-        "I have signed in": "signed_in s1",
+        "Open sign-in page": f"open_link {link}",
+        "I’ve signed in": "signed_in s1",
         "Not now": "not_now s1",
     }
     assert "accounts.example.com" in piece.text
@@ -304,11 +374,11 @@ def test_a_link_that_is_no_web_address_is_not_offered() -> None:
 
 def test_an_attempt_whose_outcome_is_unknown_asks_what_came_of_it() -> None:
     piece = shown(an_outcome())
-    assert piece.blocks[0]["text"]["text"] == "What came of it? calendar: create_event"
+    assert "Did this go through? calendar › “Create event”" in texts_of(piece.blocks[0])
     assert list(buttons(piece).values()) == ["it_was_done o1", "try_again o1", "skip o1"]
     settled = shown(an_outcome(status="skip", settled_by="Ana"))
     assert buttons(settled) == {}
-    assert "Skipped, says Ana." in everything(settled)
+    assert "Skipped by Ana" in everything(settled)
 
 
 # ------------------------------------------------------------------------------------------------ the rest
@@ -327,7 +397,7 @@ def test_the_fallback_is_escaped_however_long() -> None:
 def test_a_thread_of_a_command_begins_with_what_was_asked_word_for_word() -> None:
     piece = thread_start("Ana", "book *it* <!here>", "the message")
     first, asked, about, quoted = piece.blocks[0]["elements"]
-    assert [element["text"] for element in first["elements"]] == ["Ana", " asks:"]
+    assert [element["text"] for element in first["elements"]] == ["Ana asks:"]
     assert asked == {"type": "rich_text_quote", "elements": [{"type": "text", "text": "book *it* <!here>"}]}
     assert quoted["elements"][0]["text"] == "the message"
     assert about["elements"][0]["text"] == "About this message:"
@@ -361,4 +431,4 @@ def test_a_question_without_options_lists_none() -> None:
 def test_a_question_without_fields_is_answered_with_a_reply() -> None:
     piece = shown(a_question(fields=()))
     assert buttons(piece) == {}
-    assert piece.blocks[-1]["elements"][0]["text"] == "Please reply here."
+    assert piece.blocks[-1]["elements"][0]["text"] == "Reply here to answer."

@@ -163,7 +163,7 @@ def test_what_slack_cannot_hold_is_no_input_but_named() -> None:
     values = {"long": "x" * 3_001, "odd": "a\x00b", "fine": "y"}
     view = edit_modal(Form("Edit", fields, values), ORIGIN, ANA)
     assert [block["block_id"] for block in inputs_of(view)] == ["input:fine"]
-    assert "being more than a form in Slack can show: Long one, Odd one, Broken one" in text_of(view)
+    assert "Not editable here: Long one, Odd one, Broken one" in text_of(view)
     assert entries(untouched(view), fields, ANA) == {"fine": "y"}
 
 
@@ -190,7 +190,7 @@ def test_two_fields_of_one_name_are_one_input() -> None:
 def test_invisible_characters_in_a_value_are_told_under_its_input() -> None:
     [block] = inputs_of(edit_modal(Form("Edit", (FormField(name="x"),), {"x": "a\u200bb"}), ORIGIN, ANA))
     assert block["element"]["initial_value"] == "a\u200bb"
-    assert block["hint"]["text"] == "Holds characters that cannot be seen: a⟨U+200B⟩b"
+    assert block["hint"]["text"] == "Holds invisible characters: a⟨U+200B⟩b"
 
 
 FORMATS: list[dict[str, Any]] = [{"type": "string"}, {"type": "integer"}, {"type": "number"}, {"type": "boolean"}, {}]
@@ -226,7 +226,7 @@ def test_a_form_that_nobody_touched_changes_nothing(
 
 def test_the_edit_form_approves_and_remembers_where_it_came_from() -> None:
     view = edit_modal(Form("Edit", (), {}), ORIGIN, ANA)
-    assert (view["callback_id"], view["submit"]["text"]) == ("edit_form", "Approve")
+    assert (view["callback_id"], view["submit"]["text"]) == ("edit_form", "Save and approve")
     assert load_origin(view["private_metadata"]) == ORIGIN
 
 
@@ -246,14 +246,15 @@ def test_a_rejection_needs_a_reason_only_where_the_rule_wants_one() -> None:
 
 
 def test_approving_all_lists_every_call_and_remembers_exactly_those() -> None:
-    views = [an_approval(f"call-{n}", tool=f"tool_{n}", arguments={"notes": "x" * 900}) for n in (1, 2, 3)]
+    views = [an_approval(f"call-{n}", title=f"Tool {n}", arguments={"notes": "x" * 900}) for n in (1, 2, 3)]
     view = approve_all_modal(Together(tuple(views), 0), ORIGIN)
     assert load_origin(view["private_metadata"]).subject == "call-1 call-2 call-3"
     assert [block["elements"][0]["elements"][0]["text"] for block in view["blocks"]] == [
-        f"{n}. calendar: tool_{n}" for n in (1, 2, 3)
+        f"{n}. calendar › “Tool {n}”" for n in (1, 2, 3)
     ]
     assert view["submit"]["text"] == "Approve 3"
     assert "more characters)" in text_of(view)
+    assert text_of(view).index("xxx") < text_of(view).index("Requested by Ana"), "values come first"
 
 
 def test_more_than_fit_are_not_approved_and_that_is_said() -> None:
@@ -261,7 +262,7 @@ def test_more_than_fit_are_not_approved_and_that_is_said() -> None:
     view = approve_all_modal(Together(tuple(views), 0), ORIGIN)
     remembered = load_origin(view["private_metadata"]).subject.split()
     assert len(view["private_metadata"]) <= 3_000
-    assert f"{60 - len(remembered)} more wait" in text_of(view)
+    assert f"{60 - len(remembered)} more requests" in text_of(view)
     assert view["submit"]["text"] == f"Approve {len(remembered)}"
 
 
@@ -303,8 +304,8 @@ def test_a_note_has_only_a_way_out() -> None:
 def test_mistakes_are_shown_under_their_inputs() -> None:
     fields = (FormField(name="a"), FormField(name="b"))
     view = edit_modal(Form("Edit", fields, {}), ORIGIN, ANA)
-    told = error_blocks({"b": "Too late.", "": "Not together.", "gone": "This is needed."}, view)
-    assert told == {"input:b": "Too late.", "input:a": "Not together. This is needed."}
+    told = error_blocks({"b": "Too late.", "": "Not together.", "gone": "Required"}, view)
+    assert told == {"input:b": "Too late.", "input:a": "Not together. Required"}
 
 
 def test_without_an_input_there_is_nowhere_to_show_a_mistake() -> None:

@@ -24,7 +24,13 @@ def link(_shown: Shown) -> str:
 
 def buttons(blocks: Any) -> list[str]:
     rows = [block["elements"] for block in blocks if block["type"] == "actions"]
-    return [f"{b['action_id']} {b.get('value', b.get('url'))}" for row in rows for b in row]
+    return [told for row in rows for b in row for told in _told(b)]
+
+
+def _told(element: Any) -> list[str]:
+    if element["type"] == "overflow":
+        return [option["value"] for option in element["options"]]
+    return [f"{element['action_id']} {element.get('value', element.get('url'))}"]
 
 
 TO_DECIDE = shown(an_approval(requester="Ben"), "approval:1")
@@ -47,11 +53,11 @@ def test_what_waits_can_be_settled_at_home() -> None:
         f"open_thread {LINK}",
     ]
     assert [b["text"]["text"] for b in view["blocks"] if b["type"] == "header"] == [
-        "Waiting for your decision",
-        "You asked, and it waits",
-        "Settled lately",
+        "Needs your approval",
+        "Your open requests",
+        "Recent",
     ]
-    assert "✅ Done." in json.dumps(view, ensure_ascii=False)
+    assert "Approved by Ben · Name Team Meeting" in json.dumps(view, ensure_ascii=False)
 
 
 def test_what_was_not_read_for_a_list_is_not_decided_in_it() -> None:
@@ -60,7 +66,7 @@ def test_what_was_not_read_for_a_list_is_not_decided_in_it() -> None:
     view = home_view(Overview((shown(long, "post:1"),), (), ()), link, ANA)
     assert "approve call-1.1" not in buttons(view["blocks"])
     assert "show_all call-1.1" in buttons(view["blocks"])
-    assert "Not whole here: 900,000 characters of arguments." in json.dumps(view)
+    assert "900,000 characters hidden" in json.dumps(view)
     assert view_mistakes(view, surface="home") == []
 
 
@@ -68,7 +74,7 @@ def test_a_call_that_was_not_read_for_a_list_is_not_tried_again_in_it() -> None:
     """Rule 12: nothing on the App Home would tell which call is made again."""
     view = home_view(Overview((), (shown(an_outcome(arguments={}, unread=900_000), "post:1"),), ()), link, ANA)
     assert buttons(view["blocks"]) == [f"open_thread {LINK}"]
-    assert "Not whole here: 900,000 characters of arguments." in json.dumps(view)
+    assert "900,000 characters hidden" in json.dumps(view)
     assert view_mistakes(view, surface="home") == []
 
 
@@ -81,7 +87,7 @@ def test_with_very_much_waiting_the_rest_is_counted() -> None:
     many = tuple(shown(an_approval(f"call-{n}"), f"post:{n}") for n in range(100))
     view = home_view(Overview(many[:16], many[:16], many[:10], 84, 84), link, ANA)
     decide = [value for value in buttons(view["blocks"]) if value.startswith("approve ")]
-    assert f"… and {100 - len(decide)} more" in json.dumps(view, ensure_ascii=False)
+    assert f"{100 - len(decide)} more" in json.dumps(view, ensure_ascii=False)
     assert len(decide) >= 8
     assert view_mistakes(view, surface="home") == []
 
@@ -101,22 +107,22 @@ def test_what_does_not_fit_is_not_rendered() -> None:
 
 def test_with_nothing_waiting_it_says_how_to_begin() -> None:
     [block] = home_view(Overview((), (), ()), link, ANA)["blocks"]
-    assert block["elements"][0]["elements"][0]["text"].startswith("Hello Ana. Nothing waits for you.")
+    assert block["elements"][0]["elements"][0]["text"].startswith("You’re all caught up.")
 
 
 def test_the_commands_list_has_links_and_no_buttons() -> None:
     piece = overview_piece(Overview((TO_DECIDE,), WAITING, (RECENT,)), link)
     assert all(block["type"] != "actions" for block in piece.blocks)
     assert json.dumps(piece.blocks).count(LINK) == 5
-    assert piece.text == "1 wait for your decision; 4 of your requests wait."
+    assert piece.text == "1 request needs your approval. You have 4 open requests."
 
 
 def test_the_commands_list_says_that_there_is_nothing() -> None:
-    assert "Nothing waits" in json.dumps(overview_piece(Overview((), (), (RECENT,)), link).blocks)
+    assert "all caught up" in overview_piece(Overview((), (), (RECENT,)), link).text
 
 
 def test_what_did_not_run_is_shown_with_what_it_would_have_been_and_why_not() -> None:
     rejected = an_approval(status="rejected", decided_by=("Ben",), reason="too late")
     view = home_view(Overview((), (), (shown(rejected, "a:4"),)), link, ANA)
     text = json.dumps(view, ensure_ascii=False)
-    assert "Rejected by Ben. too late (Name Team Meeting, Start 2026-11-21T10:00:00+01:00, Duration 60" in text
+    assert "Rejected by Ben · too late · Name Team Meeting · Start 2026-11-21T10:00:00+01:00 · Duration 60" in text

@@ -26,7 +26,7 @@ async def test_reject_on_a_settled_card_says_so() -> None:
         card = await a_card(product)
         product.services.approvals["call-1.1"] = an_approval(status="approved")
         await product.person().clicks(card, "reject")
-        await product.hears("settled already")
+        await product.hears("Already settled")
         assert product.slack.views("U1") == []
 
 
@@ -89,7 +89,7 @@ async def test_a_trigger_that_has_expired_asks_to_click_again() -> None:
         await held.reached()
         product.slack.clock.move(4)
         held.release()
-        await product.hears("Please click again")
+        await product.hears("Click again")
         assert product.slack.views("U1") == []
 
 

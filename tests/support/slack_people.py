@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from tests.fakes.slack import payloads, response_urls
-from tests.fakes.slack.inputs import action, find_element, state_values
+from tests.fakes.slack.inputs import action, chosen_value, find_element, state_values
 from tests.fakes.slack.methods_chat import remove
 from tests.fakes.slack.server import FakeSlack
 from tests.fakes.slack.world import Channel
@@ -106,7 +106,8 @@ class SlackPerson:
         is_view = "hash" in target
         where = payloads.in_view(target) if is_view else self._in_message(target)
         trigger_id = self._world.issue_trigger(self.team, self.user, target["id"] if is_view else "")
-        actions = [action(block, element, value, self._world.next_ts())]
+        chosen = chosen_value(element, action_id, value)
+        actions = [action(block, element, chosen, self._world.next_ts())]
         payload = payloads.interaction(self._who, "block_actions", **where, trigger_id=trigger_id, actions=actions)
         answer = await self.transport.interaction(payload)
         response_url = payload.get("response_url", "")

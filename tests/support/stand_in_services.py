@@ -6,7 +6,7 @@ One for every platform. What only one platform needs is in its tests' `serving.p
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -36,6 +36,7 @@ from bot.domain import (
     Person,
     Post,
     Refused,
+    RetryRequest,
     ServiceView,
     Settled,
     Shown,
@@ -107,6 +108,7 @@ class StandInServices:
     """What every writing verb raises."""
     unreadable: Exception | None = None
     """What every reading verb raises."""
+    retries: list[RetryRequest] = field(default_factory=list)
     hold: asyncio.Event | None = None
     """What every decision waits for."""
     slow: float = 0.0
@@ -208,13 +210,23 @@ class StandInServices:
         names = (*view.decided_by, person.name)
         if choice.verb == "approve" and len(names) < self.quorum:
             await self.change(replace(view, decided_by=names))
-            return Settled(f"Counted: {len(names)} of {self.quorum}.", final=False)
+            return Settled(f"Recorded: {len(names)} of {self.quorum} approvals", final=False)
         if choice.arguments is not None:
             view = replace(view, arguments=dict(choice.arguments), asked_arguments=view.arguments)
         status: Literal["approved", "rejected"] = "approved" if choice.verb == "approve" else "rejected"
         decided = replace(view, status=status, decided_by=names, decided_at=NOW + 60, reason=choice.reason)
         await self.change(decided)
         return Settled(f"{status.capitalize()}.")
+
+    async def colleagues(self, approval_id: str, person: Person, also: Sequence[str] = ()) -> tuple[Person, ...]:
+        self._must_work()
+        may = self.may_decide.get(approval_id, set(also)) - {person.person_id}
+        return tuple(Person(each, each.partition(":")[2].capitalize()) for each in sorted(may))
+
+    async def retry(self, request: RetryRequest) -> ClickResult:
+        self._must_work()
+        self.retries.append(request)
+        return Settled("Asked again.")
 
     async def hand_over(self, handover: Handover) -> ClickResult:
         self._must_work()
@@ -257,7 +269,7 @@ class StandInServices:
             return Invalid(self.mistakes)
         said = ", ".join(map(str, answer.values.values()))
         await self.change(replace(view, status="answered", answer=said))
-        return Settled("Thank you.")
+        return Settled("Thanks.")
 
     async def dismiss(self, dismissal: Dismissal) -> ClickResult:
         self._must_work()
@@ -325,7 +337,7 @@ class StandInServices:
         if view.owner_id != reply.person.person_id:
             return Refused(f"Only {view.owner} can do this.")
         await self.change(replace(view, status="done" if reply.done else "declined"))
-        return Settled("Thank you.")
+        return Settled("Thanks.")
 
     async def settle_outcome(self, choice: OutcomeChoice) -> ClickResult:
         self._must_work()
@@ -384,6 +396,9 @@ class StandInServices:
         self._must_read()
         pending = (view for view in self.approvals.values() if view.status == "pending")
         return Together(tuple(view for view in pending if self._may(view.approval_id, person)), 0)
+
+    async def decidable_with(self, approval_id: str, person: Person) -> tuple[str, ...]:
+        return tuple(view.approval_id for view in (await self.together(approval_id, person)).listed)
 
     async def form(self, clarification_id: str, person: Person) -> Form | Refused | Unknown:
         self._must_read()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bot.domain import ApprovalView, ClarificationView, ConnectionView, OutcomeView, ServiceView, SignInView
+from bot.domain import ApprovalView, ChangeView, ClarificationView, ConnectionView, OutcomeView, ServiceView, SignInView
 from graph.interrupts import FieldType, FormField
 
 NOW = 1_795_255_200.0
@@ -95,6 +95,19 @@ def an_account(connection_id: str = "c1", **changes: Any) -> ConnectionView:
 def a_service(provider: str = "github", **changes: Any) -> ServiceView:
     """A service at which accounts can be connected."""
     return ServiceView(provider, **({"service": "GitHub", "scopes": ("repo", "read:user")} | changes))
+
+
+def a_change(attempt_id: str = "attempt-1", *, requester_id: str, **changes: Any) -> ChangeView:
+    """A change that was made without asking."""
+    values: dict[str, Any] = {
+        "server": "calendar",
+        "tool": "create_event",
+        "title": "Create event",
+        "arguments": {"name": "Team Meeting"},
+        "requester": "Ana",
+        "result": "Done: id 7",
+    }
+    return ChangeView(attempt_id, requester_id=requester_id, **(values | changes))
 
 
 def an_outcome(outcome_id: str = "o1", *, requester_id: str, **changes: Any) -> OutcomeView:

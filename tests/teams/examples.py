@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from adapters.teams.ids import Activity
 from adapters.teams.render.dialogs import (
@@ -31,10 +32,22 @@ from adapters.teams.render.posts import (
     sign_in_link,
 )
 from adapters.teams.render.posts import activities as activities_of
-from bot.domain import ApprovalView, Content, Form, GrantView, Notice, Overview, Said, Shown, Together, Vote
+from bot.domain import (
+    ApprovalView,
+    CallActivity,
+    Content,
+    Form,
+    GrantView,
+    Notice,
+    Overview,
+    Said,
+    Shown,
+    Together,
+    Vote,
+)
 from graph.interrupts import FieldType, FormField
 from tests.support.views import a_service
-from tests.teams.shown import NOW, a_post, a_question, a_sign_in, an_account, an_approval, an_outcome
+from tests.teams.shown import NOW, a_change, a_post, a_question, a_sign_in, an_account, an_approval, an_outcome
 
 CHAT = Audience("personal")
 EVERYBODY = Audience("open")
@@ -180,6 +193,11 @@ ACCOUNTS = (
     an_account(),
     an_account(connection_id="c2", service="mail", account="", scopes=(), used_at=None, status="revoked"),
 )
+CALLS = (
+    CallActivity("1", "calendar", "list_events", "List events", "done", NOW, NOW + 0.4, "2 events"),
+    CallActivity("2", "rooms", "find_room", "Find a room", "failed", NOW + 1, NOW + 2.1, "Failed: no room is free"),
+    CallActivity("3", "calendar", "create_event", "Create event", "waiting", NOW + 2),
+)
 OVERVIEW = Overview(
     (_in_place(an_approval(requester="Ben"), 1), _in_place(FOUR_EYES, 2)),
     (Shown(a_post(a_question(), "q:1"), {}), Shown(a_post(a_sign_in(), "s:1"), {}), Shown(a_post(an_outcome()), {})),
@@ -226,6 +244,10 @@ _POSTS: Mapping[str, tuple[Content, Audience]] = {
     "outcome_settled": (an_outcome(status="it_was_done", settled_by="Ana"), EVERYBODY),
     "answer": (Said(ANSWER), CHAT),
     "answer_on_the_way": (Said("I look into the calendar first.", final=False), CHAT),
+    "answer_and_its_calls": (Said("Blue is free.", activity=CALLS), CHAT),
+    "change_that_is_allowed": (a_change(rule="tasks are allowed", grant_id=None), EVERYBODY),
+    "change_that_is_always_allowed": (a_change(), Audience("personal", asked=True)),
+    "approval_that_failed": (replace(FAILED, retry_offered=True), Audience("personal", asked=True)),
     "answer_in_parts": (Said("\n\n".join(f"Paragraph {n}. {'word ' * 300}" for n in range(12))), CHAT),
     "notice": (Notice("I am waiting for Ben.", "warning"), EVERYBODY),
     "hostile_approval": (HOSTILE_APPROVAL, EVERYBODY),
@@ -240,6 +262,14 @@ _POSTS: Mapping[str, tuple[Content, Audience]] = {
         EVERYBODY,
     ),
     "hostile_outcome": (an_outcome(tool=HOSTILE, requester=HOSTILE, arguments={HOSTILE: HOSTILE}), EVERYBODY),
+    "hostile_calls": (
+        Said(HOSTILE, activity=(replace(CALLS[1], server=HOSTILE, title=HOSTILE, result=HOSTILE),)),
+        CHAT,
+    ),
+    "hostile_change": (
+        a_change(server=HOSTILE, title=HOSTILE, result=HOSTILE, arguments={HOSTILE: HOSTILE}),
+        EVERYBODY,
+    ),
     "hostile_answer": (Said(HOSTILE), CHAT),
     "hostile_notice": (Notice(HOSTILE), CHAT),
     "huge_approval": (HUGE_APPROVAL, LISTED),
@@ -280,7 +310,7 @@ def cards() -> dict[str, Card]:
 
 def dialogs() -> dict[str, Dialog]:
     """Every kind of dialog."""
-    mistakes = {"name": "This is needed.", "duration": "Please give a whole number such as 3.", "": "Too long in all."}
+    mistakes = {"name": "Required", "duration": "Enter a whole number, such as 3.", "": "Too long in all."}
     typed = {"name": "", "duration": "many", "start": "2026-11-22", "remind": False}
     long = an_approval(arguments={"notes": "word " * 6_000, "empty": "", "deep": {"a": ["b"] * 9}})
     return {

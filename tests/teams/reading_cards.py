@@ -22,7 +22,7 @@ def shown(content: Content, audience: Audience = EVERYBODY) -> Json:
 
 def buttons(card: Json) -> dict[str, str]:
     """The words on the buttons of a card → what they carry: name and id, or address."""
-    return {action["title"]: _carried(action) for action in card.get("actions", [])}
+    return {action["title"]: _carried(action) for action in card.get("actions", []) if "targetElements" not in action}
 
 
 def _carried(action: Json) -> str:

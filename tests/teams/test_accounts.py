@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.shared.clicks import NOT_KNOWN, SETTLED_ALREADY, WENT_WRONG
+from adapters.shared.clicks import not_known, settled_already, went_wrong
 from adapters.teams.inbound.activities import CODE
-from adapters.teams.inbound.clicks import NEEDS_A_WINDOW
-from adapters.teams.inbound.dialogs import NOT_CONNECTED, NOT_YOURS
-from adapters.teams.inbound.messages import OPEN_A_CHAT
+from adapters.teams.inbound.clicks import needs_a_window
+from adapters.teams.inbound.dialogs import not_connected, not_yours
+from adapters.teams.inbound.messages import open_a_chat
 from bot.domain import Refused
 from tests.fakes.teams.server import ANA, BEN, GUS
 from tests.support.teams_transports import Answer, Json
@@ -85,8 +85,8 @@ async def test_a_code_that_teams_sends_twice_is_one(product: Served) -> None:
 
 async def test_the_form_for_a_code_opens_for_its_owner_alone(product: Served) -> None:
     await sign_in(product)
-    assert NOT_YOURS in await fetched(product, "code_dialog", "s1", BEN)
-    assert "cannot use me" in await fetched(product, "code_dialog", "s1", GUS)
+    assert not_yours() in await fetched(product, "code_dialog", "s1", BEN)
+    assert "Guests can’t use me" in await fetched(product, "code_dialog", "s1", GUS)
     answer = await submitted(product, "enter_code", "s1", BEN, code=RIGHT)
     assert "This sign-in is for somebody else only." in str(answer.card)
     assert product.services.sign_ins["s1"].status == "open"
@@ -95,15 +95,15 @@ async def test_the_form_for_a_code_opens_for_its_owner_alone(product: Served) ->
 async def test_the_form_of_a_settled_sign_in_is_not_opened(product: Served) -> None:
     await sign_in(product)
     product.services.sign_ins["s1"] = a_sign_in(service="GitHub", status="done")
-    assert SETTLED_ALREADY in await fetched(product, "code_dialog", "s1")
-    assert NOT_KNOWN.text in await fetched(product, "code_dialog", "s9")
+    assert settled_already() in await fetched(product, "code_dialog", "s1")
+    assert not_known().text in await fetched(product, "code_dialog", "s9")
 
 
 async def test_a_client_without_dialogs_is_told_so(product: Served) -> None:
     await sign_in(product)
     value = {"countersign": "code_dialog", "id": "s1"}
     assert (await product.person().sends("message", product.teams.group, value=value)).status in {200, 201, 202}
-    await product.hears(NEEDS_A_WINDOW)
+    await product.hears(needs_a_window())
 
 
 @pytest.mark.parametrize("code", [RIGHT, "k7qm – 3dzp", f"**{RIGHT}**."])
@@ -135,7 +135,7 @@ async def test_connections_are_listed_for_the_asker_alone(product: Served) -> No
     new = product.teams.posts(thread)[before:]
     assert {message["only_for"] for message in new} == {product.teams.address(ANA)}
     await product.person(BEN).says(thread, "Connections")
-    assert "no account" in await product.hears("You have connected", BEN)
+    await product.hears("No connected accounts.", BEN)
     assert [m for m in product.services.messages if "onnections" in m.text] == []
 
 
@@ -144,7 +144,7 @@ async def test_connections_are_not_listed_where_others_would_read_them(product: 
     product.teams.world.users[ANA].has_app = False
     thread = await product.thread()
     await product.person().says(thread, "connections")
-    await product.teams.until(lambda: OPEN_A_CHAT in [text_in(m) for m in product.teams.posts(thread)])
+    await product.teams.until(lambda: open_a_chat() in [text_in(m) for m in product.teams.posts(thread)])
     assert "GitHub" not in str(product.teams.posts(thread))
 
 
@@ -185,12 +185,12 @@ async def test_an_account_is_disconnected_after_a_second_thought(product: Served
     answer = await product.person().submits(dialog, name="disconnect")
     assert "Your account at GitHub is disconnected." in str(answer.card)
     assert product.services.accounts == {}
-    assert NOT_CONNECTED in await fetched(product, "disconnect_dialog", "c1")
+    assert not_connected() in await fetched(product, "disconnect_dialog", "c1")
 
 
 async def test_nobody_disconnects_somebody_elses_account(product: Served) -> None:
     shown = await fetched(product, "disconnect_dialog", "c1", BEN)
-    assert NOT_CONNECTED in shown
+    assert not_connected() in shown
     assert "ana-alvarez" not in shown
     answer = await submitted(product, "disconnect", "c1", BEN)
     assert "Only the person whose account this is" in str(answer.card)
@@ -199,16 +199,17 @@ async def test_nobody_disconnects_somebody_elses_account(product: Served) -> Non
 
 async def test_records_that_fail_are_said(product: Served) -> None:
     product.services.unreadable = RuntimeError("the disk is full")
-    assert WENT_WRONG in await fetched(product, "disconnect_dialog", "c1")
+    assert went_wrong() in await fetched(product, "disconnect_dialog", "c1")
     await product.person().says(product.teams.personal(ANA), "connections")
-    await product.hears(WENT_WRONG)
+    await product.hears(went_wrong())
 
 
 # ------------------------------------------------------------------------------------------------ questions of tools
 
 
 @pytest.mark.parametrize(
-    ("name", "action", "sentence"), [("decline", "decline", "told no"), ("cancel", "cancel", "no answer")]
+    ("name", "action", "sentence"),
+    [("decline", "decline", "Declined"), ("cancel", "cancel", "Canceled without an answer")],
 )
 async def test_a_question_of_a_tool_is_dismissed_on_its_card(
     product: Served, name: str, action: str, sentence: str

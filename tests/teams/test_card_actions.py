@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from adapters.shared.clicks import NOT_KNOWN, WENT_WRONG
+from adapters.shared.clicks import not_known, went_wrong
 from adapters.teams.ids import person_id
-from adapters.teams.inbound.answers import NOT_COUNTED, NOT_FOUND_OUT
-from adapters.teams.inbound.clicks import NEEDS_A_WINDOW, SENT
-from adapters.teams.inbound.invokes import STILL_AT_IT
+from adapters.teams.inbound.answers import not_counted, not_found_out
+from adapters.teams.inbound.clicks import needs_a_window, sent
+from adapters.teams.inbound.invokes import still_at_it
 from adapters.teams.receiver import Patience
 from bot.domain import Choice
 from tests.fakes.teams.server import ANA, BEN, CHLOE, GUS, TENANT
@@ -135,13 +135,13 @@ def execute(name: str, subject: str = "call-1.1", **more: object) -> Json:
 
 async def test_a_button_of_somebody_elses_is_not_known(product: Served) -> None:
     for value in (execute("launch_rocket"), execute("edit_dialog"), {"action": {"verb": "approve", "data": {}}}):
-        assert (await product.person().invokes("adaptiveCard/action", value)).message == NOT_KNOWN.text
+        assert (await product.person().invokes("adaptiveCard/action", value)).message == not_known().text
     assert product.services.decisions == []
 
 
 async def test_guests_may_not_click(product: Served) -> None:
     answer = await product.person(GUS).clicks(await a_card(product), "approve")
-    assert "cannot use me" in answer.message
+    assert "Guests can’t use me" in answer.message
     assert product.services.decisions == []
 
 
@@ -150,7 +150,7 @@ async def test_whoever_cannot_be_looked_up_is_not_let_in(product: Served) -> Non
     card = await a_card(product)
     product.teams.fail("member", status=500, times=9)
     answer = await product.person(CHLOE).clicks(card, "approve")
-    assert answer.message == NOT_FOUND_OUT
+    assert answer.message == not_found_out()
     assert product.services.decisions == []
 
 
@@ -158,7 +158,7 @@ async def test_records_that_fail_are_said_to_the_clicker(product: Served) -> Non
     card = await a_card(product)
     product.services.broken = RuntimeError("the disk is full")
     answer = await product.person().clicks(card, "approve")
-    assert (answer.status, answer.message) == (200, WENT_WRONG)
+    assert (answer.status, answer.message) == (200, went_wrong())
 
 
 @pytest.mark.waits
@@ -168,11 +168,11 @@ async def test_what_takes_too_long_goes_on_without_the_clicker() -> None:
         await product.person(BEN).says(product.teams.group, "help")  # so that it is known who he is
         await product.hears("approvals", BEN)
         product.services.hold = asyncio.Event()
-        assert (await product.person(BEN).clicks(card, "approve")).message == STILL_AT_IT
+        assert (await product.person(BEN).clicks(card, "approve")).message == still_at_it()
         dialog = await product.person(BEN).invokes(
             "task/submit", {"data": {"countersign": "approve", "id": "call-1.1"}}
         )
-        assert STILL_AT_IT in str(dialog.card)
+        assert still_at_it() in str(dialog.card)
         product.services.hold.set()
         await product.teams.until(lambda: product.services.approvals["call-1.1"].status == "approved")
 
@@ -250,7 +250,7 @@ async def test_a_fresh_link_goes_to_its_owner_alone(product: Served) -> None:
     card = await product.card(a_sign_in(), await product.thread())
     before = len(product.told(ANA))
     answer = await product.person(ANA).clicks(card, "get_link")
-    assert answer.message == SENT
+    assert answer.message == sent()
     await product.teams.until(lambda: len(product.told(ANA)) > before)
     for call in product.teams.calls:
         if "very-secret" in str(call.body):
@@ -299,7 +299,7 @@ async def test_a_refusal_of_it_is_told_to_the_clicker_alone(product: Served) -> 
 async def test_a_counted_vote_is_told_too(product: Served) -> None:
     product.services.quorum = 2
     await product.person(BEN).clicks(await a_card(product, quorum=2), "approve", fallback=True)
-    await product.hears("Counted: 1 of 2.", BEN)
+    await product.hears("Recorded: 1 of 2 approvals", BEN)
 
 
 async def test_where_nobody_can_be_reached_alone_the_conversation_learns_only_that_it_was_not_counted(
@@ -312,14 +312,14 @@ async def test_where_nobody_can_be_reached_alone_the_conversation_learns_only_th
     await product.person(BEN).clicks(card, "approve", fallback=True)
     await product.teams.until(lambda: len(product.teams.posts(card["conversation"])) == 2)
     said = text_in(product.teams.posts(card["conversation"])[-1])
-    assert NOT_COUNTED in said
+    assert not_counted() in said
     assert "Ana Alvarez may" not in said
 
 
 async def test_a_window_that_was_not_opened_is_explained(product: Served) -> None:
     value = {"countersign": "edit_dialog", "id": "call-1.1"}
     await product.person().sends("message", value=value)
-    await product.hears(NEEDS_A_WINDOW[:40])
+    await product.hears(needs_a_window()[:40])
 
 
 async def test_records_that_fail_have_it_sent_again(product: Served) -> None:

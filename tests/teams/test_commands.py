@@ -49,7 +49,7 @@ async def test_where_neither_is_possible_the_chat_is_asked_for_without_what_wait
     product.services.approvals["call-1.1"] = an_approval()
     await product.person(BEN).says(product.teams.group, "approvals")
     (said,) = await product.teams.until(lambda: product.teams.posts(product.teams.group))
-    assert "open one with me" in text_in(said)
+    assert "Open a chat with me" in text_in(said)
     assert "create_event" not in text_in(said)
 
 
@@ -91,7 +91,7 @@ async def test_a_word_that_is_not_said_to_us_is_no_command(product: Served) -> N
 async def test_guests_are_told_that_they_cannot(product: Served) -> None:
     assert product.teams.world.users[GUS].tenant == OTHER_TENANT
     await product.person(GUS).says(product.teams.group, "approvals")
-    await product.hears("cannot use me", GUS)
+    await product.hears("Guests can’t use me", GUS)
 
 
 async def test_whoever_asked_is_told_when_it_does_not_work(product: Served) -> None:

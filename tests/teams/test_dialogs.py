@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from adapters.shared.clicks import NOT_KNOWN, NOTHING_TO_APPROVE, SETTLED_ALREADY, WENT_WRONG
+from adapters.shared.clicks import not_known, nothing_to_approve, settled_already, went_wrong
 from adapters.teams.ids import person_id
 from tests.fakes.teams.server import ANA, BEN, GUS, TENANT
 from tests.support.teams_transports import Answer, Json
@@ -62,7 +62,7 @@ async def test_pages_are_turned_within_the_dialog(product: Served) -> None:
     assert says(answer, "Team Meeting") or answer.title
     for subject in ("x:call-1.1", "-1:call-1.1", "9999999999:call-1.1", "", ":"):
         odd = await product.person().invokes(SUBMIT, carries("page", subject), product.teams.group)
-        assert says(odd, NOT_KNOWN.text)
+        assert says(odd, not_known().text)
 
 
 @pytest.mark.parametrize("name", ["show_all", "edit_dialog", "reject_dialog"])
@@ -71,7 +71,7 @@ async def test_what_is_not_there_is_said(product: Served, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"), [("reject_dialog", SETTLED_ALREADY), ("edit_dialog", "This is settled already.")]
+    ("name", "sentence"), [("reject_dialog", settled_already()), ("edit_dialog", "This is settled already.")]
 )
 async def test_what_is_settled_is_said(product: Served, name: str, sentence: str) -> None:
     product.services.approvals["call-1.1"] = an_approval(status="rejected")
@@ -80,7 +80,7 @@ async def test_what_is_settled_is_said(product: Served, name: str, sentence: str
 
 async def test_nothing_to_approve_is_said(product: Served) -> None:
     product.services.approvals.clear()
-    assert says(await fetched(product, "approve_all_dialog"), NOTHING_TO_APPROVE)
+    assert says(await fetched(product, "approve_all_dialog"), nothing_to_approve())
 
 
 async def test_a_question_is_for_one_person(product: Served) -> None:
@@ -91,20 +91,20 @@ async def test_a_question_is_for_one_person(product: Served) -> None:
 
 @pytest.mark.parametrize("name", ["launch_rocket", "approve", "", "task/fetch"])
 async def test_a_dialog_of_somebody_elses_is_not_known(product: Served, name: str) -> None:
-    assert says(await fetched(product, name), NOT_KNOWN.text)
+    assert says(await fetched(product, name), not_known().text)
     assert product.services.decisions == []
 
 
 async def test_guests_are_refused_in_the_dialog(product: Served) -> None:
-    assert says(await fetched(product, "show_all", user=GUS), "cannot use me")
+    assert says(await fetched(product, "show_all", user=GUS), "Guests can’t use me")
     answer = await product.person(GUS).invokes(SUBMIT, carries("approve"), product.teams.group)
-    assert says(answer, "cannot use me")
+    assert says(answer, "Guests can’t use me")
     assert product.services.decisions == []
 
 
 async def test_records_that_fail_are_said_in_the_dialog(product: Served) -> None:
     product.services.unreadable = RuntimeError("the disk is full")
-    assert says(await fetched(product, "show_all"), WENT_WRONG)
+    assert says(await fetched(product, "show_all"), went_wrong())
 
 
 # ------------------------------------------------------------------------------------------------ submitting
@@ -171,7 +171,7 @@ async def test_a_refusal_is_said_in_the_dialog(product: Served) -> None:
 async def test_a_vote_that_does_not_settle_is_said(product: Served) -> None:
     product.services.quorum = 2
     dialog = await fetched(product, "show_all")
-    assert says(await product.person().submits(dialog, name="approve"), "Counted: 1 of 2.")
+    assert says(await product.person().submits(dialog, name="approve"), "Recorded: 1 of 2 approvals")
 
 
 async def test_exactly_what_was_shown_is_approved_together(product: Served) -> None:
@@ -187,7 +187,7 @@ async def test_what_was_not_approved_together_is_counted(product: Served) -> Non
     dialog = await fetched(product, "approve_all_dialog")
     product.services.approvals["call-1.1"] = an_approval(status="expired", decided_by=("nobody",))
     answer = await product.person().submits(dialog, name="approve_all")
-    assert says(answer, "Approved: 1 of 2.")
+    assert says(answer, "Approved 1 of 2.")
     assert says(answer, "nobody was earlier.")
 
 
@@ -238,7 +238,7 @@ async def test_it_can_be_had_from_where_everything_is_shown(product: Served) -> 
     assert len(product.services.looks) == 2
     for subject in ("x:call-1.1", "-1:call-1.1", "", ":"):
         odd = await product.person().invokes(SUBMIT, carries("look_page", subject), product.teams.group)
-        assert says(odd, NOT_KNOWN.text)
+        assert says(odd, not_known().text)
 
 
 async def test_where_nothing_is_hidden_there_is_no_such_button(product: Served) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from adapters.shared.clicks import CHOOSE_ONE, CHOOSE_SOMEBODY, SETTLED_ALREADY
+from adapters.shared.clicks import choose_one, choose_someone, settled_already
 from adapters.teams.ids import person_id
 from bot.domain import Choice, GrantView
 from tests.fakes.teams.activities import card_action
@@ -33,7 +33,7 @@ async def submitted(product: Served, name: str, user: str = ANA, **inputs: objec
 @pytest.mark.parametrize(("choice", "seconds"), [("1 h", 3_600), ("8 h", 28_800), ("7 days", 604_800)])
 async def test_always_allowing_approves_and_says_for_how_long(product: Served, choice: str, seconds: float) -> None:
     dialog = await fetched(product, "always_dialog")
-    assert says(dialog, "exactly this call")
+    assert says(dialog, "Identical requests from you then run without asking.")
     assert closes(await product.person().submits(dialog, {"duration": choice}, name="always"))
     (decision,) = product.services.decisions
     assert decision.choices == (Choice("call-1.1", "approve", always_for=seconds),)
@@ -41,7 +41,7 @@ async def test_always_allowing_approves_and_says_for_how_long(product: Served, c
 
 @pytest.mark.parametrize("duration", ["", "for ever", "1e9", 3_600])
 async def test_no_other_duration_is_taken(product: Served, duration: object) -> None:
-    assert says(await submitted(product, "always", duration=duration), "Please choose for how long.")
+    assert says(await submitted(product, "always", duration=duration), "Choose a duration.")
     assert product.services.decisions == []
 
 
@@ -89,21 +89,21 @@ async def test_a_guest_cannot_be_asked(product: Served, *, here: bool) -> None:
     product.teams.world.users[BEN].role = "guest"
     if not here:
         product.teams.world.conversations[product.teams.group].members.discard(BEN)
-    assert says(await submitted(product, "hand_over", colleague=BEN), "no guests")
+    assert says(await submitted(product, "hand_over", colleague=BEN), "not guests")
     assert product.services.handovers == []
 
 
 @pytest.mark.parametrize("colleague", ["", "Ben", "../../users", None])
 async def test_only_people_of_the_organisation_can_be_asked(product: Served, colleague: object) -> None:
-    assert says(await submitted(product, "hand_over", colleague=colleague), CHOOSE_SOMEBODY)
+    assert says(await submitted(product, "hand_over", colleague=colleague), choose_someone())
     assert product.services.handovers == []
 
 
 async def test_what_was_typed_is_kept_beside_what_is_wrong_with_it(product: Served) -> None:
     answer = await submitted(product, "hand_over", address="Ben Baker")
-    assert says(answer, CHOOSE_SOMEBODY)
+    assert says(answer, choose_someone())
     assert says(answer, "'value': 'Ben Baker'")
-    assert says(await submitted(product, "hand_over", colleague=BEN, address="ben@example.com"), CHOOSE_ONE)
+    assert says(await submitted(product, "hand_over", colleague=BEN, address="ben@example.com"), choose_one())
     assert product.services.handovers == []
 
 
@@ -122,7 +122,7 @@ async def test_a_forged_button_on_a_card_hands_nothing_over(product: Served, *, 
 @pytest.mark.parametrize("name", ["always_dialog", "hand_over_dialog"])
 async def test_what_is_settled_opens_no_form(product: Served, name: str) -> None:
     product.services.approvals["call-1.1"] = an_approval(status="approved")
-    assert says(await fetched(product, name), SETTLED_ALREADY)
+    assert says(await fetched(product, name), settled_already())
 
 
 async def test_the_requester_withdraws_where_everything_is_shown_and_nobody_else_can(product: Served) -> None:
@@ -133,19 +133,22 @@ async def test_the_requester_withdraws_where_everything_is_shown_and_nobody_else
     assert product.services.approvals["call-1.1"].status == "withdrawn"
 
 
-async def test_withdrawing_on_the_card_shows_it_as_withdrawn(product: Served) -> None:
+async def test_withdrawing_on_the_card_asks_once_more(product: Served) -> None:
     card = await a_card(product, product.teams.personal(ANA), requester_ids=(ANA_ID,))
-    answer = await product.person().clicks(card, "take_back")
-    assert says(answer, "Withdrawn")
+    dialog = await product.person().opens(card, "withdraw_dialog")
+    assert says(dialog, "This cancels the request.")
+    assert product.services.approvals["call-1.1"].status == "pending"
+    assert closes(await product.person().submits(dialog, {}, name="take_back"))
+    assert product.services.approvals["call-1.1"].status == "withdrawn"
 
 
 async def test_grants_are_listed_with_the_approvals_and_revoked_there(product: Served) -> None:
     given = GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW, client="cursor")
     product.services.given["g1"] = (ANA_ID, given)
     await product.person().says(product.teams.personal(ANA), "approvals")
-    await product.hears("You always allow")
-    (listed,) = (message for message in product.chat(ANA) if "You always allow" in str(message))
-    assert "Only through cursor." in str(listed)
+    await product.hears("Standing approvals")
+    (listed,) = (message for message in product.chat(ANA) if "Standing approvals" in str(message))
+    assert "Only through cursor" in str(listed)
     assert (await product.person().clicks(listed, "revoke", subject="g1")).status == 200
     assert product.services.given == {}
 

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from adapters.shared.clicks import WENT_WRONG
+from adapters.shared.clicks import went_wrong
 from adapters.teams.ids import person_id
 from adapters.teams.inbound.activities import heard
-from adapters.teams.inbound.invokes import STILL_AT_IT
+from adapters.teams.inbound.invokes import still_at_it
 from adapters.teams.inbound.visitors import TeamsRecipient
 from adapters.teams.receiver import Patience
 from bot.domain import Message, Notice
@@ -104,7 +104,7 @@ async def decided_late(product: Served, name: str = "adaptiveCard/action") -> An
 @pytest.mark.parametrize("name", ["adaptiveCard/action", "task/submit"])
 async def test_a_refusal_that_comes_too_late_for_the_answer_is_told_to_the_clicker_alone(name: str) -> None:
     async with serving(patience=Patience(answer=0.5)) as product:
-        assert STILL_AT_IT in (await decided_late(product, name)).text
+        assert still_at_it() in (await decided_late(product, name)).text
         assert product.services.hold is not None
         product.services.hold.set()
         await product.hears("You may not decide this", BEN)
@@ -117,7 +117,7 @@ async def test_a_failure_that_comes_too_late_for_the_answer_is_told_too() -> Non
         product.services.may_decide.clear()
         assert product.services.hold is not None
         product.services.hold.set()
-        await product.hears(WENT_WRONG, BEN)
+        await product.hears(went_wrong(), BEN)
 
 
 # ------------------------------------------------------------------------------------------------ fallbacks
@@ -127,14 +127,14 @@ async def test_a_fallback_click_that_could_not_be_kept_is_answered_all_the_same(
     card = await a_card(product)
     product.services.broken = RuntimeError("the disk is full")
     assert (await product.person(BEN).clicks(card, "approve", fallback=True)).status == 503
-    await product.hears(WENT_WRONG, BEN)
+    await product.hears(went_wrong(), BEN)
 
 
 async def test_a_fallback_click_for_a_link_that_cannot_be_read_is_answered_all_the_same(product: Served) -> None:
     card = await product.card(a_sign_in(), await product.thread())
     product.services.unreadable = RuntimeError("the disk is full")
     await product.person(ANA).clicks(card, "get_link", fallback=True)
-    await product.hears(WENT_WRONG, ANA)
+    await product.hears(went_wrong(), ANA)
 
 
 async def test_nobody_is_told_that_a_vote_was_not_counted_which_was(product: Served) -> None:
@@ -183,5 +183,5 @@ async def test_who_left_a_team_may_decide_in_none_of_its_channels(product: Serve
     await product.hears("approvals", BEN)
     product.teams.world.conversations[other].members.discard(BEN)
     await product.person(BEN).leaves(product.teams.channel)
-    assert "organisation" in (await product.person(BEN).clicks(card, "approve")).message
+    assert "organization" in (await product.person(BEN).clicks(card, "approve")).message
     assert product.services.decisions == []

@@ -11,7 +11,7 @@ import pytest
 from adapters.shared.calls import CallFailed
 from adapters.shared.people import MACHINE
 from adapters.teams.connector.client import BotConnector
-from adapters.teams.connector.people import GUEST, KEEP, KEEP_REFUSED, STRANGER, TeamsPeople
+from adapters.teams.connector.people import KEEP, KEEP_REFUSED, TeamsPeople, refused
 from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import TeamsCaller, TeamsLocation, person_id
 from bot.domain import Person, Unwelcome
@@ -85,10 +85,10 @@ async def test_who_has_no_name_in_the_roster_is_called_as_the_activity_says(team
 
 
 UNWELCOME: dict[str, tuple[dict[str, Any], str]] = {
-    "a guest": ({"role": "guest"}, GUEST),
-    "a guest of another tenant": ({"role": "guest", "tenant": OTHER_TENANT}, GUEST),
-    "somebody of another tenant": ({"tenant": OTHER_TENANT}, STRANGER),
-    "somebody without an account": ({"role": "anonymous"}, STRANGER),
+    "a guest": ({"role": "guest"}, refused("guest")),
+    "a guest of another tenant": ({"role": "guest", "tenant": OTHER_TENANT}, refused("guest")),
+    "somebody of another tenant": ({"tenant": OTHER_TENANT}, refused("stranger")),
+    "somebody without an account": ({"role": "anonymous"}, refused("stranger")),
 }
 
 
@@ -107,7 +107,7 @@ async def test_a_guest_is_known_by_the_name_of_their_account_too(teams: FakeTeam
             return {"id": "29:x", "aadObjectId": user.upper(), "tenantId": TENANT, "userPrincipalName": name}
 
     people = TeamsPeople(Roster(), teams.config())  # type: ignore[arg-type]  # nothing else of it is needed
-    assert await people.admitted(group(teams), caller(teams)) == Unwelcome(GUEST)
+    assert await people.admitted(group(teams), caller(teams)) == Unwelcome(refused("guest"))
     await people.close()
 
 
@@ -117,14 +117,14 @@ async def test_an_answer_about_somebody_else_admits_nobody(teams: FakeTeams) -> 
             return {"id": "29:x", "aadObjectId": BEN, "tenantId": TENANT, "userRole": "user"}
 
     people = TeamsPeople(Roster(), teams.config())  # type: ignore[arg-type]  # nothing else of it is needed
-    assert await people.admitted(group(teams), caller(teams)) == Unwelcome(STRANGER)
+    assert await people.admitted(group(teams), caller(teams)) == Unwelcome(refused("stranger"))
     await people.close()
 
 
 async def test_who_is_not_in_the_conversation_is_a_stranger(teams: FakeTeams) -> None:
     teams.add_user(DAN)
     async with people_of(teams) as people:
-        assert await people.admitted(group(teams), caller(teams, DAN)) == Unwelcome(STRANGER)
+        assert await people.admitted(group(teams), caller(teams, DAN)) == Unwelcome(refused("stranger"))
 
 
 async def test_guests_and_other_tenants_are_welcome_where_that_is_wanted_and_nobodies_never(teams: FakeTeams) -> None:
@@ -132,7 +132,7 @@ async def test_guests_and_other_tenants_are_welcome_where_that_is_wanted_and_nob
     teams.world.conversations[teams.group].members.add(DAN)
     async with people_of(teams, allow_guests=True) as people:
         assert isinstance(await people.admitted(group(teams), caller(teams, GUS)), Person)
-        assert await people.admitted(group(teams), caller(teams, DAN)) == Unwelcome(STRANGER)
+        assert await people.admitted(group(teams), caller(teams, DAN)) == Unwelcome(refused("stranger"))
 
 
 async def test_a_colleague_of_another_tenant_that_is_allowed_is_one_of_us(teams: FakeTeams) -> None:
@@ -175,10 +175,10 @@ async def test_teams_is_asked_once_in_ten_minutes_however_many_ask(teams: FakeTe
 async def test_who_was_turned_away_is_looked_up_again_sooner(teams: FakeTeams) -> None:
     moments = Moments()
     async with people_of(teams, moments) as people:
-        assert await people.admitted(group(teams), caller(teams, GUS)) == Unwelcome(GUEST)
+        assert await people.admitted(group(teams), caller(teams, GUS)) == Unwelcome(refused("guest"))
         teams.world.users[GUS].role = "user"
         teams.world.users[GUS].tenant = TENANT
-        assert await people.admitted(group(teams), caller(teams, GUS)) == Unwelcome(GUEST)
+        assert await people.admitted(group(teams), caller(teams, GUS)) == Unwelcome(refused("guest"))
         moments.now += KEEP_REFUSED
         assert isinstance(await people.admitted(group(teams), caller(teams, GUS)), Person)
 
@@ -188,7 +188,7 @@ async def test_what_holds_in_one_conversation_is_not_taken_for_another(teams: Fa
     elsewhere = TeamsLocation(TENANT, "19:elsewhere@thread.v2", "groupChat", teams.service_url)
     async with people_of(teams) as people:
         assert isinstance(await people.admitted(group(teams), caller(teams)), Person)
-        assert await people.admitted(elsewhere, caller(teams)) == Unwelcome(STRANGER)
+        assert await people.admitted(elsewhere, caller(teams)) == Unwelcome(refused("stranger"))
 
 
 async def test_what_is_known_of_a_conversation_can_be_forgotten(teams: FakeTeams) -> None:
@@ -196,7 +196,7 @@ async def test_what_is_known_of_a_conversation_can_be_forgotten(teams: FakeTeams
         await people.admitted(group(teams), caller(teams))
         teams.world.conversations[teams.group].members.remove(ANA)
         await people.changed(f"{teams.group};messageid=1")
-        assert await people.admitted(group(teams), caller(teams)) == Unwelcome(STRANGER)
+        assert await people.admitted(group(teams), caller(teams)) == Unwelcome(refused("stranger"))
 
 
 async def test_an_answer_that_was_on_its_way_when_it_was_forgotten_is_not_kept(teams: FakeTeams) -> None:

@@ -10,16 +10,18 @@ from adapters.teams.render.cards import CardMention
 from adapters.teams.render.elements import escape
 from adapters.teams.render.posts import (
     Audience,
+    activities,
     card_of,
     sign_in_link,
 )
-from bot.domain import Vote
+from bot.domain import CallActivity, Said, Vote
 from bot.safe_text import visible_excerpt
 from graph.interrupts import FormField
+from tests.fakes.teams.activity_rules import product_mistakes, refusals
 from tests.fakes.teams.card_rules import mistakes
 from tests.teams.examples import FOUR_EYES
 from tests.teams.reading_cards import EVERYBODY, buttons, facts, said, shown
-from tests.teams.shown import a_question, a_sign_in, an_approval, an_outcome
+from tests.teams.shown import a_change, a_post, a_question, a_sign_in, an_approval, an_outcome
 
 # ------------------------------------------------------------------------------------------------ approvals
 
@@ -27,13 +29,9 @@ from tests.teams.shown import a_question, a_sign_in, an_approval, an_outcome
 def test_a_waiting_approval_says_what_who_and_until_when() -> None:
     card = shown(an_approval())
     assert said(card).splitlines() == [
-        "Approve? calendar: create_event",
-        "Ana asks for this. The server calls it “Create event”.",
-        "Risk: writes",
-        "May decide: Ana",
-        "Rule: writes need the requester",
-        "Open until {{DATE(2026-11-22T10:00:00Z,SHORT)}} at {{TIME(2026-11-22T10:00:00Z)}}",
-        "What else you can do:",
+        "calendar › “Create event”",
+        "Requested by Ana · calendar › create_event · Changes data",
+        "Approver: Ana · Expires {{DATE(2026-11-22T10:00:00Z,SHORT)}} at {{TIME(2026-11-22T10:00:00Z)}}",
     ]
     assert facts(card) == [
         ("Name", "Team Meeting"),
@@ -41,7 +39,7 @@ def test_a_waiting_approval_says_what_who_and_until_when() -> None:
         ("Duration", "60"),
         ("Calendar", "primary"),
     ]
-    assert card["fallbackText"] == "Approve? calendar: create_event. Ana asks. May decide: Ana."
+    assert card["fallbackText"] == "Ana requests approval: calendar › “Create event”. Approver: Ana."
 
 
 @pytest.mark.parametrize("status", ["pending", "approved"])
@@ -50,7 +48,7 @@ def test_what_a_program_calls_itself_is_one_literal_line_of_a_hundred_characters
     name = "cursor.\n- **May decide:** <at>Ben</at> [here](https://evil.example)\u202e anyone" + "x" * 200
     card = shown(an_approval(client=name, status=status))
     [told] = [line for line in said(card).splitlines() if "Requested by" in line]
-    written = told.partition("Requested by Ana, through ")[2].partition(". The server")[0].partition(". Rule")[0]
+    written = told.partition("Requested by Ana, through ")[2].partition(" · calendar ›")[0]
     assert "⟨U+202E⟩" in written and written.startswith("cursor. - ") and len(written.replace("\\", "")) <= 100
     assert "entities" not in card["msteams"]
 
@@ -61,25 +59,39 @@ def test_its_buttons_carry_the_approvals_id_and_nothing_else() -> None:
         "Reject…": "reject call-1.1",
         "Edit…": "edit_dialog call-1.1",
         "Show all": "show_all call-1.1",
-        "More…": "hand_over_dialog call-1.1",
+        "Ask someone else…": "hand_over_dialog call-1.1",
     }
 
 
 @pytest.mark.parametrize(
-    ("together", "in_row", "behind_more"),
-    [
-        (1, ["Approve", "Reject…", "Edit…", "Show all", "More…"], []),
-        (3, ["Approve", "Reject…", "Approve all 3…", "Show all", "More…"], ["Edit…"]),
-    ],
+    ("together", "in_row"),
+    [(1, ["Approve", "Reject…", "Edit…"]), (3, ["Approve", "Reject…", "Edit…", "Approve all 3…"])],
 )
-def test_five_buttons_stand_in_the_row_and_the_rest_unfolds(
-    together: int, in_row: list[str], behind_more: list[str]
-) -> None:
-    card = card_of(an_approval(always_offered=True, together=together), decides=True, asked=True)
-    assert [action["title"] for action in card["actions"]] == in_row
-    more = card["actions"][-1]
-    unfolded = [action["title"] for action in more["card"]["actions"]]
-    assert unfolded == [*behind_more, "Always allow…", "Ask somebody else…", "Withdraw"]
+def test_at_most_four_buttons_stand_in_the_row_and_the_rest_is_in_its_menu(together: int, in_row: list[str]) -> None:
+    view = an_approval(always_offered=True, together=together, masks=1)
+    actions = card_of(view, decides=True, asked=True)["actions"]
+    assert [each["title"] for each in actions if each.get("mode") != "secondary"] == in_row
+    assert [each["title"] for each in actions[len(in_row) :]] == [
+        "Show all",
+        "Always allow…",
+        "Ask someone else…",
+        "Look at hidden values…",
+        "Withdraw…",
+    ]
+
+
+def test_what_deletes_is_approved_only_after_it_was_asked_once_more() -> None:
+    view = an_approval(risk=("destroys",), title="Delete event")
+    approve = card_of(view, decides=True)["actions"][0]
+    assert (approve["type"], approve["title"]) == ("Action.ShowCard", "Approve…")
+    assert said(approve["card"]) == "calendar › “Delete event”?\nThis deletes data."
+    [confirmed] = approve["card"]["actions"]
+    assert (confirmed["title"], confirmed["data"]["countersign"]) == ("Approve", "approve")
+    assert approve["fallback"]["data"]["countersign"] == "show_all"
+
+
+def test_nobody_decides_what_is_too_long_to_be_read_for_its_card() -> None:
+    assert list(buttons(card_of(an_approval(unread=90_000, arguments={}), decides=True))) == ["Show all"]
 
 
 def test_nobody_else_is_asked_where_nobody_else_may_decide() -> None:
@@ -88,14 +100,14 @@ def test_nobody_else_is_asked_where_nobody_else_may_decide() -> None:
 
 
 def test_withdrawing_is_for_who_asked() -> None:
-    assert "Withdraw" not in buttons(card_of(an_approval(), decides=True))
-    assert list(buttons(card_of(an_approval(), decides=False, asked=True))) == ["Show all", "Withdraw"]
+    assert "Withdraw…" not in buttons(card_of(an_approval(), decides=True))
+    assert list(buttons(card_of(an_approval(), decides=False, asked=True))) == ["Show all", "Withdraw…"]
 
 
 def test_the_requesters_own_words_rejections_handovers_and_escalation_are_told() -> None:
     facts = {"quote": "delete **team** XYZ", "rejections": 2, "handed_to": ("Chloe",), "escalates_at": 1_795_255_260.0}
     told = str(card_of(an_approval(**facts, votes=(Vote("Ben", "reject", 1.0),)), decides=True))
-    for words in ("Ana wrote: ", "delete **team** XYZ", "1 of 2 rejected: Ben", "Also asked to decide: ", "Others may"):
+    for words in ("Ana wrote: ", "delete **team** XYZ", "1 of 2 rejected: Ben", "Also asked: Chloe", "Escalates"):
         assert words in told
     assert "wrote: " not in str(card_of(an_approval(), decides=True))
 
@@ -129,8 +141,8 @@ def test_several_that_wait_together_can_be_approved_together() -> None:
 
 
 def test_an_approval_without_a_deadline_says_nothing_of_one() -> None:
-    assert "Open until" not in said(shown(an_approval(expires_at=None)))
-    assert "Open until an unknown time" in said(shown(an_approval(expires_at=float("nan"))))
+    assert "Expires" not in said(shown(an_approval(expires_at=None)))
+    assert "Expires an unknown time" in said(shown(an_approval(expires_at=float("nan"))))
 
 
 # ------------------------------------------------------------------------------------------------ audiences
@@ -152,9 +164,9 @@ def test_where_anybody_may_decide_the_buttons_are_there_and_those_who_may_not_ar
 def test_where_few_may_decide_only_they_are_shown_the_buttons() -> None:
     card = shown(FOUR_EYES, Audience("listed", ("29:ben", "29:chloe", "29:ben")))
     assert list(buttons(card)) == ["Show all"]
-    assert "If yours do not appear, “Show all” has them." in said(card)
+    assert "Approvers see buttons here. Don’t see yours? Use “Show all”." in said(card)
     assert card["refresh"]["userIds"] == ["29:ben", "29:chloe"]
-    assert "Approve" in buttons(card_of(FOUR_EYES, decides=True))
+    assert "Approve…" in buttons(card_of(FOUR_EYES, decides=True))
     assert list(buttons(card_of(FOUR_EYES, decides=False))) == ["Show all"]
 
 
@@ -201,7 +213,7 @@ def test_a_word_too_wide_for_a_column_stands_below_the_others() -> None:
 def test_nothing_in_foreign_text_becomes_a_date() -> None:
     trick = "{{DATE(2017-02-14T06:08:00Z)}}"
     card = shown(an_approval(requester=trick, server=trick, arguments={"x": trick}))
-    assert card["body"][1]["inlines"][0]["text"] == "{"
+    assert "Requested by {\\{DATE" in said(card)
     assert facts(card) == [("X", "{\\{DATE(2017-02-14T06:08:00Z)}}")]
     assert "{{DATE(2017" not in json.dumps(card)
 
@@ -215,9 +227,7 @@ def test_what_is_too_long_is_cut_with_a_count_beside_the_buttons() -> None:
     card = shown(an_approval(arguments={f"argument_{number}": "word " * 1_000 for number in range(13)}))
     assert len(facts(card)) == 10
     assert all(value.endswith("more characters)") and len(value) <= 500 for _, value in facts(card))
-    assert said(card["body"]).splitlines()[-1] == (
-        "Not whole here: 10 arguments are shortened and 3 more arguments are left out. “Show all” has everything."
-    )
+    assert said(card["body"]).splitlines()[-2] == "45,250 characters hidden, 3 arguments hidden."
 
 
 def test_what_takes_many_bytes_is_cut_shorter() -> None:
@@ -237,47 +247,70 @@ def test_many_lines_are_cut_too_so_that_the_buttons_stay_in_sight() -> None:
 
 def test_votes_that_do_not_suffice_yet_are_counted() -> None:
     view = an_approval(quorum=2, votes=(Vote("Ben", "approve", 1.0), Vote("Dan", "reject", 1.0)))
-    assert "Votes: 1 of 2 approved: Ben" in said(shown(view))
+    assert "1 of 2 approved: Ben" in said(shown(view))
 
 
 @pytest.mark.parametrize(
-    ("risk", "colour", "words"),
+    ("risk", "beside", "colour", "below"),
     [
-        (("reads",), "good", "Risk: reads"),
-        (("writes", "reaches outside"), "warning", "Risk: writes, reaches outside"),
-        (("writes", "destroys"), "attention", "Risk: ⚠ writes, destroys"),
+        (("reads",), "", "", "Reads data"),
+        (("writes",), "", "", "Changes data"),
+        (("writes", "reaches outside"), "External", "Accent", "Changes data"),
+        (("writes", "destroys"), "⚠ Deletes data", "Attention", "Changes data"),
     ],
 )
-def test_a_risk_has_its_colour_and_its_words(risk: tuple[str, ...], colour: str, words: str) -> None:
-    [box] = [element for element in shown(an_approval(risk=risk))["body"] if element["type"] == "Container"]
-    assert (box["style"], said(box)) == (colour, words)
-    assert "Risk" not in said(shown(an_approval(risk=())))
+def test_only_what_deletes_or_reaches_outside_stands_beside_the_title(
+    risk: tuple[str, ...], beside: str, colour: str, below: str
+) -> None:
+    first, second, *_ = shown(an_approval(risk=risk))["body"]
+    columns = [column["items"][0] for column in first.get("columns", [])]
+    assert [(each["text"], each["color"]) for each in columns[1:]] == ([(beside, colour)] if beside else [])
+    assert second["text"].endswith(f" · {below}")
 
 
 # ------------------------------------------------------------------------------------------------ settled
 
 
 @pytest.mark.parametrize(
-    ("status", "word"),
+    ("status", "sign", "ended"),
     [
-        ("approved", "Approved"),
-        ("rejected", "Rejected"),
-        ("expired", "Expired"),
-        ("superseded", "Superseded"),
-        ("withdrawn", "Withdrawn"),
-        ("void", "No longer valid"),
+        ("approved", "✓", "Approved by Ben, Chloe"),
+        ("rejected", "✕", "Rejected by Ben, Chloe"),
+        ("expired", "⌛", "Expired"),
+        ("superseded", "↷", "Replaced"),
+        ("withdrawn", "↩", "Withdrawn"),
+        ("void", "↻", "Asked again"),
     ],
 )
-def test_a_settled_approval_has_no_buttons_and_says_what_was_decided(status: str, word: str) -> None:
+def test_a_settled_approval_is_two_lines_and_has_nothing_to_decide(status: str, sign: str, ended: str) -> None:
     by = ("Ben", "Chloe") if status in ("approved", "rejected") else ()
-    card = shown(an_approval(status=status, decided_by=by, decided_at=1_795_255_260.0, reason="Too early."))
-    assert buttons(card) == {}
-    lines = said(card).splitlines()
-    assert lines[0] == f"{word}: calendar: create_event"
-    assert lines[1] == (f"{word} by Ben, Chloe." if by else f"{word}.")
-    assert "Reason: Too early." in lines
-    assert f"{word} {{{{DATE(2026-11-21T10:01:00Z,SHORT)}}}} at {{{{TIME(2026-11-21T10:01:00Z)}}}}" in lines
-    assert "Asked by Ana. Rule: writes need the requester." in lines
+    card = shown(an_approval(status=status, decided_by=by, decided_at=1_795_255_260.0))
+    *lines, details = card["body"]
+    assert [said(line) for line in lines] == [
+        f"{sign} calendar › “Create event”",
+        f"{ended}, {{{{TIME(2026-11-21T10:01:00Z)}}}}",
+    ]
+    assert [action["type"] for action in card["actions"]] == ["Action.ToggleVisibility"]
+    assert card["actions"][0]["targetElements"] == [details["id"]] and details["isVisible"] is False
+    for told in ("Requested by Ana", "Rule: writes need the requester", "{{DATE(2026-11-21T10:01:00Z,SHORT)}} at "):
+        assert told in said(details)
+
+
+def test_why_it_was_rejected_is_on_its_face() -> None:
+    card = shown(an_approval(status="rejected", decided_by=("Ben",), reason="Too early."))
+    assert said(card["body"][2]) == "Reason: Too early."
+
+
+def test_a_call_that_failed_says_so_in_red_and_whoever_asked_can_retry_it() -> None:
+    view = an_approval(status="approved", result="Failed: no such room", result_tone="error", retry_offered=True)
+    card = card_of(view, decides=False, asked=True)
+    assert said(card["body"][0]) == "✕ calendar › “Create event” · Failed: no such room"
+    assert {run["color"] for run in card["body"][0]["inlines"]} == {"Attention"}
+    assert [action["title"] for action in card["actions"]] == ["Retry", "Details"]
+    assert card["actions"][0]["data"] == {"countersign": "retry", "id": "call-1.1"}
+    assert [action["title"] for action in card_of(view, decides=False)["actions"]] == ["Details"]
+    refreshed = shown(view, Audience("open", ("29:ana",)))
+    assert refreshed["refresh"]["userIds"] == ["29:ana"]
 
 
 def test_an_edit_shows_what_was_asked_and_what_was_approved() -> None:
@@ -286,33 +319,67 @@ def test_an_edit_shows_what_was_asked_and_what_was_approved() -> None:
         arguments={"name": "Standup", "duration": 15, "room": "Blue"},
         asked_arguments={"name": "Meeting", "duration": 15, "notes": "long"},
         decided_by=("Ben",),
+        edited_by="Ben",
     )
-    assert facts(shown(view)) == [
-        ("Name", "Meeting → Standup"),
-        ("Room", "(not given) → Blue"),
-        ("Notes", "long → (not given)"),
-        ("Duration", "15"),
+    told = facts({"body": shown(view)["body"][-1]["items"]})
+    assert ("Name", "Meeting → Standup") in told
+    assert ("Room", "(not given) → Blue") in told
+    assert said(shown(view)["body"][1]) == "Approved by Ben · Edited by Ben"
+
+
+def test_what_came_of_the_call_and_the_notes_for_the_assistant_are_in_its_details() -> None:
+    notes = (("Ben", "Book a room too."),)
+    view = an_approval(status="approved", decided_by=("Ben",), result="Done: id 7", result_tone="success", notes=notes)
+    told = said(shown(view)["body"][-1])
+    assert "Result: ✓ Done: id 7" in told
+    assert "Ben added: Book a room too." in told
+
+
+# ------------------------------------------------------------------------------------------------ unasked changes
+
+
+def test_a_change_that_nobody_was_asked_about_is_one_quiet_line() -> None:
+    card = shown(a_change(rule="tasks are allowed"))
+    line, details = card["body"]
+    assert (line["text"], line["size"], line["isSubtle"]) == (
+        "✓ calendar › “Create event” · Allowed by rule “tasks are allowed”",
+        "Small",
+        True,
+    )
+    assert details["isVisible"] is False
+    assert [action["title"] for action in card["actions"]] == ["Details"]
+
+
+def test_whoever_always_allows_a_change_can_revoke_that_and_nobody_else_is_offered_it() -> None:
+    view = a_change(grant_id="g1")
+    assert buttons(card_of(view, decides=False, asked=True))["Revoke"] == "revoke g1"
+    card = shown(view, Audience("open", ("29:ana",)))
+    assert "Revoke" not in buttons(card)
+    assert card["refresh"]["action"]["data"] == {"countersign": "refresh", "id": "attempt-1"}
+    assert "refresh" not in shown(a_change(rule="x"), Audience("open", ("29:ana",)))
+
+
+# ------------------------------------------------------------------------------------------------ calls of an answer
+
+
+def test_the_calls_that_were_made_for_an_answer_are_folded_below_it() -> None:
+    calls = (
+        CallActivity("1", "calendar", "list_events", "List events", "done", 1.0, 1.4, "2 events"),
+        CallActivity("2", "calendar", "find_room", "Find room", "failed", 1.5, 3.1, "no room"),
+    )
+    answer, listed = activities(a_post(Said("Two events.", activity=calls)), EVERYBODY)
+    assert "attachments" not in answer and refusals(dict(listed)) == product_mistakes(dict(listed)) == []
+    [attached] = listed["attachments"]
+    row, steps = attached["content"]["body"]
+    assert (row["actions"][0]["title"], row["actions"][0]["targetElements"]) == ("2 steps · 2.1 s", [steps["id"]])
+    assert steps["isVisible"] is False
+    assert said(steps).splitlines() == [
+        "✓ calendar › “List events” · calendar › list_events · 0.4 s",
+        "2 events",
+        "✕ calendar › “Find room” · calendar › find_room · Failed · 1.6 s",
+        "no room",
     ]
-
-
-@pytest.mark.parametrize(
-    ("status", "told"),
-    [
-        ("approved", "Edited before it was approved: what was asked → what was approved."),
-        ("void", "Changed: what was asked → what it was changed to."),
-        ("superseded", "Changed: what was asked → what it was changed to."),
-    ],
-)
-def test_only_of_an_approved_call_a_card_says_that_its_changes_were_approved(status: str, told: str) -> None:
-    view = an_approval(status=status, arguments={"name": "Standup"}, asked_arguments={"name": "Meeting"})
-    said_on_it = said(shown(view))
-    assert told in said_on_it
-    assert ("approved" in said_on_it) is (status == "approved")
-
-
-def test_what_came_of_the_call_is_on_its_card() -> None:
-    view = an_approval(status="approved", decided_by=("Ben",), result="Failed: no such room", result_tone="error")
-    assert "✖ Failed: no such room" in said(shown(view))
+    assert len(activities(a_post(Said("Hello.")), EVERYBODY)) == 1
 
 
 # ------------------------------------------------------------------------------------------------ the other cards
@@ -320,7 +387,7 @@ def test_what_came_of_the_call_is_on_its_card() -> None:
 
 def test_a_question_of_few_fields_is_answered_on_its_card() -> None:
     card = shown(a_question())
-    assert said(card).splitlines()[:3] == ["A question for Ana", "Which room?", "Two rooms are free."]
+    assert said(card).splitlines()[:3] == ["Question for Ana", "Which room?", "Two rooms are free."]
     assert buttons(card) == {"Answer": "answer q1", "Open as a form…": "answer_dialog q1"}
     assert [element.get("id") for element in card["body"] if element["type"].startswith("Input.")] == ["field:size"]
 
@@ -335,18 +402,18 @@ def test_a_question_of_many_fields_is_answered_in_a_dialog() -> None:
 def test_a_question_without_fields_is_answered_with_a_reply() -> None:
     card = shown(a_question(fields=()))
     assert buttons(card) == {}
-    assert said(card).endswith("Please reply here.")
+    assert said(card).endswith("Reply here.")
 
 
 def test_an_answered_question_shows_the_answer_and_no_button() -> None:
     card = shown(a_question(status="answered", answer="size: large"))
     assert buttons(card) == {}
-    assert "Answered. Ana: size: large" in said(card)
+    assert "Ana: size: large" in said(card)
 
 
 def test_the_public_card_of_a_sign_in_has_no_link_but_a_button_for_one() -> None:
     card = shown(a_sign_in())
-    assert "Waiting for Ana to sign in at mail (accounts.example.com)." in said(card)
+    assert "Waiting for Ana to sign in to mail (accounts.example.com)." in said(card)
     assert buttons(card) == {"Get my link": "get_link s1"}
 
 
@@ -362,8 +429,8 @@ def test_the_private_link_is_in_its_button_with_its_host_in_the_text() -> None:
     activity = sign_in_link(a_sign_in(host="looks.example"), link)
     card = activity["attachments"][0]["content"]
     assert buttons(card) == {
-        "Open the sign-in page": link,
-        "I have signed in": "signed_in s1",
+        "Sign in": link,
+        "I’ve signed in": "signed_in s1",
         "Not now": "not_now s1",
     }
     assert "accounts.example.com" in said(card)
@@ -377,8 +444,8 @@ def test_a_link_that_cannot_be_opened_is_not_offered(link: str) -> None:
 
 def test_an_attempt_whose_outcome_is_unknown_asks_what_came_of_it() -> None:
     card = shown(an_outcome())
-    assert said(card).startswith("What came of it? calendar: create_event")
+    assert said(card).startswith("Did this go through? calendar › “Create event”")
     assert list(buttons(card).values()) == ["it_was_done o1", "try_again o1", "skip o1"]
     settled = shown(an_outcome(status="skip", settled_by="Ana"))
     assert buttons(settled) == {}
-    assert "Skipped, says Ana." in said(settled)
+    assert "Skipped by Ana" in said(settled)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from adapters.shared.wording import TOO_LONG_FOR_A_LIST
+from adapters.shared.wording import too_long_for_a_list
 from adapters.teams.render.dialogs import approve_all_dialog, argument_page, note_dialog, reject_dialog, show_all_dialog
 from adapters.teams.render.posts import (
     activities,
@@ -44,29 +44,45 @@ def test_show_all_gives_the_buttons_to_whoever_may_decide() -> None:
     assert buttons(show_all_dialog(an_approval(), 0, decides=True).card) == {
         "Approve": "approve call-1.1",
         "Reject…": "reject call-1.1",
+        "More…": "hand_over_dialog call-1.1",
     }
     assert list(buttons(show_all_dialog(an_approval(), 0, decides=False).card)) == ["Close"]
-    assert list(buttons(show_all_dialog(an_approval(), 0, decides=False, asked=True).card)) == ["Close", "Withdraw"]
+    assert list(buttons(show_all_dialog(an_approval(), 0, decides=False, asked=True).card)) == ["More…"]
     assert list(buttons(show_all_dialog(an_approval(status="expired"), 0, decides=True).card)) == ["Close"]
+
+
+def test_whoever_may_decide_can_add_a_note_for_the_assistant_which_is_kept_on_other_pages() -> None:
+    view = an_approval(arguments={"notes": "word " * 12_000})
+    card = show_all_dialog(view, 1, decides=True, note="Book a room too.").card
+    [note] = [element for element in card["body"] if element["type"] == "Input.Text"]
+    assert (note["id"], note["label"], note["value"]) == (
+        "note",
+        "Add a note for the assistant (optional)",
+        "Book a room too.",
+    )
+    sending = {action["title"]: action.get("associatedInputs") for action in card["actions"]}
+    assert [sending[title] for title in ("Approve", "Previous", "Next")] == ["auto"] * 3
+    assert "Input.Text" not in str(show_all_dialog(view, 1, decides=False).card)
 
 
 def test_show_all_turns_its_pages() -> None:
     view = an_approval(arguments={"notes": "word " * 12_000})
     first, middle, last = (buttons(show_all_dialog(view, page, decides=False).card) for page in (-1, 1, 99))
-    assert first == {"Next": "page 1:call-1.1", "Close": "close "}
+    assert first == {"Next": "page 1:call-1.1"}
     assert middle["Previous"] == "page 0:call-1.1"
     assert middle["Next"] == "page 2:call-1.1"
-    assert list(last) == ["Previous", "Close"]
+    assert list(last) == ["Previous"]
 
 
 def test_what_approves_several_carries_exactly_the_ids_of_those_it_lists() -> None:
     card = approve_all_dialog(Together((an_approval(), an_approval("call-1.2", tool="delete_event")), 0)).card
     assert buttons(card) == {"Approve 2": "approve_all call-1.1 call-1.2"}
-    assert "2. calendar: delete_event" in said(card)
+    assert "2. calendar › “Create event”\nName: Team Meeting" in said(card)
     many = approve_all_dialog(Together(tuple(an_approval(f"call-{number}") for number in range(40)), 20)).card
-    assert len(many["actions"][0]["data"]["id"].split()) == 40
-    assert "20 more wait and are not in this list: decide them at their own cards." in said(many)
-    assert said(approve_all_dialog(Together((), 3)).card) == TOO_LONG_FOR_A_LIST
+    listed = len(many["actions"][0]["data"]["id"].split())
+    assert 30 <= listed <= 40
+    assert f"{60 - listed} more requests aren’t listed here. Decide them on their own cards." in said(many)
+    assert said(approve_all_dialog(Together((), 3)).card) == too_long_for_a_list()
 
 
 def test_a_reason_that_was_refused_is_shown_again_with_why() -> None:
@@ -95,24 +111,26 @@ def test_the_help_names_every_command() -> None:
 
 
 def test_who_cannot_be_reached_is_asked_to_open_a_chat() -> None:
-    assert open_a_chat_first("*Ana*")["text"].startswith("\\*Ana\\*, I cannot reach you privately.")
+    assert open_a_chat_first("*Ana*")["text"].startswith("\\*Ana\\*, I can’t reach you privately.")
 
 
 def test_the_overview_leads_to_what_can_be_decided_and_to_where_it_is_shown() -> None:
     card = overview_activity(OVERVIEW)["attachments"][0]["content"]
     entries = [element for element in card["body"] if element["type"] == "Container"]
     actions = [buttons(entry["items"][-1]) for entry in entries]
-    assert actions[0]["Look and decide…"] == "show_all call-1.1"
+    assert actions[0]["Review…"] == "show_all call-1.1"
     assert actions[0]["Open"].startswith("https://teams.microsoft.com/l/message/19%3Ax%40thread.v2/1700000000001?")
     assert actions[2] == {"Answer…": "answer_dialog q1"}
     assert actions[3] == {"Get my link": "get_link s1"}
-    assert "2 wait for your decision; 3 of your requests wait." in card["fallbackText"]
+    assert "2 requests need your approval. You have 3 open requests." in card["fallbackText"]
 
 
 def test_the_overview_counts_what_is_not_shown() -> None:
     [first, _] = OVERVIEW.to_decide
     many = overview_activity(Overview((first,) * 16, (), (), more_to_decide=484))["attachments"][0]["content"]
-    assert "… and 488 more" in said(many)
+    listed = len([element for element in many["body"] if element["type"] == "Container"])
+    assert 2 <= listed <= 12
+    assert f"{500 - listed} more" in said(many)
 
 
 def test_a_dialog_that_only_says_something_can_be_closed() -> None:

@@ -97,14 +97,14 @@ def test_half_of_a_date_and_time_is_told_to_be_half() -> None:
     field = FormField(name="x", type=FieldType.DATE_TIME)
     form = Form("Edit", (field,), {})
     typed = entries({"field:x": "2026-11-21"}, form)
-    assert read_answers((field,), typed) == FormErrors({"x": "Please give a date and time such as 2026-11-21T09:30."})
+    assert read_answers((field,), typed) == FormErrors({"x": "Enter a date and time, such as 2026-11-21T09:30."})
     day, clock = inputs_of(edit_dialog("a1", form, {"x": "Half."}, typed).card)
     assert (day["value"], clock.get("value")) == ("2026-11-21", None)
 
 
 def test_what_is_needed_says_so_and_a_switch_can_say_no() -> None:
     assert input_of(FormField(name="x"))["isRequired"] is True
-    assert input_of(FormField(name="x"))["errorMessage"] == "This is needed."
+    assert input_of(FormField(name="x"))["errorMessage"] == "Required"
     assert "isRequired" not in input_of(FormField(name="x", required=False))
     field = FormField(name="x", type=FieldType.YES_NO)
     form = form_of(field, False)
@@ -171,7 +171,7 @@ def test_what_teams_cannot_hold_is_no_input_but_named() -> None:
     form = Form("Edit", fields, {"long": "x" * 10_001, "odd": "a\x00b", "fine": "y"})
     card = edit_dialog("a1", form).card
     assert [each["id"] for each in inputs_of(card)] == ["field:fine"]
-    assert "being more than a form in Teams can show: Long one, Odd one, Broken one" in json.dumps(card)
+    assert "Not editable here: Long one, Odd one, Broken one" in json.dumps(card)
     assert entries(untouched(card), form) == {"fine": "y"}
 
 
@@ -192,7 +192,7 @@ def test_two_fields_of_one_name_are_one_input() -> None:
 def test_invisible_characters_in_a_value_are_told_under_its_input() -> None:
     card = edit_dialog("a1", form_of(FormField(name="x"), "a\u200bb")).card
     assert next(inputs_of(card))["value"] == "a\u200bb"
-    assert "Holds characters that cannot be seen: a⟨U+200B⟩b" in json.dumps(card, ensure_ascii=False)
+    assert "Holds invisible characters: a⟨U+200B⟩b" in json.dumps(card, ensure_ascii=False)
 
 
 def test_a_label_is_neither_a_link_nor_a_function_whatever_reads_it() -> None:
@@ -240,7 +240,7 @@ def test_what_is_too_long_to_be_shown_again_is_said_to_be_lost() -> None:
     typed = {"a": "Ω" * 4_000, "b": "short"}
     card = answer_dialog("q1", Form("Which?", fields, {}), {"b": "Too short."}, typed).card
     assert [each.get("value") for each in inputs_of(card)] == [None, "short"]
-    assert "too long to be shown again, so that it has to be typed anew: First" in json.dumps(card)
+    assert "Too long to show again; type it once more: First" in json.dumps(card)
 
 
 # ------------------------------------------------------------------------------------------------ there and back

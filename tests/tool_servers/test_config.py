@@ -20,6 +20,7 @@ from adapters.tool_servers.config import (
     parse_config,
 )
 from adapters.tool_servers.positions import NotJsonError, locate
+from policies.model import Lookup
 
 FILE = Path("/srv/bot/mcp.json")
 
@@ -88,6 +89,19 @@ def test_all_that_the_operator_says_of_the_tools_is_kept() -> None:
     assert server.tools == frozenset({"read", "write"})
     assert server.require_approval == frozenset({"write"})
     assert server.idempotent_tools == server.read_only_tools == frozenset({"read"})
+
+
+def test_what_is_read_for_cards_is_named_by_argument_and_by_tool() -> None:
+    server = parsed(
+        {
+            "command": "x",
+            "readOnlyTools": ["get", "find", "preview"],
+            "lookupTools": {"event_id": "get", "room": {"tool": "find", "argument": "id"}},
+            "previewTools": {"move": "preview"},
+        }
+    )
+    assert server.lookups == {"event_id": Lookup("get", "event_id"), "room": Lookup("find", "id")}
+    assert server.preview_tools == {"move": "preview"}
 
 
 def test_the_defaults_trust_nothing() -> None:
@@ -185,6 +199,36 @@ MISTAKES = {
         entry('"command": "x"', '"tools": ["a"]', '"readOnlyTools": ["a",\n"b"]'),
         7,
         'readOnlyTools[1]: "b" is not among `tools`',
+    ),
+    "a look-up left out": (
+        entry('"command": "x"', '"tools": ["a"]', '"readOnlyTools": ["a"]', '"lookupTools": {\n"a_id": "b"}'),
+        8,
+        'lookupTools.a_id: "b" is not among `tools`',
+    ),
+    "a look-up that may write": (
+        entry('"command": "x"', '"lookupTools": {"a_id":\n{"tool": "b", "argument": "id"}}'),
+        6,
+        'lookupTools.a_id: "b" is not known to read only: name it in `readOnlyTools`, or set `trustAnnotations`',
+    ),
+    "a look-up with a key too many": (
+        entry('"command": "x"', '"lookupTools": {"a_id": {"tool": "b", "argument": "id",\n"as": "c"}}'),
+        6,
+        "unknown key; known are argument, tool",
+    ),
+    "a preview that may write": (
+        entry('"command": "x"', '"readOnlyTools": ["c"]', '"previewTools": {"a": "c",\n"b": "d"}'),
+        7,
+        'previewTools.b: "d" is not known to read only',
+    ),
+    "a preview of what is left out": (
+        entry('"command": "x"', '"tools": ["c"]', '"trustAnnotations": true', '"previewTools": {\n"a": "c"}'),
+        8,
+        'previewTools.a: "a" is not among `tools`',
+    ),
+    "a preview of a preview": (
+        entry('"command": "x"', '"trustAnnotations": true', '"previewTools": {"a": "b",\n"b": "c"}'),
+        6,
+        'previewTools.a: "b" has a preview itself',
     ),
     "a secret of a server that is told nothing": (
         entry('"url": "http://h/"', '"requesterSecret": "x"'),

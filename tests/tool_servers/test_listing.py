@@ -26,7 +26,7 @@ from adapters.tool_servers.listing import (
 )
 from adapters.tool_servers.text import unchanged
 from policies.masking import Masker
-from policies.model import Annotations
+from policies.model import Annotations, Lookup
 from policies.trust import known_to_read
 from tests.support.examples import examples
 
@@ -40,6 +40,27 @@ def listing(*entries: Any, **said: Any) -> ToolListing:
 
 def tool(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "inputSchema": OBJECT, **more}
+
+
+def test_what_is_read_for_cards_is_known_of_each_tool_that_has_such_an_argument() -> None:
+    takes_id = {"type": "object", "properties": {"event_id": {"type": "string"}}}
+    reads = {"annotations": {"readOnlyHint": True}}
+    found = listing(
+        tool("delete", inputSchema=takes_id),
+        tool("list"),
+        tool("get", **reads),
+        tool("writes"),
+        trust_annotations=True,
+        lookups={"event_id": Lookup("get", "event_id"), "room": Lookup("gone", "room")},
+        preview_tools={"delete": "writes"},
+    )
+    delete, _, listed, _ = found.tools
+    assert (dict(delete.lookups), delete.preview_tool) == ({"event_id": Lookup("get", "event_id")}, "writes")
+    assert (dict(listed.lookups), listed.preview_tool) == ({}, "")
+    assert found.skipped == (
+        "gone is in `lookupTools`, but the server has no such tool",
+        "writes is in `previewTools`, but the server does not say that it only reads",
+    )
 
 
 def names(found: ToolListing) -> list[str]:

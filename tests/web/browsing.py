@@ -88,9 +88,9 @@ class Window:
         async with self.page.expect_response(
             lambda answer: answer.request.method == "POST" and answer.url.endswith("/api/session")
         ) as changed:
-            await self.page.get_by_label("You are").select_option(name)
+            await self.page.get_by_label("Acting as").select_option(name)
         assert (await changed.value).ok
-        await expect(self.page.get_by_label("You are").locator("option:checked")).to_have_text(name)
+        await expect(self.page.get_by_label("Acting as").locator("option:checked")).to_have_text(name)
 
     @property
     def box(self) -> Locator:

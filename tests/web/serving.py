@@ -49,7 +49,7 @@ from tests.support.stand_in_services import NO_APPROVAL, StandInServices, subjec
 from tests.support.views import NOW
 
 FACTS = PageFacts(
-    model_notice="No language model is connected. A small built-in model answers; it knows calendar and tasks only.",
+    is_demo=True,
     mode="default",
     tool_servers=(
         ToolServerFacts("calendar", "connected", 5),
@@ -71,11 +71,22 @@ class WebServices(StandInServices):
         """Thread → whose it is; the others are everybody's."""
         self.stopped_under: frozenset[str] = frozenset()
         """The accounts that the last stop came with."""
+        self.titles: dict[str, str] = {}
+        self.deleted: set[str] = set()
 
-    async def post(self, thread_id: str, content: Content, *, only_for: str | None = None, at: float = NOW) -> Post:
-        """Say something in a thread."""
+    async def post(
+        self,
+        thread_id: str,
+        content: Content,
+        *,
+        only_for: str | None = None,
+        at: float = NOW,
+        message_id: str | None = None,
+    ) -> Post:
+        """Say something in a thread; `message_id`: what the model said in that message."""
         place = ConversationReference("web", key=thread_id, address={"thread": thread_id}, direct=True)
-        post = Post(f"post-{len(self._posts()) + 1}", thread_id, place, 1, at, content, only_for)
+        post_id = f"post-{len(self._posts()) + 1}" if message_id is None else f"said:{message_id}"
+        post = Post(post_id, thread_id, place, 1, at, content, only_for)
         self.keep(content)
         self.entries.setdefault(thread_id, []).append(post)
         await self.sender.send(post)
@@ -106,7 +117,11 @@ class WebServices(StandInServices):
 
     async def standing_approval(self, grant_id: str, person: Person) -> GrantView | Unknown:
         giver, grant = self.given.get(grant_id, ("", None))
-        return grant if grant is not None and giver == person.person_id else Unknown("You allow no such call.")
+        return (
+            grant
+            if grant is not None and giver == person.person_id
+            else Unknown("Standing approval no longer available.")
+        )
 
     async def decidable_with(self, approval_id: str, person: Person) -> tuple[str, ...]:
         posts = {subject_of(post.content): post for post in self._posts() if isinstance(post.content, ApprovalView)}
@@ -155,10 +170,30 @@ class WebServices(StandInServices):
 
     async def owned(self, person: Person, limit: int = 100) -> tuple[ThreadSummary, ...]:
         return tuple(
-            ThreadSummary(thread_id, _title(entries), max(entry.at for entry in entries), _waiting(entries))
+            ThreadSummary(
+                thread_id,
+                self.titles.get(thread_id) or _title(entries),
+                max(entry.at for entry in entries),
+                _waiting(entries),
+                _questions(entries),
+            )
             for thread_id, entries in sorted(self.entries.items(), key=lambda item: -item[1][-1].at)
             if self.of.get(thread_id, person.person_id) == person.person_id and not is_gateway_thread(thread_id)
         )[:limit]
+
+    async def search(self, person: Person, text: str) -> tuple[ThreadSummary, ...]:
+        return tuple(each for each in await self.owned(person) if text.casefold() in each.title.casefold())
+
+    async def rename(self, thread_id: str, title: str, accounts: Collection[str]) -> ClickResult:
+        self.titles[thread_id] = title
+        return Settled("Renamed.")
+
+    async def delete(self, key: str, thread_id: str, person: Person, accounts: Collection[str]) -> ClickResult:
+        if thread_id not in self.entries:
+            return Unknown("There is no such conversation here.")
+        del self.entries[thread_id]
+        self.deleted.add(thread_id)
+        return Settled("Deleted.")
 
     async def owners_for(self, thread_id: str, person: Person) -> frozenset[str] | None:
         return frozenset([person.person_id])
@@ -175,7 +210,7 @@ class WebServices(StandInServices):
 
     async def view(self, thread_id: str, person: Person) -> ThreadView | Unknown:
         seen_as = self.seen_as.get(person.person_id, "owner")
-        if seen_as is None:
+        if seen_as is None or thread_id in self.deleted:
             return Unknown("There is no such conversation here.")
         entries = self.entries.get(thread_id, [])
         seen = [e for e in entries if isinstance(e, MessageView) or e.only_for in (None, person.person_id)]
@@ -190,8 +225,13 @@ def _title(entries: list[MessageView | Post]) -> str:
 
 
 def _waiting(entries: list[MessageView | Post]) -> int:
-    open_words = ("pending", "open")
-    return sum(1 for e in entries if isinstance(e, Post) and getattr(e.content, "status", "") in open_words)
+    return _questions(entries) + sum(
+        1 for e in entries if isinstance(e, Post) and getattr(e.content, "status", "") == "pending"
+    )
+
+
+def _questions(entries: list[MessageView | Post]) -> int:
+    return sum(1 for e in entries if isinstance(e, Post) and getattr(e.content, "status", "") == "open")
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,10 +188,10 @@ async def test_a_mistake_in_an_answer_is_422_and_names_the_field(product: Produc
     await product.services.post(
         THREAD, ClarificationView("c.1", "open", "Which?", "", EVENT_FIELDS[:1], "Ana", "web:ana")
     )
-    product.services.mistakes = {"name": "This is needed."}
+    product.services.mistakes = {"name": "Required"}
     status, body = await ana.post("/api/clarifications/c.1/answer", {"id": "k", "values": {}})
     assert status == 422
-    assert body["errors"] == {"name": "This is needed."}
+    assert body["errors"] == {"name": "Required"}
     assert body["error"]
 
 
@@ -231,7 +231,16 @@ async def test_threads_are_listed(product: Product, ana: Browser) -> None:
     await product.services.post(THREAD, an_approval("a"))
     status, body = await ana.get("/api/threads")
     assert status == 200
-    assert body["threads"] == [{"thread_id": THREAD, "title": "A conversation", "updated_at": NOW, "waiting": 1}]
+    assert body["threads"] == [
+        {
+            "thread_id": THREAD,
+            "title": "A conversation",
+            "owner": "",
+            "updated_at": NOW,
+            "waiting": 1,
+            "questions": 0,
+        }
+    ]
 
 
 async def test_other_platforms_threads_cannot_be_reached_from_the_page(product: Product, ana: Browser) -> None:

@@ -28,7 +28,10 @@ async def test_a_page_that_connects_gets_who_it_is_the_threads_and_the_whole_thr
     await ben.post(MESSAGES, {"id": "m", "text": "Hello"})
     await product.services.post(THREAD, Said("Hi Ben"))
     async with stream_of(ben, THREAD) as stream:
-        assert await stream.next() == ("session", {"me": {"person_id": "web:ben", "name": "Ben"}, "is_operator": False})
+        name, session = await stream.next() or ("", {})
+        assert (name, session["me"]) == ("session", {"person_id": "web:ben", "name": "Ben"})
+        assert not session["is_operator"]
+        assert {"step": "model", "done": False} in session["setup"], "who chooses a local name sets the server up"
         name, threads = await stream.next() or ("", {})
         assert name == "threads"
         assert [thread["thread_id"] for thread in threads["threads"]] == [THREAD]
@@ -38,7 +41,7 @@ async def test_a_page_that_connects_gets_who_it_is_the_threads_and_the_whole_thr
             ("message", "web:one:m"),
             ("post", "post-1"),
         ]
-        assert thread["live"] == {"status": "", "drafts": []}
+        assert thread["live"] == {"status": "", "drafts": [], "activity": []}
 
 
 async def test_a_conversation_nobody_has_written_in_is_empty(ana: Browser) -> None:
@@ -173,17 +176,22 @@ async def test_text_and_status_arrive_live_and_a_late_page_gets_the_beginning(pr
         assert (await snapshot(late))["live"] == {
             "status": "Looking at your calendar…",
             "drafts": [{"message_id": "m1", "n": 2, "text": "You have two meetings."}],
+            "activity": [],
         }
 
 
 async def test_a_finished_answer_names_the_draft_that_it_replaces(product: Product, ana: Browser) -> None:
     live = product.sender.live(THREAD, PLACE, "web:ana")
-    live.text("m1", "The first answer.")
-    live.text("m2", "The second")
+    live.text("m1", "The answer.")
+    live.text("m2", "The answer.")
+    live.end(waiting=False)
+    product.sender.live(THREAD, PLACE, "web:ana").text("m3", "Another")
+    product.sender.board.rest(THREAD)  # of m1 and m2 nothing is remembered here any more
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
-        await product.services.post(THREAD, Said("The first answer."))
-        assert (await stream.until("post"))["ends_draft"] == "m1"
+        for message_id in ("m2", "m1"):
+            await product.services.post(THREAD, Said("The answer, as it is kept."), message_id=message_id)
+            assert (await stream.until("post"))["ends_draft"] == message_id
 
 
 async def test_the_list_of_threads_follows(product: Product, ana: Browser) -> None:

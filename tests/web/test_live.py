@@ -5,20 +5,42 @@ from __future__ import annotations
 import pytest
 
 from adapters.shared.live import board as live_module
-from adapters.shared.live.board import LONGEST_DRAFT, LONGEST_SUSPICIOUS, MOST_ENDED, LiveBoard, WebLive
+from adapters.shared.live.board import LONGEST_DRAFT, LONGEST_SUSPICIOUS, MOST_ENDED, MOST_TASKS, LiveBoard, WebLive
 from adapters.shared.live.hub import Hub
 
-NOTHING = {"status": "", "drafts": []}
+NOTHING = {"status": "", "drafts": [], "activity": []}
 
 
-def test_a_finished_answer_ends_the_draft_with_its_text_else_the_oldest() -> None:
+def test_a_post_ends_its_own_draft_and_no_other() -> None:
     board = LiveBoard(Hub())
-    for name, text in (("m1", "One"), ("m2", "Two "), ("m3", "Three")):
-        board.add_text("t", name, text)
-    assert board.end_draft("t", "Two") == "m2"
-    assert board.end_draft("t", "something else") == "m1"
-    assert board.end_draft("t", "Three") == "m3"
-    assert board.end_draft("t", "Three") is None
+    for name in ("m1", "m2", "m3"):
+        board.add_text("t", name, "The same words")
+    board.end_draft("t", "m2")
+    board.end_draft("t", "unheard of")
+    assert [draft["message_id"] for draft in board.snapshot("t")["drafts"]] == ["m1", "m3"]
+
+
+def test_calls_are_shown_while_the_turn_runs() -> None:
+    at = iter(range(10))
+    board = LiveBoard(Hub(), lambda: next(at))
+    live = WebLive(board, "t")
+    live.task("c1", "calendar › Create\u202eevent", "running")
+    live.task("c2", "tasks › Search", "running")
+    live.task("c1", "calendar › Create\u202eevent", "failed")
+    call = {"id": "c1", "title": "calendar › Create⟨U+202E⟩event", "source": "", "result": "", "state": "failed"}
+    assert board.snapshot("t")["activity"] == [
+        call | {"began_at": 0, "ended_at": 2},
+        call | {"id": "c2", "title": "tasks › Search", "state": "running", "began_at": 1, "ended_at": None},
+    ]
+    live.end(waiting=False)
+    assert board.snapshot("t")["activity"] == []
+
+
+def test_of_many_calls_the_newest_are_shown() -> None:
+    board = LiveBoard(Hub())
+    for number in range(MOST_TASKS + 3):
+        board.set_task("t", f"c{number}", "tasks › Search", "running")
+    assert [each["id"] for each in board.snapshot("t")["activity"]] == [f"c{n}" for n in range(3, MOST_TASKS + 3)]
 
 
 def test_at_rest_a_draft_is_kept_for_its_post_alone() -> None:
@@ -30,7 +52,7 @@ def test_at_rest_a_draft_is_kept_for_its_post_alone() -> None:
     live.end(waiting=False)
     assert board.snapshot("t") == NOTHING
     assert board._now == {}
-    assert board.end_draft("t", "The answer") == "m1"
+    board.end_draft("t", "m1")
     assert not board._ended
 
 

@@ -54,6 +54,7 @@ async def test_only_what_is_new_is_shown() -> None:
         assert shown == {
             "status": "Thinking…",
             "drafts": [{"message_id": "m1", "n": 2, "text": "Hello wor⟨U+202E⟩ld"}],
+            "activity": [],
         }
 
 
@@ -64,7 +65,7 @@ async def test_what_ended_leaves_its_text_until_the_post_comes() -> None:
     with hub.reading(THREAD, "web:ana", "s", sees_all=True) as reader:
         board.show_elsewhere(THREAD, None)
         assert await events(reader) == [status("")]
-        assert board.snapshot(THREAD) == {"status": "", "drafts": []}
+        assert board.snapshot(THREAD) == {"status": "", "drafts": [], "activity": []}
 
 
 async def test_an_answer_whose_post_is_there_is_not_shown_again() -> None:
@@ -89,7 +90,7 @@ async def test_of_another_run_nothing_is_kept() -> None:
         assert await events(reader) == ["anew", text("Good evening", 1)]
         board.drop_elsewhere(THREAD)
         assert await events(reader) == ["anew"]
-        assert board.snapshot(THREAD) == {"status": "", "drafts": []}
+        assert board.snapshot(THREAD) == {"status": "", "drafts": [], "activity": []}
 
 
 async def test_what_is_done_here_counts_while_nobody_has_claimed_the_place_since() -> None:
@@ -122,7 +123,7 @@ async def test_who_was_overtaken_shows_nothing_more() -> None:
     with hub.reading(THREAD, "web:ana", "s", sees_all=True) as reader:
         board.drop_overtaken()
         assert await events(reader) == ["anew"]
-        assert board.snapshot(THREAD) == {"status": "", "drafts": []}
+        assert board.snapshot(THREAD) == {"status": "", "drafts": [], "activity": []}
 
 
 async def test_of_what_another_process_goes_on_with_nothing_stays() -> None:
@@ -136,7 +137,7 @@ async def test_of_what_another_process_goes_on_with_nothing_stays() -> None:
         claim.lose()
         here.leave()
         assert await events(reader) == ["anew"]
-        assert board.snapshot(THREAD) == {"status": "", "drafts": []}
+        assert board.snapshot(THREAD) == {"status": "", "drafts": [], "activity": []}
         board.show_elsewhere(THREAD, answer("Good day", epoch=3))
         assert await events(reader) == [text("Good day", 1), status("Thinking…")]
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.shared.live.entries import (
+    MOST_ACTIVITIES,
     SHOWN_CHARACTERS,
     SHOWN_LINES,
     arguments_json,
@@ -22,6 +23,7 @@ from adapters.shared.live.entries import (
 )
 from bot.domain import (
     AlreadySettled,
+    CallActivity,
     ClarificationView,
     Content,
     ConversationReference,
@@ -84,9 +86,27 @@ def test_nothing_invisible_or_reversed_is_left_in_what_is_shown(content: Content
     assert "U+202E" in shown
 
 
-def test_the_configured_names_are_there_and_the_servers_title_is_apart() -> None:
+def test_the_configured_names_are_there_and_a_server_that_is_not_trusted_never_titles_a_card_alone() -> None:
     card = content_json(an_approval(title="Totally harmless"))
-    assert (card["server"], card["tool"], card["title"]) == ("calendar", "create_event", "Totally harmless")
+    assert card["title"].startswith("calendar › “Totally harmless”")
+    assert (card["source"], card["server"], card["tool"]) == ("calendar › create_event", "calendar", "create_event")
+
+
+def test_what_was_said_and_done_with_a_call_is_told_with_it() -> None:
+    card = content_json(
+        an_approval(status="approved", notes=(("Ben", "Use the small room."),), edited_by="Ben", retry_offered=True)
+    )
+    assert card["notes"] == [{"name": "Ben", "text": "Use the small room."}]
+    assert (card["edited_by"], card["retry_offered"]) == ("Ben", True)
+
+
+def test_an_answer_has_the_calls_that_were_made_for_it_and_says_how_many_are_not_listed() -> None:
+    call = CallActivity("1.1", "calendar", "list_events", "List events", "done", 1.0, 3.1, TRICK)
+    said = content_json(Said("Two.", activity=(call,) * (MOST_ACTIVITIES + 3)))
+    assert (len(said["activity"]), said["more_activity"]) == (MOST_ACTIVITIES, 3)
+    first = said["activity"][0]
+    assert (first["state"], first["began_at"], first["ended_at"]) == ("done", 1.0, 3.1)
+    assert first["source"] == "calendar › list_events" and "\u202e" not in first["result"]
 
 
 @pytest.mark.parametrize("content", CONTENTS[2:], ids=lambda content: type(content).__name__)

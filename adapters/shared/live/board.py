@@ -6,6 +6,7 @@ like the run it showed.
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,10 @@ LONGEST_SUSPICIOUS = 4_000
 Persian has as many within 120,000. Beyond, likewise."""
 BETWEEN_CALLS = "Working…"
 """While a turn runs and nothing that it does has a name."""
+MOST_TASKS = 20
+"""Calls of a turn that are shown while it runs: the newest."""
+LONGEST_TASK = 150
+"""Characters of the title of one."""
 MOST_ENDED = 200
 """Threads at rest whose drafts are remembered until their posts come, a moment later."""
 
@@ -54,9 +59,19 @@ class WrittenSoFar:
 
 
 @dataclass(slots=True)
+class _Task:
+    title: str
+    state: TaskState
+    began_at: float
+    ended_at: float | None = None
+
+
+@dataclass(slots=True)
 class _Now:
     status: str = ""
     drafts: dict[str, _Draft] = field(default_factory=dict)
+    tasks: dict[str, _Task] = field(default_factory=dict)
+    """Tool calls of the turn, by their ids, as they began. Not shared between processes."""
     claim: Claim | None = None
     """Under which it is done here, where several processes could do it."""
     epoch: int = 0
@@ -68,8 +83,9 @@ class _Now:
 class LiveBoard:
     """Per thread, what is happening now; each change is published to the pages that show the thread."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, clock: Callable[[], float] = time.time) -> None:
         self._hub = hub
+        self._clock = clock
         self._now: dict[str, _Now] = {}
         self._ended: OrderedDict[str, _Now] = OrderedDict()
         """What was being written when a thread came to rest."""
@@ -111,10 +127,25 @@ class LiveBoard:
             now.status = text
             self._hub.publish(thread_id, "status", {"text": visible_line(text, LONGEST_STATUS)})
 
+    def set_task(self, thread_id: str, task_id: str, title: str, state: TaskState, claim: Claim | None = None) -> None:
+        """A tool call, and how it stands. `claim` as above."""
+        tasks, now = self._here(thread_id, claim).tasks, self._clock()
+        ended_at = None if state == "running" else now
+        task = tasks.get(task_id)
+        if task is None:
+            if len(tasks) >= MOST_TASKS:
+                del tasks[next(iter(tasks))]
+            task = tasks[task_id] = _Task(title, state, now)
+        task.title, task.state, task.ended_at = title, state, ended_at
+        self._hub.publish(thread_id, "activity", {"activity": _tasks_json(tasks)})
+        self.changed(thread_id)
+
     def rest(self, thread_id: str) -> None:
         """The bot does nothing in the thread any more. What it was writing stays on the pages until its post comes."""
         now = self._now.pop(thread_id, None)
         self._hub.publish(thread_id, "status", {"text": ""})
+        if now is not None and now.tasks:
+            self._hub.publish(thread_id, "activity", {"activity": []})
         self._ended.pop(thread_id, None)
         if now is not None and now.drafts:
             self._ended[thread_id] = now
@@ -135,18 +166,14 @@ class LiveBoard:
         if ended is not None and ended.drafts.pop(message_id, None) is not None:
             self._hub.show_anew(thread_id)
 
-    def end_draft(self, thread_id: str, said: str) -> str | None:
-        """The draft that a finished answer replaces: the one with its text, else the oldest; it is forgotten here."""
-        now = next((n for at in (self._now, self._ended) if (n := at.get(thread_id)) is not None and n.drafts), None)
-        if now is None:
-            return None
-        same = (name for name, draft in now.drafts.items() if "".join(draft.parts).strip() == said.strip())
-        message_id = next(same, next(iter(now.drafts)))
-        del now.drafts[message_id]
-        if not now.drafts and self._ended.get(thread_id) is now:
-            del self._ended[thread_id]
-        self.changed(thread_id)
-        return message_id
+    def end_draft(self, thread_id: str, message_id: str) -> None:
+        """What the model has said under this id is a post now, so its draft is forgotten."""
+        for at in (self._now, self._ended):
+            now = at.get(thread_id)
+            if now is not None and now.drafts.pop(message_id, None) is not None:
+                self.changed(thread_id)
+                if not now.drafts and at is self._ended:
+                    del self._ended[thread_id]
 
     def snapshot(self, thread_id: str) -> dict[str, Any]:
         """What a page that connects now has to show."""
@@ -155,7 +182,8 @@ class LiveBoard:
             {"message_id": name, "n": len(draft.parts), "text": "".join(draft.shown)}
             for name, draft in now.drafts.items()
         ]
-        return {"status": visible_line(now.status, LONGEST_STATUS), "drafts": drafts}
+        status = visible_line(now.status, LONGEST_STATUS)
+        return {"status": status, "drafts": drafts, "activity": _tasks_json(now.tasks)}
 
     def being_written(self, thread_id: str) -> Mapping[str, WrittenSoFar]:
         """The answers that are being written in a thread, by the ids of their messages, oldest first: as they are
@@ -241,6 +269,22 @@ class LiveBoard:
             self._elsewhere.pop(thread_id, None)
 
 
+def _tasks_json(tasks: Mapping[str, _Task]) -> list[dict[str, Any]]:
+    """As `adapters.shared.live.entries.activity_json` of calls of which nothing else is known yet."""
+    return [
+        {
+            "id": task_id,
+            "title": visible_line(task.title, LONGEST_TASK),
+            "source": "",
+            "result": "",
+            "state": task.state,
+            "began_at": task.began_at,
+            "ended_at": task.ended_at,
+        }
+        for task_id, task in tasks.items()
+    ]
+
+
 class WebLive:
     """`graph.ports.Live` for one thread of the page, under the claim of the task that makes it: what tools report comes
     from tasks that have none."""
@@ -265,7 +309,9 @@ class WebLive:
             self._board.set_status(self._thread_id, text or BETWEEN_CALLS, self._claim)
 
     def task(self, task_id: str, title: str, state: TaskState) -> None:
-        """The page has the status line and the call's own card for this."""
+        """A tool call and how it stands."""
+        if not self._is_over:
+            self._board.set_task(self._thread_id, task_id, title, state, self._claim)
 
     def end(self, *, waiting: bool) -> None:
         """Nothing more comes."""

@@ -6,18 +6,21 @@ HTML: the page builds its nodes from text and never parses HTML.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from hashlib import blake2b
 from typing import Any, assert_never
 
-from adapters.shared.arguments import call_asked_in, page_of
-from adapters.shared.wording import LONGEST_NAME, WHOLE
+from adapters.shared.arguments import call_asked_in, hidden_in_words, page_of
+from adapters.shared.previews import preview_rows
+from adapters.shared.wording import LONGEST_NAME, WHOLE, call_source, call_title
 from bot.card_masks import unseen_in_words
 from bot.characters import before_suspicious
 from bot.domain import (
     AlreadySettled,
     ApprovalView,
+    CallActivity,
+    ChangeView,
     ClarificationView,
     ClickResult,
     ConnectionView,
@@ -43,9 +46,11 @@ from bot.domain import (
     Unknown,
 )
 from bot.gateway.thread_ids import is_gateway_thread
+from bot.readings import ReadableLine, readings
 from bot.safe_text import (
     cut_by_size,
     holds_unseen,
+    is_unwieldy,
     visible,
     visible_line,
     visible_passage,
@@ -54,6 +59,8 @@ from bot.safe_text import (
     written_value,
 )
 from graph.interrupts import FormField
+from graph.presentation import NOTHING_KNOWN, CallPresentation
+from translations import gettext as _
 
 Json = dict[str, Any]
 PAGE = "web:"
@@ -81,8 +88,8 @@ LONGEST_TITLE = 120
 """Characters of a title."""
 LONGEST_RESULT = 400
 """Characters of a result's one line."""
-_CALL = "server tool title"
-"""What is to be called: the configured names, and the server's own title apart."""
+MOST_ACTIVITIES = 200
+"""Calls of one answer that are listed with it; of more, the last."""
 _KINDS = {Settled: "settled", AlreadySettled: "already_settled", Refused: "refused", Unknown: "unknown"}
 
 
@@ -99,33 +106,28 @@ def entry_json(entry: MessageView | Post) -> Json:
 
 def threads_json(summaries: tuple[ThreadSummary, ...]) -> Json:
     """The list of threads."""
-    return {"threads": [_json(each, lines="title", as_is="thread_id updated_at waiting") for each in summaries]}
+    as_is = "thread_id updated_at waiting questions"
+    return {"threads": [_json(each, lines="title owner", as_is=as_is) for each in summaries]}
 
 
-def asked_json(decidable: Decidable, own: Collection[str], through_programs: Sequence[Shown] = ()) -> Json:
-    """Approvals that somebody may decide, but for those in the threads that are their `own`, and what waits for their
-    other agents' calls (`through_programs`), which are in no conversation. Of a thread that the page does not show
-    there is the card as well, under which everything else is fetched."""
-    asked = []
-    for shown in decidable.listed:
-        view, thread_id = shown.post.content, shown.post.thread_id
-        if isinstance(view, ApprovalView) and thread_id not in own:
-            is_opened = thread_id.startswith(PAGE) and not is_gateway_thread(thread_id)
-            card = None if is_opened else _short(view)
-            call = _json(view, lines=f"requester {_CALL}") | _client_json(view)
-            asked.append({"id": view.approval_id, "thread_id": thread_id, **call, "card": card})
+def asked_json(decidable: Decidable, through_programs: Sequence[Shown] = (), for_others: Sequence[Shown] = ()) -> Json:
+    """Approvals that somebody may decide, what waits for the calls of their other agents (`through_programs`), which
+    are in no conversation, and what they asked for in conversations and others decide (`for_others`)."""
     return {
-        "asked": asked,
+        "asked": list(map(_waiting_json, decidable.listed)),
         "more_asked": decidable.more,
         "through_programs": list(map(_waiting_json, through_programs)),
+        "for_others": list(map(_waiting_json, for_others)),
     }
 
 
 def _waiting_json(shown: Shown) -> Json:
-    """Something that waits for the requester of another agent's call, with its card."""
+    """Something that waits for somebody, with its card, under which everything else is fetched. `is_opened`: whether
+    the page shows its thread."""
     post = shown.post
     card = _short(post.content) if isinstance(post.content, ApprovalView | OutcomeView) else content_json(post.content)
-    return {"id": card["id"], "thread_id": post.thread_id, "card": card}
+    is_opened = post.thread_id.startswith(PAGE) and not is_gateway_thread(post.thread_id)
+    return {"id": card["id"], "thread_id": post.thread_id, "is_opened": is_opened, "card": card}
 
 
 def _short(view: ApprovalView | OutcomeView) -> Json:
@@ -161,7 +163,11 @@ def content_json(content: Content) -> Json:
     """What a post shows; `kind` says which card it is."""
     match content:
         case Said():
-            return {"kind": "said", "text": passage(content.text, LONGEST_ANSWER)}
+            return {
+                "kind": "said",
+                "text": passage(content.text, LONGEST_ANSWER),
+                **activity_json(content.activity, content.earlier_calls),
+            }
         case Notice():
             return {"kind": "notice", "text": passage(content.text), "tone": content.tone}
         case ApprovalView():
@@ -172,8 +178,48 @@ def content_json(content: Content) -> Json:
             return _sign_in(content)
         case OutcomeView():
             return _outcome(content)
+        case ChangeView():
+            return _change(content)
         case _:
             assert_never(content)
+
+
+def _change(view: ChangeView) -> Json:
+    return {
+        "kind": "change",
+        "id": view.attempt_id,
+        "arguments": arguments_json(view.arguments, view.presentation),
+        "result": line(view.result, LONGEST_RESULT),
+        **seen_json(view),
+        **_client_json(view),
+        **_call_json(view),
+        **_json(view, passages="requester rule", as_is="result_tone requester_id grant_id"),
+    }
+
+
+def activity_json(calls: Sequence[CallActivity], earlier: int = 0) -> Json:
+    """The calls that were made for an answer, the oldest first, and how many before them are not listed; nothing where
+    there were none."""
+    if not calls:
+        return {}
+    listed = calls[-MOST_ACTIVITIES:]
+    return {
+        "activity": [
+            {
+                "id": call.call_id,
+                "result": line(call.result, LONGEST_RESULT),
+                **_call_json(call),
+                **_json(call, as_is="state began_at ended_at"),
+            }
+            for call in listed
+        ],
+        "more_activity": earlier + len(calls) - len(listed),
+    }
+
+
+def _call_json(view: ApprovalView | OutcomeView | ChangeView | GrantView | CallActivity) -> Json:
+    """What is to be called: its title in people's words, server and tool as the operator calls them, and both names."""
+    return {"title": call_title(view), "source": call_source(view), **_json(view, lines="server tool")}
 
 
 def _approval(view: ApprovalView) -> Json:
@@ -181,21 +227,44 @@ def _approval(view: ApprovalView) -> Json:
     return {
         "kind": "approval",
         "id": view.approval_id,
-        "arguments": _arguments(view.arguments, digests),
-        "asked_arguments": None if view.asked_arguments is None else _arguments(view.asked_arguments, digests),
+        "arguments": _arguments(view.arguments, view.presentation, digests),
+        "asked_arguments": None
+        if view.asked_arguments is None
+        else _arguments(view.asked_arguments, view.presentation, digests),
+        "when": _when(view),
+        "preview": preview_json(view),
         "votes": [_json(vote, lines="name", as_is="verb at") for vote in view.votes],
         "requester_id": view.requester_ids[0] if view.requester_ids else "",
+        "notes": [{"name": line(name, LONGEST_NAME), "text": passage(text)} for name, text in view.notes],
         "result": line(view.result, LONGEST_RESULT),
+        **_call_json(view),
         **_client_json(view),
         **seen_json(view),
         **_json(
             view,
-            lines=f"{_CALL} risk handed_to decided_by",
+            lines="risk handed_to decided_by edited_by",
             passages="requester may_decide rule quote reason",
             as_is="status quorum rejections asked_at expires_at escalates_at decided_at result_tone "
-            "reason_required editable always_offered handing_offered",
+            "reason_required editable always_offered handing_offered retry_offered",
         ),
     }
+
+
+def _when(view: ApprovalView) -> str:
+    """The first moment, or span of time, among the values of a settled call, for its line; empty: there is none, or it
+    still waits and shows all of them."""
+    if view.status == "pending" or view.unread:
+        return ""
+    found = (each.text for each in _lines(view.arguments, view.presentation) if each.span is not None)
+    return line(next(found, ""), LONGEST_TITLE)
+
+
+def preview_json(view: ApprovalView) -> Json | None:
+    """What the call would change: `rows` of `label`, `before`, `after` and `change` (both on one line); `has_after`:
+    whether there are two sides; `hidden`, `source` and `problem` (instead of rows) in words. `None`: no preview is
+    named for it."""
+    preview = preview_rows(view)
+    return None if preview is None else asdict(preview)
 
 
 def _clarification(view: ClarificationView) -> Json:
@@ -221,14 +290,17 @@ def _outcome(view: OutcomeView) -> Json:
     return {
         "kind": "outcome",
         "id": view.outcome_id,
-        "arguments": arguments_json(view.arguments),
+        "arguments": arguments_json(view.arguments, view.presentation),
         **seen_json(view),
-        **_json(view, lines=_CALL, passages="requester settled_by known", as_is="status requester_id"),
+        **_call_json(view),
+        **_json(view, passages="requester settled_by known", as_is="status requester_id"),
         **_client_json(view),
     }
 
 
-def _client_json(view: ApprovalView | ClarificationView | SignInView | OutcomeView | GrantView) -> Json:
+def _client_json(
+    view: ApprovalView | ClarificationView | SignInView | OutcomeView | ChangeView | GrantView,
+) -> Json:
     """What a program calls itself through which it was asked for, its own word; empty: it was asked of our agent."""
     return {"client": line(view.client, LONGEST_NAME)}
 
@@ -257,13 +329,14 @@ def passage(text: str, limit: int = LONGEST_PASSAGE) -> str:
     return visible_passage(text, limit)
 
 
-def arguments_json(arguments: Mapping[str, Any]) -> list[Json]:
-    """Arguments as lines of a definition list: each whole, and how much of it a card shows at first.
+def arguments_json(arguments: Mapping[str, Any], presentation: CallPresentation = NOTHING_KNOWN) -> list[Json]:
+    """Arguments as lines of a definition list, as people read them: each whole, and how much of it a card shows at
+    first. What they are letter by letter is `raw`, where that is something else.
 
     What does not fit into the card's share, and is more than is shown at first, has no `value`, but a `digest` to
     compare it by.
     """
-    return _arguments(arguments, _Digests())
+    return _arguments(arguments, presentation, _Digests())
 
 
 class _Digests:
@@ -280,23 +353,31 @@ class _Digests:
         return known[1]
 
 
-def _arguments(arguments: Mapping[str, Any], digests: _Digests) -> list[Json]:
-    lines = []
+def _arguments(arguments: Mapping[str, Any], presentation: CallPresentation, digests: _Digests) -> list[Json]:
+    lines: list[Json] = []
     left = LONGEST_VALUES
-    for label, written in written_arguments(arguments):
-        name = visible(label)
-        left -= len(written)
-        if left >= 0 and before_suspicious(written, _MOST_SUSPICIOUS) == len(written):
-            lines.append(_whole_line(name, visible(written)))
+    for each in _lines(arguments, presentation):
+        name, raw = visible(each.label), {} if each.text == each.raw else {"raw": visible(each.raw)}
+        left -= len(each.text)
+        if left >= 0 and before_suspicious(each.text, _MOST_SUSPICIOUS) == len(each.text):
+            lines.append({**_whole_line(name, visible(each.text)), **raw})
         else:
-            part = first_part(written[: SHOWN_CHARACTERS + SHOWN_LINES])
-            shown, hidden = visible(part), len(written) - len(part)
+            part = first_part(each.text[: SHOWN_CHARACTERS + SHOWN_LINES])
+            shown, hidden = visible(part), len(each.text) - len(part)
             if not hidden:
-                lines.append({"name": name, "value": shown, "shown": shown, "hidden": 0})
+                lines.append({"name": name, "value": shown, "shown": shown, "hidden": 0, **raw})
                 continue
-            digest = digests.of(label, written)
+            digest = digests.of(each.label, each.text)
             lines.append({"name": name, "value": None, "digest": digest, "shown": shown, "hidden": hidden})
     return lines
+
+
+def _lines(arguments: Mapping[str, Any], presentation: CallPresentation) -> Iterator[ReadableLine]:
+    if not is_unwieldy(arguments):
+        yield from readings(arguments, presentation)
+        return
+    for label, written in written_arguments(arguments):
+        yield ReadableLine((), label, written, written)
 
 
 def _whole_line(name: str, value: str) -> Json:
@@ -304,12 +385,13 @@ def _whole_line(name: str, value: str) -> Json:
     return {"name": name, "value": value, "shown": shown, "hidden": len(value) - len(shown)}
 
 
-def seen_json(view: ApprovalView | OutcomeView | GrantView) -> Json:
+def seen_json(view: ApprovalView | OutcomeView | ChangeView | GrantView) -> Json:
     """How many parts of a call are masked, and what of it is not shown letter by letter; `fingerprint` is for wherever
     a part of it is not shown for lack of space."""
+    ids = view.presentation.known_in(view.arguments).values()
     return {
         "masks": view.masks,
-        "unseen": unseen_in_words(view, ""),
+        "unseen": unseen_in_words(view, hidden_in_words(sum(len(known.value) for known in ids), 0)),
         "fingerprint": line(view.fingerprint, LONGEST_TITLE),
     }
 
@@ -351,7 +433,7 @@ def form_json(form: Form) -> Json:
     kept = [field for field in form.fields if _length(form.values.get(field.name)) > LONGEST_VALUE]
     names = {field.name for field in kept}
     notes = {
-        name: f"Holds characters that cannot be seen: {passage(value)}"
+        name: _("Contains invisible characters: {text}").format(text=passage(value))
         for name, value in form.values.items()
         if name not in names and isinstance(value, str) and holds_unseen(value)
     }
@@ -386,7 +468,7 @@ def click_json(result: ClickResult) -> Json:
     """What a click gets."""
     if isinstance(result, Invalid):
         errors = {name: visible(error) for name, error in result.errors.items()}
-        return {"kind": "invalid", "text": errors.get("", "Please mend the marked fields."), "errors": errors}
+        return {"kind": "invalid", "text": errors.get("", _("Fix the highlighted fields.")), "errors": errors}
     final = {"final": result.final} if isinstance(result, Settled) else {}
     return {"kind": _KINDS[type(result)], "text": visible(result.text), **final}
 
@@ -408,10 +490,12 @@ def grants_json(grants: Sequence[GrantView]) -> Json:
         "grants": [
             {
                 "id": grant.grant_id,
-                "title": "",
-                "arguments": [_unread_json(grant.unread)] if grant.unread else arguments_json(grant.arguments),
+                "arguments": [_unread_json(grant.unread)]
+                if grant.unread
+                else arguments_json(grant.arguments, grant.presentation),
                 **seen_json(replace(grant, unread=0)),
-                **_json(grant, lines="server tool", as_is="until"),
+                **_call_json(grant),
+                **_json(grant, as_is="until"),
                 **_client_json(grant),
             }
             for grant in grants
@@ -421,7 +505,7 @@ def grants_json(grants: Sequence[GrantView]) -> Json:
 
 def _unread_json(characters: int) -> Json:
     """The line that stands for arguments that are too long for a list: all of them are fetched when somebody asks."""
-    return {"name": "Arguments", "value": None, "digest": "", "shown": "", "hidden": characters}
+    return {"name": _("Values"), "value": None, "digest": "", "shown": "", "hidden": characters}
 
 
 def connections_json(

@@ -16,17 +16,30 @@ from adapters.slack.render.posts import note
 from adapters.slack.sender import SlackSender
 from adapters.slack.web_api.client import AT_ONCE
 from bot.domain import Person, Unwelcome
+from translations import gettext as _
 
 log = structlog.get_logger(__name__)
 
 NAME_WITHIN = 0.5
 """Seconds, of the 3 that Slack waits for the answer to a form, for the name of whom it names."""
-NO_COLLEAGUE = "Only members of this workspace can decide here: no guests, no bots, nobody of another company."
-NOT_FOUND_OUT = "I could not find out who you are at Slack just now, so nothing was changed. Please try again."
-CLICK_AGAIN = "That took too long for Slack to open a window. Please click again."
 _CLOSED = frozenset({"not_found", "view_not_found", "hash_conflict"})
 """Slack's words for a modal that shows something else by now, or nothing."""
 _TOO_LATE = frozenset({"expired_trigger_id", "exchanged_trigger_id", "trigger_expired", "trigger_exchanged"})
+
+
+def no_colleague() -> str:
+    """Returns what somebody is told who wants to ask somebody who may not use us."""
+    return _("Choose a full member of this workspace, not a guest or a bot.")
+
+
+def not_found_out() -> str:
+    """Returns what somebody is told whom Slack did not tell us of in time."""
+    return _("Slack didn’t confirm who you are, so nothing changed. Try again.")
+
+
+def click_again() -> str:
+    """Returns what somebody is told whose click is too old for Slack to open a window."""
+    return _("Slack took too long to open the window. Click again.")
 
 
 class SlackAnswers:
@@ -44,7 +57,7 @@ class SlackAnswers:
                 return await self._people.admitted(visitor.team, visitor.user, visitor.home_team)
         except (CallFailed, TimeoutError) as failure:
             log.warning("slack_person_not_known", team=visitor.team, user=visitor.user, error=str(failure) or "timeout")
-            return Unwelcome(NOT_FOUND_OUT)
+            return Unwelcome(not_found_out())
 
     async def colleague(self, visitor: SlackVisitor, user: str) -> Person | Unwelcome:
         """Somebody whom a visitor means, in the same workspace. Where Slack does not say in time who that is, they are
@@ -55,7 +68,7 @@ class SlackAnswers:
         except (CallFailed, TimeoutError) as failure:
             log.info("slack_colleague_not_known", team=visitor.team, user=user, error=str(failure) or "timeout")
             return Person(person_id(visitor.team, user), "")
-        return Unwelcome(NO_COLLEAGUE) if isinstance(found, Unwelcome) else found
+        return Unwelcome(no_colleague()) if isinstance(found, Unwelcome) else found
 
     async def say(self, visitor: SlackVisitor, text: str) -> None:
         """A sentence: in the App Home in a window, elsewhere as an ephemeral message, where neither is possible in a
@@ -75,7 +88,7 @@ class SlackAnswers:
             return
         if error not in _TOO_LATE:
             log.warning("slack_modal_not_opened", team=visitor.team, error=error, modal=view.get("callback_id"))
-        await self.tell(visitor, note(CLICK_AGAIN if error in _TOO_LATE else _not_opened(error)))
+        await self.tell(visitor, note(click_again() if error in _TOO_LATE else _not_opened(error)))
 
     async def turn(self, visitor: SlackVisitor, view_id: str, view_hash: str, view: dict[str, object]) -> None:
         """Another page of a modal that is open. Who has closed it meanwhile needs no answer."""
@@ -100,4 +113,4 @@ class SlackAnswers:
 
 
 def _not_opened(error: str) -> str:
-    return f"Slack did not open the window ({error}). Please click again in a moment."
+    return _("Slack didn’t open the window ({error}). Click again in a moment.").format(error=error)

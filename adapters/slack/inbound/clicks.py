@@ -13,8 +13,6 @@ from typing import Any, Literal, cast
 from adapters.shared import actions
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.clicks import (
-    NOT_KNOWN,
-    SETTLED_ALREADY,
     Act,
     DialogRenderer,
     all_in_words,
@@ -23,12 +21,24 @@ from adapters.shared.clicks import (
     dialog_for,
     hand_over,
     in_words,
+    not_known,
     service_of,
     settle,
+    settled_already,
     whatever_happens,
 )
 from adapters.shared.untrusted_json import words
-from adapters.slack.actions import FEEDBACK, INPUT, OPEN_LINK, OPEN_THREAD, QUESTION, Modal, Origin, block_of
+from adapters.slack.actions import (
+    ASK_TO_WITHDRAW,
+    FEEDBACK,
+    INPUT,
+    OPEN_LINK,
+    OPEN_THREAD,
+    QUESTION,
+    Modal,
+    Origin,
+    block_of,
+)
 from adapters.slack.ids import slack_id, slack_ts, token, within_team
 from adapters.slack.inbound.answers import SlackAnswers
 from adapters.slack.inbound.commands import LONGEST_QUOTE, WHO_WITHIN, AskedQuestion, QuestionStarter, answer_until
@@ -57,8 +67,9 @@ from adapters.slack.render.forms import (
     hidden_modal,
     note_modal,
     reject_modal,
+    withdraw_modal,
 )
-from adapters.slack.render.inputs import entries, error_blocks
+from adapters.slack.render.inputs import entries, error_blocks, is_unchanged
 from adapters.slack.web_api.client import AT_ONCE
 from adapters.slack.web_api.texts import text_of
 from bot.accounts.codes import code_in
@@ -78,6 +89,8 @@ from bot.domain import (
 )
 from bot.safe_text import shorten
 from bot.services import Services
+from translations import choose, in_language
+from translations import gettext as _
 
 FORMS: Mapping[str, str] = {
     Modal.REJECT: actions.REJECT,
@@ -86,13 +99,19 @@ FORMS: Mapping[str, str] = {
     Modal.ALWAYS: actions.ALWAYS,
     Modal.CODE: actions.ENTER_CODE,
     Modal.HAND_OVER: actions.HAND_OVER,
+    Modal.WITHDRAW: actions.WITHDRAW,
+    Modal.SHOW_ALL: actions.APPROVE,
 }
-"""What each form settles; the button of that name opens it."""
-DECIDING = actions.SETTLING - set(FORMS.values()) | {FEEDBACK}
+"""What each form settles."""
+OPENING = frozenset(
+    {actions.REJECT, actions.EDIT, actions.ANSWER, actions.ALWAYS, actions.ENTER_CODE, actions.HAND_OVER}
+)
+"""Buttons that open the form of their own name."""
+DECIDING = actions.SETTLING - OPENING | {FEEDBACK}
 """Buttons that settle something by themselves."""
 SHOWING = frozenset(
     {
-        *(*FORMS.values(), actions.APPROVE_ALL, actions.SHOW_ALL, actions.PAGE),
+        *(*OPENING, ASK_TO_WITHDRAW, actions.APPROVE_ALL, actions.SHOW_ALL, actions.PAGE),
         *(actions.SHOW_HIDDEN, actions.SHOW_HIDDEN_PAGE, actions.GET_LINK, actions.CONNECT),
     }
 )
@@ -100,16 +119,41 @@ TOLD = frozenset({FEEDBACK, actions.DISCONNECT})
 """What no card shows is told whoever clicked."""
 DISCONNECT_WHO_WITHIN = 0.8
 """Seconds, of the 3 that Slack waits, for finding out who disconnects: telling the service may take 2 of them."""
-NOT_YOUR_CODE = "Only the person whose sign-in this is can enter its code."
-NO_CODE = "No code is waited for here (any more). Get your link again, and sign in anew."
 ModalAnswer = dict[str, Any]
 """The body of the answer to `view_submission`: empty closes the modal."""
 CLOSE: ModalAnswer = {}
-NOT_OURS = "This form is not known any more. Please open it again."
-_TITLES: dict[type, str] = {Settled: "Noted", AlreadySettled: "Settled already", Unknown: "Not found"}
-"""Slack: 24 characters."""
-_TOLD: Mapping[str, str] = {Modal.CODE: "Connected", Modal.HAND_OVER: "Asked"}
-"""Forms whose success no card shows: the title under which it is said."""
+
+
+def not_your_code() -> str:
+    """Returns what somebody is told who wants to enter the code of another's sign-in."""
+    return _("Only the person signing in can enter this code.")
+
+
+def no_code() -> str:
+    """Returns what somebody is told whose sign-in is not at the point where a code is entered."""
+    return _("No code is needed here right now. Press Sign in again to get a new link.")
+
+
+def not_ours() -> str:
+    """Returns what somebody is told whose form is none of ours."""
+    return _("This form has expired. Open it again.")
+
+
+def _told(form: str) -> str:
+    """The title under which the success of a form is said that no card shows; empty: a card shows it."""
+    return {Modal.CODE: _("Connected"), Modal.HAND_OVER: _("Asked")}.get(Modal(form), "")
+
+
+def _title(result: ClickResult) -> str:
+    match result:
+        case Settled():
+            return _("Recorded")
+        case AlreadySettled():
+            return _("Already decided")
+        case Unknown():
+            return _("Not found")
+        case _:
+            return _("Not possible")
 
 
 class SlackClickHandler:
@@ -141,7 +185,7 @@ class SlackClickHandler:
         elif click.action in SHOWING:
             self._background.start(self._show(click), f"click {click.action}")
         elif click.action not in (OPEN_LINK, OPEN_THREAD):  # Slack has opened those already
-            self._background.start(self._answers.say(click.visitor, NOT_KNOWN.text), "unknown button")
+            self._background.start(self._answers.say(click.visitor, not_known().text), "unknown button")
             return False
         return True
 
@@ -153,8 +197,9 @@ class SlackClickHandler:
         if isinstance(person, Unwelcome):
             self._background.start(self._answers.say(click.visitor, person.text), "refusal")
             return
-        result = await self._settled(click, person)
-        self._background.start(self._tell(click, result), "click's answer")
+        with in_language(choose(person.locale)):
+            result = await self._settled(click, person)
+            self._background.start(self._tell(click, result), "click's answer")
 
     async def _settled(self, click: SlackClick, person: Person) -> ClickResult:
         if click.action != FEEDBACK:
@@ -162,7 +207,7 @@ class SlackClickHandler:
             return await settle(self._services, nothing_typed)
         verdict, _, post_id = click.value.partition(":")
         if verdict not in ("good", "bad"):
-            return NOT_KNOWN
+            return not_known()
         feedback = Feedback(person, post_id, cast("Literal['good', 'bad']", verdict))
         return await self._services.inbox.feedback(feedback)
 
@@ -180,17 +225,19 @@ class SlackClickHandler:
             person = await self._answers.who(click.visitor)
             if isinstance(person, Unwelcome):
                 await self._answers.say(click.visitor, person.text)
-            elif click.action == actions.GET_LINK:
-                await self._get_link(click, person)
-            elif click.action == actions.CONNECT:
-                await self._connect(click, person)
-            else:
-                await self._open(click, person)
+                return
+            with in_language(choose(person.locale)):
+                if click.action == actions.GET_LINK:
+                    await self._get_link(click, person)
+                elif click.action == actions.CONNECT:
+                    await self._connect(click, person)
+                else:
+                    await self._open(click, person)
 
     async def _open(self, click: SlackClick, person: Person) -> None:
         turns = click.action in (actions.PAGE, actions.SHOW_HIDDEN_PAGE)
         origin = origin_of_view(click.view) if turns else origin_of(click)
-        modal = NOT_KNOWN.text if origin is None else await self._modal(click, person, origin)
+        modal = not_known().text if origin is None else await self._modal(click, person, origin)
         if isinstance(modal, str):
             await self._answers.say(click.visitor, modal)
         elif turns:
@@ -203,7 +250,9 @@ class SlackClickHandler:
         """What the button opens, or a sentence on why it opens nothing."""
 
         async def arguments(view: ApprovalView, page: int) -> Block:
-            return arguments_modal(view, page, origin)
+            waits = view.status == "pending"
+            decidable = await self._services.queries.decidable_with(view.approval_id, person) if waits else ()
+            return arguments_modal(view, page, origin, decides=view.approval_id in decidable)
 
         if click.action == actions.ENTER_CODE:
             return await self._code_modal(click, person, origin)
@@ -220,13 +269,18 @@ class SlackClickHandler:
             approve_all=lambda together: approve_all_modal(together, origin),
         )
         within = within_team(click.visitor.team)
+        if click.action == ASK_TO_WITHDRAW:
+            view = await self._services.queries.approval(click.value, within)
+            if isinstance(view, Unknown):
+                return view.text
+            return withdraw_modal(view, origin) if view.status == "pending" else settled_already()
         return await dialog_for(click.action, click.value, person, services=self._services, within=within, draw=draw)
 
     async def _code_modal(self, click: SlackClick, person: Person, origin: Origin) -> Block | str:
         view = await content_of(self._services.queries, click.value, within_team(click.visitor.team))
         if not isinstance(view, SignInView) or view.owner_id != person.person_id:
-            return NOT_YOUR_CODE
-        return code_modal(view, origin) if view.code_wanted else NO_CODE
+            return not_your_code()
+        return code_modal(view, origin) if view.code_wanted else no_code()
 
     async def _get_link(self, click: SlackClick, person: Person) -> None:
         link = await self._services.sign_in_links.link(click.value, person.person_id)
@@ -235,7 +289,7 @@ class SlackClickHandler:
             return
         view = await content_of(self._services.queries, click.value, within_team(click.visitor.team))
         if not isinstance(view, SignInView) or view.status != "open":  # settled between the two readings
-            await self._answers.say(click.visitor, SETTLED_ALREADY)
+            await self._answers.say(click.visitor, settled_already())
             return
         await self._answers.tell(click.visitor, sign_in_piece(view, link))
 
@@ -263,24 +317,28 @@ class SlackClickHandler:
                 channel=location.channel, message_ts=slack_ts(shortcut.message, "ts"), thread_ts=location.thread_ts
             )
             quoted = shorten(without_code(text_of(shortcut.message, bot_user)), LONGEST_QUOTE)
-            await self._answers.open(shortcut.visitor, ask_modal(quoted, origin))
+            with in_language(choose(person.locale)):
+                await self._answers.open(shortcut.visitor, ask_modal(quoted, origin))
 
     # -------------------------------------------------------------------------------------------- submitted modals
 
     async def submitted(self, submission: Submission) -> ModalAnswer:
         """Judge and record what was submitted. Raises whatever the services raise, so that Slack says that it did not
         work and the form stays open."""
-        form, origin = submission.form, submission.origin
-        if origin is None or form not in (*FORMS, Modal.APPROVE_ALL, Modal.ASK):
-            return said("Countersign", NOT_OURS)
+        if submission.origin is None or submission.form not in (*FORMS, Modal.APPROVE_ALL, Modal.ASK):
+            return said("Countersign", not_ours())
         person = await self._answers.who(submission.visitor, WHO_WITHIN)
         if isinstance(person, Unwelcome):
             return with_errors({"": person.text}, submission)
-        if form == Modal.APPROVE_ALL:
+        with in_language(choose(person.locale)):
+            return await self._answered(submission, submission.origin, person)
+
+    async def _answered(self, submission: Submission, origin: Origin, person: Person) -> ModalAnswer:
+        if submission.form == Modal.APPROVE_ALL:
             results = await approve_all(self._services, submission.key, person, origin.subject)
             told = all_in_words(results)
-            answer = said("Approve all", told) if told else CLOSE if results else said("Countersign", NOT_OURS)
-        elif form == Modal.ASK:
+            answer = said(_("Approve all"), told) if told else CLOSE if results else said("Countersign", not_ours())
+        elif submission.form == Modal.ASK:
             answer = await self._ask(submission, origin, person)
         else:
             answer = await self._settled_by_form(submission, origin, person)
@@ -295,6 +353,8 @@ class SlackClickHandler:
         action, text = FORMS[submission.form], partial(typed, submission)
         key = code_key(submission.visitor) if action == actions.ENTER_CODE else submission.key
         act = Act(action, key, person, origin.subject, text, values)
+        if action == actions.EDIT and await self._is_unchanged(submission, origin, person):
+            return with_errors({"": _("Nothing changed. Edit a value, or use Approve.")}, submission)
         if action != actions.HAND_OVER:
             return answer_to(await settle(self._services, act), submission)
         picked = slack_id(submission.values, block_of(actions.COLLEAGUE), INPUT, "selected_user")
@@ -303,18 +363,23 @@ class SlackClickHandler:
             return with_errors({actions.COLLEAGUE if picked else actions.ADDRESS: result.text}, submission)
         return answer_to(result, submission)
 
+    async def _is_unchanged(self, submission: Submission, origin: Origin, person: Person) -> bool:
+        """Whether somebody submitted the form of an edit as it was opened."""
+        form = await self._services.approvals.edit_form(origin.subject, person)
+        return isinstance(form, Form) and is_unchanged(submission.values, form, person)
+
     async def _ask(self, submission: Submission, origin: Origin, person: Person) -> ModalAnswer:
         question = typed(submission, QUESTION)
         if not question:
-            return with_errors({QUESTION: "Please write what you want to know."}, submission)
+            return with_errors({QUESTION: _("Enter a question.")}, submission)
         if code := code_in(question):  # asked, it would stand in the channel
             result = await self._services.connections.enter_code(code_entry(submission.visitor, person, code))
-            return said("Code", in_words(result))
+            return said(_("Code"), in_words(result))
         location, until = submission.visitor.location, answer_until() - WHO_WITHIN
         direct = location.channel.startswith("D")
         asked = AskedQuestion(submission.visitor, person, question, location, direct, origin.message_ts, until=until)
         trouble = await self._questions.ask(asked)
-        return said("Not asked", trouble) if trouble else CLOSE
+        return said(_("Not asked"), trouble) if trouble else CLOSE
 
 
 def origin_of(click: SlackClick) -> Origin:
@@ -332,21 +397,21 @@ def typed(submission: Submission, name: str) -> str:
 def answer_to(result: ClickResult, submission: Submission) -> ModalAnswer:
     """A form that settled something closes; mistakes show in it; everything else is said in its place."""
     match result:
-        case Settled() if submission.form in _TOLD:
-            return said(_TOLD[submission.form], result.text)
+        case Settled() if title := _told(submission.form):
+            return said(title, result.text)
         case Settled(_, final=True):
             return CLOSE
         case Invalid(errors):
             return with_errors(errors, submission)
         case _:
-            return said(_TITLES.get(type(result), "Not possible"), result.text)
+            return said(_title(result), result.text)
 
 
 def with_errors(errors: Mapping[str, str], submission: Submission) -> ModalAnswer:
     """Mistakes, shown at their inputs; in a form without inputs in its place."""
     blocks = error_blocks(errors, submission.view)
     if not blocks:
-        return said("Not possible", "\n".join(errors.values()))
+        return said(_("Not possible"), "\n".join(errors.values()))
     return {"response_action": "errors", "errors": blocks}
 
 

@@ -30,6 +30,8 @@ from bot.domain import Message, Person, Settled, Unwelcome
 from bot.inbox import Inbox
 from bot.safe_text import shorten
 from bot.services import Services
+from translations import choose, in_language, ngettext
+from translations import gettext as _
 
 log = structlog.get_logger(__name__)
 EVENT_TYPE = "countersign_opening"
@@ -50,15 +52,6 @@ _LOOK_BACK = 120.0
 """Seconds before then in which it was posted; Slack's clock is not ours."""
 _KEEP, _MOST = 600.0, 1_000
 """Seconds for which the same command, delivered again when a socket broke, is known."""
-_INVITE = "I am not in this channel. Invite me with /invite, or write to me directly."
-_TROUBLE = {
-    "not_in_channel": _INVITE,
-    "channel_not_found": _INVITE,
-    "is_archived": "This channel is archived, so I cannot answer in it.",
-    "restricted_action": "This channel does not let me post. Write to me directly.",
-    "thread_not_found": "That message is gone.",
-    "cannot_reply_to_message": "Nobody can reply to that message. Write to me directly.",
-}
 
 
 def answer_until() -> float:
@@ -201,20 +194,35 @@ def about(question: str, quoted: str) -> str:
     if not quoted:
         return question
     lines = "\n".join(f"> {line}" for line in quoted.splitlines())
-    return f"{question}\n\nThis is about the message:\n{lines}"
+    return f"{question}\n\nThis is about the message:\n{lines}"  # for the model
 
 
 def trouble(failure: CallFailed) -> str:
     """Why a question was not asked, for the person who asked."""
     if failure.may_have_acted:
-        return "Slack did not answer. Please look whether your question was posted before you ask again."
-    return _TROUBLE.get(failure.error, f"Slack did not take my post ({failure.error}). Please try again in a moment.")
+        return _("Slack didn’t answer. Check whether your question was posted before you ask again.")
+    match failure.error:
+        case "not_in_channel" | "channel_not_found":
+            return _("Countersign isn’t in this channel. Add it with /invite, or send it a direct message.")
+        case "is_archived":
+            return _("This channel is archived.")
+        case "restricted_action":
+            return _("Countersign can’t post in this channel. Send it a direct message.")
+        case "thread_not_found":
+            return _("That message was deleted.")
+        case "cannot_reply_to_message":
+            return _("That message can’t be replied to. Send Countersign a direct message.")
+        case error:
+            return _("Slack didn’t accept the post ({error}). Try again in a moment.").format(error=error)
 
 
 # ---------------------------------------------- /countersign: ask, approvals, connections, stop, help
 # Every answer is for the person alone.
 
-NOTHING_TO_STOP = "Nothing of yours is running in this channel."
+
+def nothing_to_stop() -> str:
+    """Returns what somebody is told for whom nothing runs in the channel where they say stop."""
+    return _("Nothing of yours is running in this channel.")
 
 
 class SlackCommandHandler:
@@ -238,10 +246,15 @@ class SlackCommandHandler:
     async def handle(self, command: SlashCommand) -> dict[str, Any]:
         """Do what was asked; the body of the answer, empty when there is nothing to say. Raises whatever the services
         raises, so that Slack says that it did not work."""
-        until, visitor = answer_until(), command.visitor
-        person = await self._answers.who(visitor, WHO_WITHIN)
+        until = answer_until()
+        person = await self._answers.who(command.visitor, WHO_WITHIN)
         if isinstance(person, Unwelcome):
             return ephemeral(note(person.text))
+        with in_language(choose(person.locale)):
+            return await self._answer(command, person, until)
+
+    async def _answer(self, command: SlashCommand, person: Person, until: float) -> dict[str, Any]:
+        visitor = command.visitor
         match command.verb:
             case "help":
                 return ephemeral(help_piece())
@@ -277,8 +290,10 @@ class SlackCommandHandler:
         results = [await self._services.inbox.stop(f"{use}:{thread}", thread, person) for thread in threads]
         stopped = sum(isinstance(result, Settled) for result in results)
         if not stopped:
-            return NOTHING_TO_STOP  # or it has ended by itself meanwhile, which is the same
-        return "Stopped." if stopped == 1 else f"Stopped {stopped} conversations."
+            return nothing_to_stop()  # or it has ended by itself meanwhile, which is the same
+        return ngettext("Stopped {count} conversation.", "Stopped {count} conversations.", stopped).format(
+            count=stopped
+        )
 
 
 def is_within(thread_id: str, channel: str) -> bool:

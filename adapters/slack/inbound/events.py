@@ -22,6 +22,7 @@ from adapters.slack.sender import SlackSender
 from adapters.slack.web_api.texts import is_from_a_person, mentions, text_of
 from bot.domain import Message, Person
 from bot.inbox import Inbox
+from translations import gettext as _
 
 Event = Mapping[str, Any]
 
@@ -119,12 +120,15 @@ def _deleted(before: Event, ts: str, recipient: SlackRecipient, channel: str, *,
 # ------------------------------------------------------------------------------------------------ what each event does
 
 log = structlog.get_logger(__name__)
-PROMPTS = (
-    ("What can you do?", "What can you do for me, and which tools do you have?"),
-    ("What waits for me?", "What is waiting for me at the moment?"),
-    ("Plan my day", "What is on my calendar today, and which tasks are open?"),
-)
-"""What is suggested in the agent container: title, and the message that is sent (Slack: 4 at most)."""
+
+
+def suggested_prompts() -> tuple[tuple[str, str], ...]:
+    """Returns what is suggested in the agent container: title, and the message that is sent (Slack: 4 at most)."""
+    return (
+        (_("What can you do?"), _("What can you do for me, and which tools do you have?")),
+        (_("What needs me?"), _("What is waiting for my approval?")),
+        (_("Plan my day"), _("What is on my calendar today, and which tasks are open?")),
+    )
 
 
 class SlackMessageHandler:
@@ -161,7 +165,7 @@ class SlackMessageHandler:
             self._background.start(self._suggest(recipient.team, where), "suggested prompts")
 
     async def _suggest(self, team: str, where: Mapping[str, str]) -> None:
-        prompts = [{"title": title, "message": message} for title, message in PROMPTS]
+        prompts = [{"title": title, "message": message} for title, message in suggested_prompts()]
         try:
             await self._sender.api.call(team, "assistant.threads.setSuggestedPrompts", {**where, "prompts": prompts})
         except CallFailed as failure:

@@ -17,6 +17,7 @@ from adapters.slack.render.posts import note
 from adapters.slack.sender import SlackSender
 from bot.domain import ConversationReference, Overview, Person, Shown, Unwelcome
 from bot.services import Services
+from translations import choose, in_language
 
 log = structlog.get_logger(__name__)
 MOST_CHANNELS = 40
@@ -60,7 +61,8 @@ class SlackOverviews:
         def link(shown: Shown) -> str:
             return permalink(bot.url, shown)
 
-        return home_view(overview, link, person, grants, connections, services=services)
+        with in_language(choose(person.locale)):
+            return home_view(overview, link, person, grants, connections, services=services)
 
     async def _among(self, visitor: SlackVisitor, places: Sequence[ConversationReference]) -> set[str]:
         """Keys of the places in whose channels they are."""

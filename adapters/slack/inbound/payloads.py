@@ -8,7 +8,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from adapters.shared.untrusted_json import part, parts, words
-from adapters.slack.actions import Origin, load_origin
+from adapters.slack.actions import MENU, Origin, chosen_in_menu, load_origin
 from adapters.slack.ids import SlackLocation, click_key, form_key, our_id, slack_id, slack_ts, token, within_team
 from bot.accounts.codes import code_in
 from bot.domain import CodeEntry, Person
@@ -116,7 +116,10 @@ def read_click(payload: Payload, team: str) -> SlackClick | None:
     )
     container = message_ts or slack_id(view, "id") or slack_id(payload, "container", "view_id") or "home"
     key = click_key(team, container, token(action, "action_ts"), user)
-    return SlackClick(visitor, words(action, "action_id"), our_id(action, "value"), key, message_ts, in_modal)
+    name, value = words(action, "action_id"), our_id(action, "value")
+    if name == MENU:
+        name, value = chosen_in_menu(our_id(action, "selected_option", "value"))
+    return SlackClick(visitor, name, value, key, message_ts, in_modal)
 
 
 def read_submission(payload: Payload, team: str) -> Submission | None:

@@ -41,6 +41,7 @@ from bot.domain import Clock
 from bot.records.database import is_outage
 from bot.repeated_failures import RepeatedFailure
 from graph.json_values import storable
+from translations import gettext as _
 
 log = structlog.get_logger(__name__)
 LARGEST_BODY = 1_000_000
@@ -372,23 +373,26 @@ def recipient_of(context: AsyncBoltContext) -> SlackRecipient:
 # ------------------------------------------------------------------------------------------------ from elsewhere
 # A workspace that has not installed the app (any more): there is no token to answer with.
 
-NOT_INSTALLED = "I am not installed in this workspace (any more), so I cannot do this."
+
+def not_installed() -> str:
+    """Returns what somebody is told whose workspace has removed us."""
+    return _("Countersign is no longer installed in this workspace.")
 
 
 def _not_installed(body: Mapping[str, Any], background: BackgroundTasks) -> dict[str, Any]:
     """The body of the answer, where that takes no token: whatever they clicked, nobody else would tell them. Empty when
     there is nothing to say."""
     if words(body, "command"):
-        return ephemeral(note(NOT_INSTALLED))
+        return ephemeral(note(not_installed()))
     if words(body, "type") == "view_submission":
-        return said("Not installed", NOT_INSTALLED)
+        return said(_("Not installed"), not_installed())
     if response_url := web_address(body, "response_url"):
         background.start(_tell(response_url, _location(body)), "not installed")
     return {}
 
 
 async def _tell(response_url: str, location: SlackLocation) -> None:
-    if not await reply(response_url, location, note(NOT_INSTALLED)):
+    if not await reply(response_url, location, note(not_installed())):
         log.info("slack_person_not_told", reason="not installed", channel=location.channel)
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bot.safe_text import visible_passage
+from translations import gettext as _
 
 LONGEST_FALLBACK = 3_900
 """Characters of a message's fallback text (Slack advises 4,000)."""
@@ -26,17 +27,17 @@ def escape(text: str) -> str:
 def fallback(text: str) -> str:
     """Fallback text of a message: for notifications, search and screen readers. Escaped; at most 3,900 characters."""
     text = text.strip()
-    escaped = escape(visible_passage(text, LONGEST_FALLBACK) or "(empty)")
+    escaped = escape(visible_passage(text, LONGEST_FALLBACK) or _("(empty)"))
     # An escape is up to five characters long.
     return escaped if len(escaped) <= LONGEST_FALLBACK else escape(visible_passage(text, LONGEST_FALLBACK // 5))
 
 
 def reader_time(seconds: float) -> str:
-    """A time as mrkdwn that each reader sees in their own zone: "today at 10:00", "21 Nov at 10:00"."""
+    """A time as mrkdwn that each reader sees in their own zone: "today, 10:00", "21 Nov, 10:00"."""
     if not 0 <= seconds <= _LATEST:
-        return "an unknown time"
+        return _("at an unknown time")
     otherwise = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return f"<!date^{int(seconds)}^{{date_short_pretty}} {{time}}|{otherwise}>"
+    return f"<!date^{int(seconds)}^{{date_short_pretty}}, {{time}}|{otherwise}>"
 
 
 def user_id(person: str, team: str) -> str | None:
@@ -144,8 +145,14 @@ def button(text: str, action_id: str, value: str, style: str = "") -> Block:
 
 def confirmed(element: Block, title: str, text: str, yes: str) -> Block:
     """An element that asks for confirmation before anything is sent (Slack: 100, 300 and 30 characters)."""
-    asks = {"title": plain(title), "text": plain(text), "confirm": plain(yes), "deny": plain("Back")}
+    asks = {"title": plain(title), "text": plain(text), "confirm": plain(yes), "deny": plain(_("Back"))}
     return {**element, "confirm": asks}
+
+
+def overflow(action_id: str, entries: Sequence[tuple[str, str]]) -> Block:
+    """A menu behind three dots: text and value of each entry (Slack: 5 of them, 75 and 150 characters)."""
+    options = [{"text": plain(text), "value": value} for text, value in entries]
+    return {"type": "overflow", "action_id": action_id, "options": options}
 
 
 def link_button(text: str, action_id: str, url: str) -> Block:

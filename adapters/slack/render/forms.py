@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from adapters.shared import actions, wording
-from adapters.shared.arguments import Excerpt, excerpt
-from adapters.shared.wording import call_name, line, passage
+from adapters.shared.arguments import Excerpt, excerpt, excerpts_of_approval
+from adapters.shared.wording import line, passage
 from adapters.slack.actions import INPUT, OPEN_LINK, QUESTION, Modal, Origin, block_of
 from adapters.slack.render.blocks import (
     LONGEST_TEXT,
@@ -27,12 +27,21 @@ from adapters.slack.render.blocks import (
     section,
     sentence,
 )
-from adapters.slack.render.cards import argument_page, summary, where_to
+from adapters.slack.render.cards import (
+    argument_page,
+    details_lines,
+    in_their_words,
+    pair_blocks,
+    summary,
+    where_to,
+)
 from adapters.slack.render.inputs import drawn_inputs, field_label, text_input
 from bot.card_masks import fingerprint_in_words, unseen_in_words
 from bot.domain import ApprovalView, Form, Hidden, Person, SignInView, Together
 from bot.safe_text import link_host
 from policies.approvers import DURATIONS
+from translations import gettext as _
+from translations import ngettext
 
 LONGEST_METADATA = 3_000
 """Characters of `private_metadata` (Slack)."""
@@ -40,64 +49,103 @@ _TITLE = 24
 """Characters of a modal's title and of its buttons (Slack)."""
 _MOST_BYTES = 200_000
 """Bytes of all inputs as JSON (Slack: a view has 250 KB)."""
+_SMALL_PRINT = 1_900
 _CALL_ARGUMENTS = 10
 _CALL_VALUE = 150
 _NAME = 150
-_CONNECT = "Connect an account"
 _LONGEST_CODE = 40
 """Characters: a code has nine, and people paste spaces and quotes with it."""
 
 
 def edit_modal(form: Form, origin: Origin, person: Person) -> Block:
     """The form to edit a waiting call with. Submitting it approves."""
-    return _modal("Edit and approve", _form_blocks(form, person), Modal.EDIT, origin, "Approve")
+    return _modal(_("Edit"), _form_blocks(form, person), Modal.EDIT, origin, _("Save and approve"))
 
 
 def answer_modal(form: Form, origin: Origin, person: Person, server: str = "") -> Block:
     """The form to answer a question with; `server`: the tool server that asks, empty: the model does."""
-    asker = f"The tool server {line(server, _NAME)} asks, and gets the answer. Never tell it a password."
+    asker = _("{server} asks this and gets the answer. Never share a password.").format(server=line(server, _NAME))
     asked = [context(plain(asker))] if server else []
-    yes = "Answer" if form.fields else "Accept"
-    return _modal("Answer", [*asked, *_form_blocks(form, person)], Modal.ANSWER, origin, yes)
+    yes = _("Answer") if form.fields else _("Accept")
+    return _modal(_("Answer"), [*asked, *_form_blocks(form, person)], Modal.ANSWER, origin, yes)
 
 
 def code_modal(view: SignInView, origin: Origin) -> Block:
     """The form for the one-time code that the browser showed at the end of a sign-in."""
     typed = {"type": "plain_text_input", "action_id": INPUT, "max_length": _LONGEST_CODE}
     blocks = [
-        sentence(f"Your browser shows a code after you have signed in at {where_to(view)}."),
+        sentence(_("After you sign in to {where}, your browser shows a code.").format(where=where_to(view))),
         {
             "type": "input",
             "block_id": block_of(actions.CODE),
-            "label": plain("Code"),
-            "hint": plain("Such as K7QM-3DZP. Only a code from your own browser: never one that somebody sent you."),
+            "label": plain(_("Code")),
+            "hint": plain(
+                _("For example K7QM-3DZP. Enter only a code from your own browser, never one you were sent.")
+            ),
             "element": typed,
         },
     ]
-    return _modal("Enter code", blocks, Modal.CODE, origin, "Connect")
+    return _modal(_("Enter code"), blocks, Modal.CODE, origin, _("Connect"))
 
 
 def reject_modal(view: ApprovalView, origin: Origin) -> Block:
     """The form for the reason of a rejection."""
     blocks = [
-        sentence(line(call_name(view.server, view.tool), _NAME)),
-        text_input(actions.REASON, "Reason", optional=not view.reason_required),
+        *_titled(view),
+        text_input(
+            actions.REASON,
+            wording.reason_label(),
+            optional=not view.reason_required,
+            hint=_("Helps improve the next proposal."),
+        ),
     ]
-    return _modal("Reject", blocks, Modal.REJECT, origin, "Reject")
+    return _modal(_("Reject"), blocks, Modal.REJECT, origin, _("Reject"))
+
+
+def withdraw_modal(view: ApprovalView, origin: Origin) -> Block:
+    """Asks whoever asked for a call once more before it is withdrawn."""
+    blocks = [
+        *_titled(view),
+        sentence(
+            _("This cancels the request. Only {name} can withdraw it.").format(
+                name=line(view.requester, wording.LONGEST_NAME)
+            )
+        ),
+    ]
+    return _modal(_("Withdraw request?"), blocks, Modal.WITHDRAW, origin, _("Withdraw"))
+
+
+def _titled(view: ApprovalView) -> list[Block]:
+    return [
+        rich_text(flow([run(wording.call_title(view), "bold")])),
+        context(plain(wording.in_brief(view))),
+    ]
 
 
 def always_modal(view: ApprovalView, origin: Origin) -> Block:
     """The form to approve a call with, and always to allow the same one for a while."""
-    shown = excerpt(view.arguments, _CALL_ARGUMENTS, _CALL_VALUE)
-    name = run(line(call_name(view.server, view.tool), _NAME), "bold")
-    options = [{"text": plain(words), "value": words} for words in DURATIONS]
+    shown = excerpt(view.arguments, _CALL_ARGUMENTS, _CALL_VALUE, view.presentation)
+    options = [{"text": plain(text), "value": value} for value, text in _durations()]
     menu = {"type": "static_select", "action_id": INPUT, "options": options, "initial_option": options[0]}
     blocks = [
-        rich_text(flow([name, *summary(shown.pairs), *_unseen(view, shown)])),
-        {"type": "input", "block_id": block_of(actions.DURATION), "label": plain("For"), "element": menu},
-        context(plain(f"{wording.ALWAYS_MEANS} in the Home tab.")),
+        *_titled(view),
+        *([rich_text(flow(lines))] if (lines := [*summary(shown.pairs), *_unseen(view, shown)]) else []),
+        {"type": "input", "block_id": block_of(actions.DURATION), "label": plain(_("Allow for")), "element": menu},
+        context(plain(wording.always_means()), plain(_("Revoke it anytime in the Home tab."))),
     ]
-    return _modal("Always allow", blocks, Modal.ALWAYS, origin, "Approve")
+    return _modal(_("Always allow"), blocks, Modal.ALWAYS, origin, _("Approve and allow"))
+
+
+def _durations() -> list[tuple[str, str]]:
+    """How long a standing approval can be for: the policy's name of it, and what people read."""
+    return [(name, _duration(seconds)) for name, seconds in DURATIONS.items()]
+
+
+def _duration(seconds: float) -> str:
+    hours = round(seconds / 3_600)
+    if hours % 24:
+        return ngettext("{count} hour", "{count} hours", hours).format(count=hours)
+    return ngettext("{count} day", "{count} days", hours // 24).format(count=hours // 24)
 
 
 def hand_over_modal(view: ApprovalView, origin: Origin) -> Block:
@@ -105,91 +153,134 @@ def hand_over_modal(view: ApprovalView, origin: Origin) -> Block:
     menu = {"type": "users_select", "action_id": INPUT}
     typed = {"type": "email_text_input", "action_id": INPUT}
     blocks = [
-        sentence(line(call_name(view.server, view.tool), _NAME)),
+        *_titled(view),
         {
             "type": "input",
             "block_id": block_of(actions.COLLEAGUE),
-            "label": plain("Who should decide?"),
-            "hint": plain("They get the card directly. It has to be somebody who may decide this."),
+            "label": plain(_("Who should decide?")),
+            "hint": plain(_("They get this card directly. Choose someone who can approve it.")),
             "optional": True,
             "element": menu,
         },
         {
             "type": "input",
             "block_id": block_of(actions.ADDRESS),
-            "label": plain("Or their e-mail address"),
-            "hint": plain("For somebody who is elsewhere, such as in Teams, and has written to me there."),
+            "label": plain(_("Or their email address")),
+            "hint": plain(_("For someone elsewhere, such as in Teams, who has messaged me there.")),
             "optional": True,
             "element": typed,
         },
     ]
-    return _modal("Ask somebody else", blocks, Modal.HAND_OVER, origin, "Ask")
+    return _modal(_("Ask someone else"), blocks, Modal.HAND_OVER, origin, _("Ask"))
 
 
 def approve_all_modal(together: Together, origin: Origin) -> Block:
     """Everything that one click would approve. Its origin's subjects are exactly those that are listed."""
     listed = _fitting(together.listed, origin)
     if not listed:
-        return note_modal("Approve all", wording.TOO_LONG_FOR_A_LIST)
-    fitting, blocks = [view for view, _ in listed], [call for _, call in listed]
+        return note_modal(_("Approve all"), wording.too_long_for_a_list())
+    fitting, blocks = [view for view, _call in listed], [call for _view, call in listed]
     if left := len(together.listed) - len(fitting) + together.more:
         blocks.append(context(plain(wording.more_not_listed(left))))
-    return _modal("Approve all", blocks, Modal.APPROVE_ALL, _about(fitting, origin), f"Approve {len(fitting)}")
+    approve = _("Approve {count}").format(count=len(fitting))
+    return _modal(_("Approve all"), blocks, Modal.APPROVE_ALL, _about(fitting, origin), approve)
 
 
-def arguments_modal(view: ApprovalView, page: int, origin: Origin) -> Block:
-    """All arguments of a call, whole. `page` counts from 0; one that does not exist is the nearest that does."""
-    told = [unseen_in_words(view, "") or fingerprint_in_words(view)]
-    name = call_name(view.server, view.tool)
-    blocks = _paged(name, told, view.arguments, page, action=actions.PAGE, approval_id=view.approval_id)
-    return _modal("Show all", blocks, Modal.NOTE, origin)
+def arguments_modal(view: ApprovalView, page: int, origin: Origin, *, decides: bool = False) -> Block:
+    """All of a call: its values letter by letter, by which rule it is asked, and once it is settled, what came of it.
+
+    Args:
+        page: counts from 0; one that does not exist is the nearest that does.
+        decides: whether whoever reads it may decide: then it approves, with a note.
+    """
+    waits = view.status == "pending"
+    exact = unseen_in_words(view, "") or fingerprint_in_words(view)
+    rule = _("Rule: {rule}").format(rule=wording.rule(view))
+    told = [wording.in_brief(view), rule, exact] if waits else [*details_lines(view), wording.call_source(view), exact]
+    edited = (
+        [] if waits or view.asked_arguments is None else pair_blocks(excerpts_of_approval(view)(wording.WHOLE).pairs)
+    )
+    blocks = _paged(
+        wording.call_title(view),
+        told,
+        view.arguments,
+        page,
+        action=actions.PAGE,
+        approval_id=view.approval_id,
+        above=[*in_their_words(view), *edited],
+    )
+    title = _("Request") if waits else _("Details")
+    if not (waits and decides):
+        return _modal(title, blocks, Modal.NOTE, origin)
+    note = text_input(actions.NOTE, wording.note_label(), optional=True)
+    return _modal(title, [*blocks, note], Modal.SHOW_ALL, replace(origin, subject=view.approval_id), _("Approve"))
 
 
 def hidden_modal(hidden: Hidden, page: int, origin: Origin) -> Block:
     """What is behind the masks of a call, for one person who may decide it. `page` as for `arguments_modal`."""
-    told = [wording.HIDDEN_MEANS, fingerprint_in_words(hidden)]
-    name = call_name(hidden.server, hidden.tool)
+    told = [wording.hidden_means(), fingerprint_in_words(hidden)]
+    name = f"{hidden.server} › {hidden.tool}"
     blocks = _paged(name, told, hidden.secrets, page, action=actions.SHOW_HIDDEN_PAGE, approval_id=hidden.approval_id)
-    return _modal("What is hidden", blocks, Modal.NOTE, origin)
+    return _modal(_("Hidden values"), blocks, Modal.NOTE, origin)
 
 
 def _paged(
-    name: str, told: Sequence[str], arguments: Mapping[str, Any], page: int, *, action: str, approval_id: str
+    name: str,
+    told: Sequence[str],
+    arguments: Mapping[str, Any],
+    page: int,
+    *,
+    action: str,
+    approval_id: str,
+    above: Sequence[Block] = (),
 ) -> list[Block]:
     shown, page, pages = argument_page(arguments, page)
     title = wording.page_name(line(name, _NAME), page, pages)
-    blocks = [sentence(title), *(context(plain(text)) for text in told if text)]
+    blocks = [rich_text(flow([run(title, "bold")])), *map(context, map(plain, _in_lines(told))), *above]
     # Two rows of buttons, since the two have the same action_id, which is to be unique in a row (Slack).
     if page > 0:
-        blocks.append(_turn("Previous", action, page - 1, approval_id))
+        blocks.append(_turn(_("Previous"), action, page - 1, approval_id))
     blocks += shown
     if page + 1 < pages:
-        blocks.append(_turn("Next", action, page + 1, approval_id))
+        blocks.append(_turn(_("Next"), action, page + 1, approval_id))
     return blocks
+
+
+def _in_lines(texts: Sequence[str]) -> list[str]:
+    """The texts one below the other, as many together as one element of small print holds (Slack: 2,000 characters)."""
+    made: list[str] = []
+    for text in filter(None, texts):
+        if made and len(made[-1]) + len(text) < _SMALL_PRINT:
+            made[-1] += f"\n{text}"
+        else:
+            made.append(text)
+    return made
 
 
 def ask_modal(quoted: str, origin: Origin) -> Block:
     """The form of the message shortcut: what to do about a message."""
     blocks = [
         rich_text(quote(passage(quoted, LONGEST_TEXT))),
-        text_input(QUESTION, "What should I do about it?"),
+        text_input(QUESTION, _("What should I do about it?")),
     ]
-    return _modal("Ask Countersign", blocks, Modal.ASK, origin, "Ask")
+    return _modal(_("Ask Countersign"), blocks, Modal.ASK, origin, _("Ask"))
 
 
 def connect_modal(service: str, link: str) -> Block:
     """A link to connect an account, for whom it is opened for alone. It is in its button, not in its text."""
     name, host = line(service, _NAME), link_host(link)
     if not host or len(link) > LONGEST_URL:
-        return note_modal(_CONNECT, wording.unreachable(name, "Slack", host))
+        return note_modal(wording.connect_title(), wording.unreachable(name, "Slack", host))
     told = wording.account_link(name, line(host, _NAME))
-    opens = button_row(link_button("Open the sign-in page", OPEN_LINK, link))
-    return _modal(_CONNECT, [sentence(told), sentence(wording.CODE_IN_THE_END), opens], Modal.CONNECT, Origin())
+    opens = button_row(link_button(_("Open sign-in page"), OPEN_LINK, link))
+    return _modal(
+        wording.connect_title(), [sentence(told), sentence(wording.code_in_the_end()), opens], Modal.CONNECT, Origin()
+    )
 
 
 def note_modal(title: str, text: str) -> Block:
     """A modal that only says something."""
-    return _modal(line(title, _TITLE), [section(plain(passage(text, LONGEST_TEXT)))], Modal.NOTE, Origin())
+    return _modal(title, [section(plain(passage(text, LONGEST_TEXT)))], Modal.NOTE, Origin())
 
 
 def _modal(title: str, blocks: Sequence[Block], callback_id: str, origin: Origin, submit: str = "") -> Block:
@@ -197,18 +288,23 @@ def _modal(title: str, blocks: Sequence[Block], callback_id: str, origin: Origin
         "type": "modal",
         "callback_id": callback_id,
         "private_metadata": origin.dump(),
-        "title": plain(title),
-        "close": plain("Cancel" if submit else "Close"),
+        "title": plain(_cut(title)),
+        "close": plain(_("Cancel") if submit else _("Close")),
         "blocks": list(blocks),
     }
-    return {**view, "submit": plain(submit)} if submit else view
+    return {**view, "submit": plain(_cut(submit))} if submit else view
+
+
+def _cut(text: str) -> str:
+    """A title or the label of a button, in whatever language, within what Slack takes."""
+    return line(text, _TITLE)
 
 
 # ------------------------------------------------------------------------------------------------ forms
 def _form_blocks(form: Form, person: Person) -> list[Block]:
     made = drawn_inputs(form, person)
     names = line(", ".join(map(field_label, made.kept)), LONGEST_TEXT - 100)
-    kept = [context(plain(f"These stay as they are, being more than a form in Slack can show: {names}"))]
+    kept = [context(plain(_("Not editable here: {names}").format(names=names)))]
     title = rich_text(flow([run(passage(form.title, LONGEST_TEXT), "bold")]))
     return [title, *(each.input for each in made.drawn), *(kept if made.kept else [])]
 
@@ -225,7 +321,7 @@ def _fitting(views: Sequence[ApprovalView], origin: Origin) -> Sequence[tuple[Ap
     for view in views:
         call = _call(len(fitting) + 1, view)
         size += len(json.dumps(call))
-        about = _about([*(listed for listed, _ in fitting), view], origin)
+        about = _about([*(listed for listed, _block in fitting), view], origin)
         if size > _MOST_BYTES or len(about.dump()) > LONGEST_METADATA:
             break
         fitting.append((view, call))
@@ -233,10 +329,10 @@ def _fitting(views: Sequence[ApprovalView], origin: Origin) -> Sequence[tuple[Ap
 
 
 def _call(number: int, view: ApprovalView) -> Block:
-    shown = excerpt(view.arguments, _CALL_ARGUMENTS, _CALL_VALUE)
-    name = run(f"{number}. {line(call_name(view.server, view.tool), _NAME)}", "bold")
+    shown = excerpt(view.arguments, _CALL_ARGUMENTS, _CALL_VALUE, view.presentation)
+    name = run(f"{number}. {line(wording.call_title(view), _NAME)}", "bold")
     brief = run(f"\n{wording.in_brief(view)}")
-    return rich_text(flow([name, brief, *summary(shown.pairs), *_unseen(view, shown)]))
+    return rich_text(flow([name, *summary(shown.pairs), brief, *_unseen(view, shown)]))
 
 
 def _unseen(view: ApprovalView, shown: Excerpt) -> list[Block]:

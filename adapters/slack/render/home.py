@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from adapters.shared import wording
-from adapters.shared.actions import CONNECT, DISCONNECT, REVOKE
+from adapters.shared.actions import CONNECT, DISCONNECT, REVOKE, WITHDRAW
 from adapters.shared.arguments import excerpt
-from adapters.shared.wording import call_name, line
+from adapters.shared.wording import line
 from adapters.slack.actions import OPEN_THREAD
 from adapters.slack.render.blocks import (
     LONGEST_URL,
@@ -38,18 +38,21 @@ from adapters.slack.render.cards import (
     SIGNS,
     answer_buttons,
     asked_in,
+    button_rows,
+    compact,
     decision_buttons,
     in_their_words,
+    menu,
     outcome_buttons,
-    second_row_buttons,
+    question_summary,
     sign_in_buttons,
     summary,
     unseen_note,
     where_to,
-    withdraw_button,
 )
 from bot.domain import (
     ApprovalView,
+    ChangeView,
     ClarificationView,
     ConnectionView,
     GrantView,
@@ -61,26 +64,31 @@ from bot.domain import (
     SignInView,
 )
 from bot.safe_text import link_host
+from translations import gettext as _
 
 _SCOPES = 300
 _IN_A_QUESTION = 60
 """Characters of a name where Slack has space for 300 in all."""
 _LISTED = 15
 """Accounts in the list of the slash command: three blocks each, of the 50 that a message has (Slack)."""
-NONE = "No account of yours is connected. When a tool needs one, I send you a link that only you can see."
+
+
+def no_accounts() -> str:
+    """Returns what is said to somebody who has connected no account."""
+    return _("No connected accounts. When a tool needs one, I’ll send you a private link.")
 
 
 def connection_blocks(view: ConnectionView) -> list[Block]:
     """One account, with the button to disconnect it."""
-    account = [run(f" as {line(view.account, wording.LONGEST_NAME)}")] if view.account.strip() else []
-    ended = [] if view.working else [run("\nIt does not work any more: the next call asks you to sign in again.")]
-    times = f"Connected {reader_time(view.since)}"
+    account = [run(f" · {line(view.account, wording.LONGEST_NAME)}")] if view.account.strip() else []
+    ended = [] if view.working else [run("\n" + _("Access expired. Sign in again when asked."))]
+    times = [mrkdwn(_("Connected {time}").format(time=reader_time(view.since)))]
     if view.used_at is not None:
-        times += f", last used {reader_time(view.used_at)}"
-    allowed = [plain(line(f"Allowed: {', '.join(view.scopes)}", _SCOPES))] if view.scopes else []
+        times.append(mrkdwn(_("Last used {time}").format(time=reader_time(view.used_at))))
+    allowed = line(_("Access: {scopes}").format(scopes=", ".join(view.scopes)), _SCOPES)
     return [
         rich_text(flow([run(line(view.service, wording.LONGEST_NAME), "bold"), *account, *ended])),
-        context(mrkdwn(times), *allowed),
+        context(*times, *([plain(allowed)] if view.scopes else [])),
         button_row(_disconnect(view)),
     ]
 
@@ -88,25 +96,27 @@ def connection_blocks(view: ConnectionView) -> list[Block]:
 def connections_piece(views: Sequence[ConnectionView]) -> SlackMessage:
     """Somebody's accounts, for them alone."""
     if not views:
-        return piece([sentence(NONE)], NONE)
-    blocks = [header("Your connected accounts")]
+        return piece([sentence(no_accounts())], no_accounts())
+    blocks = [header(_("Connected accounts"))]
     for view in views[:_LISTED]:
         blocks += connection_blocks(view)
     if (more := len(views) - _LISTED) > 0:
-        blocks.append(context(plain(f"… and {more:,} more")))
-    return piece(
-        blocks, f"Connected: {', '.join(line(view.service, wording.LONGEST_NAME) for view in views[:_LISTED])}."
-    )
+        blocks.append(context(plain(wording.more_in_list(more))))
+    names = ", ".join(line(view.service, wording.LONGEST_NAME) for view in views[:_LISTED])
+    return piece(blocks, _("Connected accounts: {names}.").format(names=names))
 
 
 def _disconnect(view: ConnectionView) -> Block:
-    name = line(view.service, _IN_A_QUESTION)
-    whose = f" ({line(view.account, _IN_A_QUESTION)})" if view.account.strip() else ""
+    name, account = line(view.service, _IN_A_QUESTION), line(view.account, _IN_A_QUESTION)
+    if view.account.strip():
+        asks = _("Countersign forgets your {service} account ({account}). Tools that need it ask you to sign in again.")
+    else:
+        asks = _("Countersign forgets your {service} account. Tools that need it ask you to sign in again.")
     return confirmed(
-        button("Disconnect", DISCONNECT, view.connection_id, "danger"),
-        "Disconnect?",
-        f"I forget your account at {name}{whose} and tell {name} so. Tools that need it ask you to sign in again.",
-        "Disconnect",
+        button(_("Disconnect"), DISCONNECT, view.connection_id, "danger"),
+        _("Disconnect account?"),
+        asks.format(service=name, account=account),
+        _("Disconnect"),
     )
 
 
@@ -145,48 +155,47 @@ def home_view(
         _to_connect,
         recent,
     )
-    groups = wording.groups(overview, grants, connections, services, "Your connected accounts")
+    groups = wording.groups(overview, grants, connections, services, _("Connected accounts"))
     blocks: list[Block] = []
     spare = 0.0
     for (title, shown, count), entry, share in zip(groups, blocks_of, _SHARES, strict=True):
         group = _group(title, map(entry, shown), count, share + spare)
         spare = max(0.0, share + spare - max(len(group) / _BLOCKS_IN_ALL, len(json.dumps(group)) / _BYTES_IN_ALL))
         blocks += group
-    concerned = any(count for title, _, count in groups if title != wording.CONNECT)
-    return {"type": "home", "blocks": [*([] if concerned else [sentence(_nothing(person))]), *blocks]}
+    concerned = any(count for title, _entries, count in groups if title != wording.connect_title())
+    return {"type": "home", "blocks": [*([] if concerned else [sentence(_nothing())]), *blocks]}
 
 
 def overview_piece(overview: Overview, link: LinkOf) -> SlackMessage:
     """What waits, as a list with links."""
     to_decide, that_wait = wording.counts(overview)
     blocks = [
-        *_listed(wording.TO_DECIDE, overview.to_decide, to_decide, link),
-        *_listed(wording.WAITING, overview.waiting, that_wait, link),
+        *_listed(wording.to_decide_title(), overview.to_decide, to_decide, link),
+        *_listed(wording.open_requests_title(), overview.waiting, that_wait, link),
     ]
-    return piece(blocks or [sentence(wording.NOTHING_WAITS)], wording.overview_summary(overview))
+    return piece(blocks or [sentence(wording.nothing_open())], wording.overview_summary(overview))
 
 
 def title_of(shown: Shown) -> str:
     """What a post is about, on one line."""
     match shown.post.content:
         case ApprovalView() as view:
-            return wording.heading(view)
+            return wording.call_title(view)
         case ClarificationView() as view:
-            asker = f" from {line(view.server, wording.LONGEST_NAME)}" if view.server else ""
-            return line(f"A question{asker}: {view.question}", _QUESTION)
+            return line(question_summary(view), _QUESTION)
         case SignInView() as view:
-            return line(f"A sign-in at {where_to(view)}", _QUESTION)
+            return line(_("Sign in to {where}").format(where=where_to(view)), _QUESTION)
         case OutcomeView() as view:
             return line(wording.outcome_title(view), _QUESTION)
+        case ChangeView() as view:
+            return wording.call_title(view)
         case content:
             return line(content.text, _QUESTION)
 
 
-def _nothing(person: Person) -> str:
-    return (
-        f"Hello {line(person.name, wording.LONGEST_NAME)}. Nothing waits for you. "
-        "Mention me in a channel, or write to me directly, and I will get to work."
-    )
+def _nothing() -> str:
+    nothing = wording.nothing_open()
+    return _("{nothing}. Mention me in a channel or message me to get started.").format(nothing=nothing)
 
 
 # ------------------------------------------------------------------------------------------------ App Home
@@ -204,7 +213,7 @@ def _group(title: str, entries: Iterable[list[Block]], count: int, share: float)
             break
         blocks += entry
         left -= 1
-    more = [context(plain(f"… and {left:,} more"))] if left else []
+    more = [context(plain(wording.more_in_list(left)))] if left else []
     return [header(title), *blocks, *more, divider()]
 
 
@@ -212,43 +221,44 @@ def _to_decide(shown: Shown, link: LinkOf) -> list[Block]:
     view = shown.post.content
     if not isinstance(view, ApprovalView):
         return _waiting(shown, link)
-    part = excerpt(view.arguments, _ARGUMENTS, _VALUE)
-    by_client = wording.requested_by(view.requester, view.client)
-    asks = [run(by_client or f"{line(view.requester, wording.LONGEST_NAME)} asks for this."), *summary(part.pairs)]
-    small = [plain(line(f"Risk: {', '.join(view.risk) or 'unknown'}", _QUESTION))]
-    if view.expires_at is not None:
-        small.append(mrkdwn(f"Open until {reader_time(view.expires_at)}"))
+    part = excerpt(view.arguments, _ARGUMENTS, _VALUE, view.presentation)
+    small = [plain(wording.in_brief(view)), *map(mrkdwn, wording.deadlines(view, reader_time))]
     return [
-        rich_text(flow([run(title_of(shown), "bold")]), flow(asks)),
+        rich_text(flow([run(title_of(shown), "bold"), *summary(part.pairs)])),
         *in_their_words(view),
         context(*small),
         *unseen_note(view, part),
-        button_row(*decision_buttons(view)),
-        *([button_row(*rarer)] if (rarer := [*second_row_buttons(view), *_open_thread(shown, link)]) else []),
+        *button_rows([*decision_buttons(view, *menu(view, withdraws=False)), *_open_thread(shown, link)]),
     ]
 
 
 def _waiting(shown: Shown, link: LinkOf) -> list[Block]:
     match shown.post.content:
         case ApprovalView() as view:
-            detail = f"May decide: {line(view.may_decide, _QUESTION)}{_through(view.client)}"
-            return _call_entry(shown, view, detail, [withdraw_button(view)], link)
+            detail = _("Approver: {names}").format(names=line(view.may_decide, _QUESTION))
+            return _call_entry(shown, view, f"{detail}{_through(view.client)}", [_withdraw_button(view)], link)
         case ClarificationView() as view:
-            entry = _entry(shown, f"It waits for your answer.{_through(view.client)}", [])
+            entry = _entry(shown, _through(view.client).strip(), [])
             row = [*answer_buttons(view), *_open_thread(shown, link)]
             return [*entry, *asked_in(view), *([button_row(*row)] if row else [])]
         case SignInView() as view:
-            wanted = "for the code that your browser shows" if view.code_wanted else "for you to sign in"
-            detail, buttons = f"It waits {wanted}.{_through(view.client)}", sign_in_buttons(view)
+            wanted = _("Enter the code that your browser shows.") if view.code_wanted else _("Sign in to continue.")
+            detail, buttons = f"{wanted}{_through(view.client)}", sign_in_buttons(view)
         case OutcomeView(unread=0) as view:
-            told = f"Nobody knows what came of it.{_through(view.client)}"
+            told = f"{_('Check, then choose.')}{_through(view.client)}"
             return _call_entry(shown, view, told, outcome_buttons(view), link)
         case OutcomeView() as view:  # nothing of it was read, so that nobody could tell which call would be made again
-            told = f"Nobody knows what came of it: its card asks.{_through(view.client)}"
+            told = f"{_('Answer on its card.')}{_through(view.client)}"
             return _call_entry(shown, view, told, [], link)
         case _:
             detail, buttons = "", []
     return _entry(shown, detail, [*buttons, *_open_thread(shown, link)])
+
+
+def _withdraw_button(view: ApprovalView) -> Block:
+    asks = _("This cancels the request: {title}").format(title=line(wording.call_title(view), wording.LONGEST_TITLE))
+    withdraw = button(_("Withdraw"), WITHDRAW, view.approval_id)
+    return confirmed(withdraw, _("Withdraw request?"), asks, _("Withdraw"))
 
 
 def _through(client: str) -> str:
@@ -259,7 +269,7 @@ def _call_entry(
     shown: Shown, view: ApprovalView | OutcomeView, detail: str, buttons: Sequence[Block], link: LinkOf
 ) -> list[Block]:
     """A call that its requester can settle here, with what tells it from other calls of the same tool."""
-    part = excerpt(view.arguments, _ARGUMENTS, _VALUE)
+    part = excerpt(view.arguments, _ARGUMENTS, _VALUE, view.presentation)
     words = flow([run(detail), *summary(part.pairs)])
     row = [*buttons, *_open_thread(shown, link)]
     return [
@@ -270,14 +280,15 @@ def _call_entry(
 
 
 def _granted(grant: GrantView) -> list[Block]:
-    part = excerpt(grant.arguments, _ARGUMENTS, _VALUE)
-    name = run(line(call_name(grant.server, grant.tool), wording.LONGEST_NAME), "bold")
-    through = filter(None, [wording.only_through(grant)])
+    part = excerpt(grant.arguments, _ARGUMENTS, _VALUE, grant.presentation)
+    name = run(line(wording.call_title(grant), wording.LONGEST_NAME), "bold")
+    through = filter(None, [wording.call_source(grant), wording.only_through(grant)])
+    until = mrkdwn(_("Expires {time}").format(time=reader_time(grant.until)))
     return [
         rich_text(flow([name, *summary(part.pairs)])),
-        context(mrkdwn(f"Runs without asking you until {reader_time(grant.until)}"), *map(plain, through)),
+        context(until, *map(plain, through)),
         *unseen_note(grant, part, ""),
-        button_row(button("Revoke", REVOKE, grant.grant_id)),
+        button_row(button(_("Revoke"), REVOKE, grant.grant_id)),
     ]
 
 
@@ -294,15 +305,13 @@ def _recent(shown: Shown, link: LinkOf) -> list[Block]:
 
 
 def _result(view: ApprovalView) -> str:
-    """What came of it; where nothing ran, what it would have been, and why not."""
-    if (result := wording.result(view, SIGNS)) or view.status == "pending":
-        return result
-    part = excerpt(view.arguments, _ARGUMENTS, _VALUE)
-    told = [*(f"{label} {value}" for label, value in part.pairs), view.fingerprint]
-    arguments = ", ".join(filter(None, told))
-    reason = f" {view.reason}" if view.reason.strip() else ""
-    ended = f"{wording.outcome(view)}{reason}"
-    return line(f"{ended} ({arguments})" if arguments else ended, _DETAIL)
+    """How it ended, and what of it tells it from others."""
+    if view.status == "pending":
+        return ""
+    shown = compact(excerpt(view.arguments, _ARGUMENTS, _VALUE, view.presentation))
+    result = wording.result(view, SIGNS) if view.result_tone != "success" else ""
+    told = [wording.outcome(view), result or view.reason.strip(), *(text for _label, text in shown.pairs)]
+    return line(" · ".join(filter(None, [*told, shown.unseen, view.fingerprint if shown.unseen else ""])), _DETAIL)
 
 
 def _entry(shown: Shown, detail: str, buttons: Sequence[Block]) -> list[Block]:
@@ -312,7 +321,7 @@ def _entry(shown: Shown, detail: str, buttons: Sequence[Block]) -> list[Block]:
 
 def _open_thread(shown: Shown, link: LinkOf) -> list[Block]:
     url = _address(shown, link)
-    return [link_button("Open thread", OPEN_THREAD, url)] if url else []
+    return [link_button(_("Open conversation"), OPEN_THREAD, url)] if url else []
 
 
 def _address(shown: Shown, link: LinkOf) -> str:
@@ -327,10 +336,10 @@ def _listed(title: str, entries: Sequence[Shown], count: int, link: LinkOf) -> l
     items = [flow(_line(shown, link)) for shown in entries[:_LISTED]]
     more = count - len(items)
     listing: Block = {"type": "rich_text_list", "style": "bullet", "elements": items}
-    return [header(title), rich_text(listing), *([context(plain(f"… and {more:,} more"))] if more else [])]
+    return [header(title), rich_text(listing), *([context(plain(wording.more_in_list(more)))] if more else [])]
 
 
 def _line(shown: Shown, link: LinkOf) -> list[Block]:
     url = _address(shown, link)
     words = [run(title_of(shown))]
-    return [*words, run(" "), link_element(url, "Open thread")] if url else words
+    return [*words, run(" "), link_element(url, _("Open conversation"))] if url else words

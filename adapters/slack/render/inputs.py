@@ -22,6 +22,7 @@ from adapters.slack.render.blocks import (
 )
 from bot.domain import Form, Person
 from graph.interrupts import FieldType, FormField
+from translations import gettext as _
 
 _EARLIEST, _LATEST = 1_000_000_000, 9_999_999_999
 """Seconds since the epoch that the picker takes (Slack: ten digits): from September 2001 to November 2286."""
@@ -58,16 +59,17 @@ def field_label(field: FormField) -> str:
     return line(field.label or field.name, forms.LONGEST_FIELD_LABEL)
 
 
-def text_input(name: str, label: str, *, optional: bool = False) -> Block:
+def text_input(name: str, label: str, *, optional: bool = False, hint: str = "") -> Block:
     """An input for a text of several lines."""
     element = {"type": "plain_text_input", "action_id": INPUT, "multiline": True, "max_length": LONGEST_INPUT}
-    return {
+    block = {
         "type": "input",
         "block_id": block_of(name),
         "label": plain(label),
         "element": element,
         "optional": optional,
     }
+    return {**block, "hint": plain(hint)} if hint else block
 
 
 def _input(person: Person, field: FormField, value: Any) -> Block:
@@ -75,7 +77,7 @@ def _input(person: Person, field: FormField, value: Any) -> Block:
         raise forms.NotShowableError  # it names the input to Slack, and has to come back as it is
     element = _DRAWN.get(field.type, _text)(field, value, person)
     is_text = element["type"] == "plain_text_input"
-    told, unseen = forms.hint(field, value, _HINT, is_text=is_text, any_of="As a JSON list, any of")
+    told, unseen = forms.hint(field, value, _HINT, is_text=is_text, any_of=_("As a JSON list, any of: {options}."))
     block = {
         "type": "input",
         "block_id": block_of(field.name),
@@ -192,7 +194,7 @@ def _several(field: FormField, value: Any, person: Person) -> Block:
 
 
 def _yes_no(_field: FormField, value: Any, _person: Person) -> Block:
-    option = {"text": plain("Yes"), "value": "yes"}
+    option = {"text": plain(_("Yes")), "value": "yes"}
     element: Block = {"type": "checkboxes", "options": [option]}
     return {**element, "initial_options": [option]} if forms.is_yes(value) else element
 
@@ -245,6 +247,16 @@ _SELECTED = {
     "conversations_select": "selected_conversation",
 }
 
+_BEGINS = {
+    "plain_text_input": "initial_value",
+    "number_input": "initial_value",
+    "datepicker": "initial_date",
+    "timepicker": "initial_time",
+    "users_select": "initial_user",
+    "conversations_select": "initial_conversation",
+}
+"""What an input of a kind begins with."""
+
 
 def entries(state_values: Mapping[str, Any], fields: Sequence[FormField], person: Person) -> dict[str, Any]:
     """`view.state.values` by field name: what was typed or chosen, `None` for nothing.
@@ -257,6 +269,29 @@ def entries(state_values: Mapping[str, Any], fields: Sequence[FormField], person
         if isinstance(state, Mapping):
             made[field.name] = _entry(state, field, person)
     return made
+
+
+def is_unchanged(state_values: Mapping[str, Any], form: Form, person: Person) -> bool:
+    """Returns whether what came back of a form is what its inputs began with."""
+    drawn = {each.field.name: {INPUT: _begun(each.input["element"])} for each in drawn_inputs(form, person).drawn}
+    begun = {block_of(name): state for name, state in drawn.items()}
+    fields = [field for field in form.fields if field.name in drawn]
+    before, after = entries(begun, fields, person), entries(state_values, fields, person)
+    return all((after.get(name) or None) == (value or None) for name, value in before.items())
+
+
+def _begun(element: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The state of an input that nobody touched."""
+    kind = element["type"]
+    match kind:
+        case "static_select":
+            return {"type": kind, "selected_option": element.get("initial_option")}
+        case "checkboxes" | "multi_static_select":
+            return {"type": kind, "selected_options": element.get("initial_options", [])}
+        case "datetimepicker":
+            return {"type": kind, "selected_date_time": element.get("initial_date_time")}
+        case _:
+            return {"type": kind, _SELECTED[kind]: element.get(_BEGINS[kind])}
 
 
 def error_blocks(errors: Mapping[str, str], view: Mapping[str, Any]) -> dict[str, str]:

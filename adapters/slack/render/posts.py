@@ -26,10 +26,11 @@ from adapters.slack.render.blocks import (
     section,
     sentence,
 )
-from adapters.slack.render.cards import approval_card, clarification_card, outcome_card, sign_in_card
+from adapters.slack.render.cards import approval_card, change_card, clarification_card, outcome_card, sign_in_card
 from adapters.slack.render.markdown import pages, parts
 from bot.domain import (
     ApprovalView,
+    ChangeView,
     ClarificationView,
     ConversationReference,
     Notice,
@@ -39,19 +40,11 @@ from bot.domain import (
     SignInView,
 )
 from bot.safe_text import visible_passage
+from translations import gettext as _
 
 LONGEST_ANSWER = 40_000
 """Characters of an answer; more is cut with a count. It makes four messages or so, and takes 20 ms at most."""
 _TONES = {"info": "", "warning": "⚠️ ", "error": "❗ "}
-_HELP = (
-    f"*Countersign* works with your tools and asks before it changes anything.\n"
-    f"• `{COMMAND} ask …` starts a thread with your question\n"
-    f"• `{COMMAND} approvals` lists what waits for you\n"
-    f"• `{COMMAND} connections` lists the accounts you have connected, to disconnect them\n"
-    f"• `{COMMAND} stop` ends what I am doing for you here\n"
-    f"• `{COMMAND} help` shows this\n"
-    "Or mention me in a channel, write to me directly, or use “Ask Countersign about this” on a message."
-)
 
 
 def pieces(post: Post) -> tuple[SlackMessage, ...]:
@@ -70,6 +63,8 @@ def pieces(post: Post) -> tuple[SlackMessage, ...]:
             return (sign_in_card(post.content),)
         case OutcomeView():
             return (outcome_card(post.content),)
+        case ChangeView():
+            return (change_card(post.content),)
         case _:
             assert_never(post.content)
 
@@ -83,9 +78,9 @@ def note(text: str) -> SlackMessage:
 def thread_start(name: str, text: str, quoted: str = "") -> SlackMessage:
     """The bot's own message that a thread begins with: what somebody asks, and the message that it is about."""
     who, question = line(name, LONGEST_NAME), passage(text, LONGEST_TEXT)
-    said = [flow([run(who, "bold"), run(" asks:")]), quote(question)]
-    about = [flow([run("About this message:")]), quote(passage(quoted, LONGEST_TEXT))] if quoted.strip() else []
-    return piece([rich_text(*said, *about)], f"{who} asks: {question}")
+    said = [flow([run(_("{name} asks:").format(name=who), "bold")]), quote(question)]
+    about = [flow([run(_("About this message:"))]), quote(passage(quoted, LONGEST_TEXT))] if quoted.strip() else []
+    return piece([rich_text(*said, *about)], _("{name} asks: {question}").format(name=who, question=question))
 
 
 def beginning(text: str) -> str:
@@ -95,7 +90,18 @@ def beginning(text: str) -> str:
 
 def help_piece() -> SlackMessage:
     """What the slash command can do."""
-    return piece([header("What I can do"), section(mrkdwn(_HELP))], _HELP)
+    told = "\n".join(
+        [
+            _("Countersign works with your tools. It looks things up freely and asks before it changes anything."),
+            _("• `{command} ask …` starts a conversation with your question").format(command=COMMAND),
+            _("• `{command} approvals` lists requests that need you").format(command=COMMAND),
+            _("• `{command} connections` lists your connected accounts").format(command=COMMAND),
+            _("• `{command} stop` stops what I’m doing for you here").format(command=COMMAND),
+            _("• `{command} help` shows this").format(command=COMMAND),
+            _("You can also mention me in a channel, message me, or use “Ask Countersign about this” on a message."),
+        ]
+    )
+    return piece([header(_("What I can do")), section(mrkdwn(told))], told)
 
 
 def team_of(place: ConversationReference) -> str:
@@ -120,8 +126,8 @@ def _feedback(post_id: str) -> Block:
             {
                 "type": "feedback_buttons",
                 "action_id": FEEDBACK,
-                "positive_button": {"text": plain("Good answer"), "value": f"good:{post_id}"},
-                "negative_button": {"text": plain("Bad answer"), "value": f"bad:{post_id}"},
+                "positive_button": {"text": plain(_("Good answer")), "value": f"good:{post_id}"},
+                "negative_button": {"text": plain(_("Bad answer")), "value": f"bad:{post_id}"},
             }
         ],
     }

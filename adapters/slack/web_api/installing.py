@@ -48,6 +48,7 @@ from bot.crypto import Sealer
 from bot.domain import Clock, system_clock
 from bot.records.addresses import sqlite_file
 from bot.records.database import KEPT_OR_LOST_SECONDS, insert_for, is_outage, written_at_last
+from translations import gettext as _
 
 log = structlog.get_logger(__name__)
 STATE_SECONDS = 600
@@ -523,24 +524,15 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-_OTHER_BROWSER = "This install was begun in another browser, or too long ago."
-_FAILURES = {
-    "access_denied": (403, "It was cancelled in Slack."),
-    "invalid_browser": (400, _OTHER_BROWSER),
-    "invalid_state": (400, "This link was used before, or it is too old."),
-    "missing_code": (400, "Slack sent no code along."),
-    "invalid_code": (502, "Slack did not confirm it."),
-    "unreachable": (502, "Slack could not be reached."),
-    "storage_error": (500, "It could not be kept here."),
-    "away": (503, AWAY),
-    "process_ends": (503, "This Countersign is being restarted."),
+_FAILED_WITH = {
+    "access_denied": 403,
+    "invalid_code": 502,
+    "unreachable": 502,
+    "storage_error": 500,
+    "away": 503,
+    "process_ends": 503,
 }
-_OTHER_FAILURE = (400, "Slack did not allow it.")
-_CLOSED = (
-    "No workspace may install it yet. Whoever runs this Countersign has to name the workspaces that may, in "
-    "<code>SLACK_INSTALL_TEAMS</code>, and restart it."
-)
-_NOT_ALLOWED = "This Countersign is for certain workspaces only, and this is none of them."
+"""Statuses of the page, by what went wrong; of everything else 400."""
 REVOKE_SECONDS = 5.0
 """What taking a token back may take: somebody waits for the page."""
 
@@ -571,7 +563,7 @@ class InstallPages:
     async def install(self, request: web.Request) -> web.Response:
         """Redirects to Slack, with a state that only this browser can come back with."""
         if not self._config.install_teams:
-            return await to_aiohttp_response(_page(403, "Countersign cannot be installed", _CLOSED))
+            return await to_aiohttp_response(_page(403, _("Countersign can’t be installed yet"), _closed()))
         team = request.query.get("team", "")
         # Bolt puts the query's team into the address as it is, so only what can be one is let through.
         query = {"team": team} if _TEAM.fullmatch(team) else {}
@@ -638,29 +630,57 @@ class InstallPages:
                 await self._installations.http.request("auth.revoke", {}, token=token, seconds=REVOKE_SECONDS)
             except CallFailed as failure:
                 log.warning("slack_token_not_revoked", **where, error=failure.error)
-        return _page(403, "Nothing was installed", _NOT_ALLOWED)
+        return _page(403, _("Nothing was installed"), not_allowed())
 
     async def _succeeded(self, done: AsyncSuccessArgs) -> BoltResponse:
         installation = done.installation
         log.info("slack_installed", team=installation.team_id, enterprise=installation.enterprise_id)
-        where = escape(installation.team_name or installation.enterprise_name or "your workspace")
+        where = escape(installation.team_name or installation.enterprise_name or _("your workspace"))
         return _page(
             200,
-            f"Countersign is installed in {where}",
-            "You can close this page. In Slack, write to Countersign directly, or invite it into a channel with "
-            "<code>/invite</code> and mention it.",
+            _("Countersign is installed in {workspace}").format(workspace=where),
+            _("You can close this page. In Slack, message Countersign, or add it to a channel with {command}.").format(
+                command="<code>/invite</code>"
+            ),
         )
 
 
 async def _refused(failure: AsyncFailureArgs) -> BoltResponse:
-    known = failure.reason if failure.reason in _FAILURES else "refused"
+    known = failure.reason if failure.reason in _sentences() else "refused"
     log.warning("slack_install_failed", reason=known)
     return _failed(failure.reason)
 
 
 def _failed(reason: str) -> BoltResponse:
-    status, sentence = _FAILURES.get(reason, _OTHER_FAILURE)
-    return _page(status, "Nothing was installed", f'{sentence} <a href="{INSTALL}">Try again</a>.')
+    sentence = _sentences().get(reason, _("Slack didn’t allow it."))
+    again = f'<a href="{INSTALL}">{_("Try again")}</a>'
+    return _page(_FAILED_WITH.get(reason, 400), _("Nothing was installed"), f"{sentence} {again}")
+
+
+def _sentences() -> dict[str, str]:
+    """What went wrong, by Bolt's word or ours for it."""
+    return {
+        "access_denied": _("You canceled in Slack."),
+        "invalid_browser": _("You started in another browser, or too long ago."),
+        "invalid_state": _("This link was already used or has expired."),
+        "missing_code": _("Slack sent no code."),
+        "invalid_code": _("Slack didn’t confirm the code."),
+        "unreachable": _("Can’t reach Slack."),
+        "storage_error": _("The installation couldn’t be saved."),
+        "away": AWAY,
+        "process_ends": _("Countersign is restarting."),
+    }
+
+
+def _closed() -> str:
+    return _("No workspace may install it yet. List the workspaces that may in {setting}, then restart it.").format(
+        setting="<code>SLACK_INSTALL_TEAMS</code>"
+    )
+
+
+def not_allowed() -> str:
+    """Returns what somebody reads whose workspace is not served."""
+    return _("This Countersign isn’t open to your workspace.")
 
 
 def _page(status: int, title: str, text: str) -> BoltResponse:

@@ -18,6 +18,8 @@ from adapters.slack.config import SlackConfig
 from adapters.slack.ids import PLATFORM, person_id
 from adapters.slack.web_api.client import AT_ONCE, WebApi
 from bot.domain import AccountFacts, Clock, Person, Unwelcome, system_clock
+from translations import choose, in_language
+from translations import gettext as _
 
 log = structlog.get_logger(__name__)
 KEEP = 3600.0
@@ -28,9 +30,21 @@ _AT_A_TIME = 5
 _MOST_NAMES = 100
 """Names looked up for one message."""
 _NOBODY_WE_SEE = frozenset({"user_not_found", "user_not_visible"})
-GUEST = "Guests cannot use me in this workspace. Please ask a colleague who is a full member to ask me for you."
-STRANGER = "I work for the people of the workspace that has installed me only, so I cannot do this for you."
-GONE = "This account has been deactivated, so I cannot do this."
+
+
+def no_guests() -> str:
+    """Returns what a guest is told where guests may not use us."""
+    return _("Guests can’t use Countersign in this workspace. Ask a full member to do this for you.")
+
+
+def no_strangers() -> str:
+    """Returns what somebody of another company is told."""
+    return _("Only members of the workspace that installed Countersign can use it.")
+
+
+def account_gone() -> str:
+    """Returns what somebody is told whose account is deactivated."""
+    return _("This account is deactivated.")
 
 
 class SlackPeople:
@@ -61,9 +75,10 @@ class SlackPeople:
             profile = await self._profiles.get((team, user), self._ask)
         except CallFailed as failure:
             if failure.error in _NOBODY_WE_SEE:
-                return Unwelcome(STRANGER)
+                return Unwelcome(no_strangers())
             raise
-        refusal = await self._refusal(profile, team, home_team)
+        with in_language(choose(profile.locale)):
+            refusal = await self._refusal(profile, team, home_team)
         if refusal:
             return Unwelcome(refusal)
         email = profile.email if await self._is_member(profile, team) else ""
@@ -132,10 +147,10 @@ class SlackPeople:
         if profile.machine:
             return MACHINE
         if profile.gone:
-            return GONE
+            return account_gone()
         if not await self._is_one_of_us(profile, team, home_team):
-            return STRANGER
-        return GUEST if profile.guest and not self._config.allow_guests else ""
+            return no_strangers()
+        return no_guests() if profile.guest and not self._config.allow_guests else ""
 
     async def _is_one_of_us(self, profile: _UserInfo, team: str, home_team: str) -> bool:
         elsewhere = {home for home in (profile.team, home_team) if home not in ("", team)}
@@ -304,7 +319,7 @@ class SlackPersonFacts:
         team, channel = key
         asked: dict[str, Any] = {"channel": channel, "limit": PAGE}
         found: set[str] = set()
-        for _ in range(MOST_PAGES):
+        for _page in range(MOST_PAGES):
             page = await self._api.call(team, "conversations.members", asked)
             found.update(map(str, page.get("members") or ()))
             cursor = words(page, "response_metadata", "next_cursor")

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 
@@ -32,6 +32,7 @@ from adapters.teams.ids import (
     within_tenant,
 )
 from bot.domain import AccountFacts, Clock, Person, Unwelcome, system_clock
+from translations import gettext as _
 
 log = structlog.get_logger(__name__)
 KEEP = 600.0
@@ -51,9 +52,7 @@ _MOST_ASKED = 60
 _NOBODY = frozenset({"MemberNotFoundInConversation"})
 _MACHINE = "28:"
 """What addresses of bots begin with; people's begin with `29:`."""
-GUEST = "Guests cannot use me here. Please ask a colleague who is a full member to ask me for you."
-STRANGER = "I work for the people of the organisation that has installed me only, so I cannot do this for you."
-NO_COLLEAGUE = "Only members of the organisation can decide here, no guests."
+Refusal = Literal["", "guest", "stranger"]
 _Key = tuple[str, str, str]
 """Tenant, conversation (a channel without its thread), user."""
 
@@ -64,10 +63,22 @@ class _RosterEntry:
 
     address: str
     name: str
-    refusal: str
+    refusal: Refusal
     """Why they may not use the bot; empty: they may."""
     email: str = ""
     """The address, where their own tenant vouches for it."""
+
+
+def refused(why: Literal["guest", "stranger"]) -> str:
+    """Returns what somebody is told who may not use the bot."""
+    if why == "guest":
+        return _("Guests can’t use me here. Ask a colleague who is a full member to ask me for you.")
+    return _("I only work for the organization that installed me.")
+
+
+def no_colleague() -> str:
+    """Returns why somebody cannot be asked to decide."""
+    return _("Only full members of the organization can approve here, not guests.")
 
 
 class TeamsPeople:
@@ -108,7 +119,7 @@ class TeamsPeople:
         if self._config.local_unauthenticated and is_local(location.service_url):
             return _person(caller)  # local clients have no rosters
         profile = await self._profile(location, caller.tenant, caller.user, patience)
-        return Unwelcome(profile.refusal) if profile.refusal else _person(caller, profile.name, profile.email)
+        return Unwelcome(refused(profile.refusal)) if profile.refusal else _person(caller, profile.name, profile.email)
 
     async def is_in(self, location: TeamsLocation, user: str, *, patience: float = AT_ONCE) -> bool | None:
         """Whether somebody is in a conversation (in a channel: in its team); `None` in local clients, which have no
@@ -124,8 +135,8 @@ class TeamsPeople:
         if not (self._config.local_unauthenticated and is_local(location.service_url)):
             with failures_logged_as("teams_colleague_not_known"):
                 profile = await self._profile(location, location.tenant, user, patience)
-        if profile and profile.refusal == GUEST:
-            return Unwelcome(NO_COLLEAGUE)
+        if profile and profile.refusal == "guest":
+            return Unwelcome(no_colleague())
         met = self._met.known(person)
         return Person(person, (profile.name if profile else "") or (shown_name(met.name) if met else ""))
 
@@ -201,11 +212,11 @@ class TeamsPeople:
             member = await self._connector.member(location, user, patience=patience)
         except CallFailed as failure:
             if failure.error in _NOBODY:
-                return _RosterEntry("", "", STRANGER)
+                return _RosterEntry("", "", "stranger")
             raise
         if words(member, "aadObjectId").lower() != user.lower():
             # Not who was asked for, or somebody without an account.
-            return _RosterEntry("", "", STRANGER)
+            return _RosterEntry("", "", "stranger")
         return self._remembered(member, tenant)
 
     async def _read_roster(self, location: TeamsLocation) -> None:
@@ -240,16 +251,16 @@ class TeamsPeople:
             words(member, "id"), shown_name(words(member, "name")), self._refusal(member, tenant), email
         )
 
-    def _refusal(self, member: Mapping[str, Any], tenant: str) -> str:
+    def _refusal(self, member: Mapping[str, Any], tenant: str) -> Refusal:
         role = words(member, "userRole").lower()
         own = words(member, "tenantId") or tenant
         if role == "anonymous":
-            return STRANGER
+            return "stranger"
         if self._config.allow_guests:
             return ""
         if role == "guest" or "#ext#" in words(member, "userPrincipalName").lower():
-            return GUEST
-        return "" if own.lower() in self._allowed else STRANGER
+            return "guest"
+        return "" if own.lower() in self._allowed else "stranger"
 
 
 def _key(location: TeamsLocation, tenant: str, user: str) -> _Key:
@@ -368,7 +379,7 @@ class TeamsPersonFacts:
             await self._lookups.found(self._entra.account(location.tenant, user), "name", within=NAME_WITHIN) or {}
         )
         if is_outsider(account):
-            return Unwelcome(NO_COLLEAGUE)
+            return Unwelcome(no_colleague())
         return replace(person, name=shown_name(words(account, "displayName")))
 
     async def close(self) -> None:

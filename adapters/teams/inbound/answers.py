@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,18 +16,36 @@ from adapters.teams.render.dialogs import Dialog, note_dialog
 from adapters.teams.render.posts import note
 from adapters.teams.sender import TeamsSender
 from bot.domain import Person, Unwelcome
+from translations import choose, in_language, language
+from translations import gettext as _
 
 log = structlog.get_logger(__name__)
-NOT_FOUND_OUT = "I could not find out who you are in Teams just now, so nothing was changed. Please try again."
-NOT_COUNTED = "Somebody's click could not be counted: please open a chat with me first, so that I can say why."
-"""The one thing that others may see of a refusal: where neither a targeted message nor a chat exists."""
+
+
+def not_found_out() -> str:
+    """Returns what is said to somebody who could not be looked up."""
+    return _("Couldn’t check who you are in Teams, so nothing changed. Try again.")
+
+
+def not_counted() -> str:
+    """Returns the one thing that others may see of a refusal: where neither a targeted message nor a chat exists."""
+    return _("Someone’s click didn’t count. Open a chat with me first, so that I can say why.")
+
+
+@contextmanager
+def for_one(visitor: TeamsVisitor) -> Iterator[None]:
+    """Within it, what is written is for this person alone, and in their language."""
+    with in_language(choose(visitor.caller.locale)):
+        yield
 
 
 class TeamsAnswers:
-    """Says who somebody is, and answers them alone."""
+    """Says who somebody is, and answers them alone: in their language, within `for_one`. What others may read is in
+    the language in which this was made."""
 
     def __init__(self, sender: TeamsSender) -> None:
         self._sender = sender
+        self._shared = language()
 
     async def who(self, visitor: TeamsVisitor) -> Person | Unwelcome:
         """Who it is who does something. Whoever cannot be looked up now is not let in."""
@@ -35,20 +54,22 @@ class TeamsAnswers:
             return await self._sender.people.admitted(visitor.location, caller)
         except CallFailed as failure:
             log.warning("teams_person_not_known", tenant=caller.tenant, user=caller.user, error=failure.error)
-            return Unwelcome(NOT_FOUND_OUT)
+            return Unwelcome(not_found_out())
 
-    async def say(self, visitor: TeamsVisitor, text: str, *, to_others: str = NOT_COUNTED) -> None:
-        """A sentence, for them alone; where that is impossible `to_others`, unless it is empty."""
-        await self.tell(visitor, note(text), note(to_others) if to_others else None)
+    async def say(self, visitor: TeamsVisitor, text: str, *, instead: Callable[[], str] | None = not_counted) -> None:
+        """A sentence, for them alone; where that is impossible, what `instead` writes for everybody there."""
+        await self.tell(visitor, note(text), None if instead is None else lambda: note(instead()))
 
-    async def tell(self, visitor: TeamsVisitor, activity: Activity, instead: Activity | None) -> None:
-        """A message for them alone; where that is impossible `instead`, which everybody there may read."""
+    async def tell(self, visitor: TeamsVisitor, activity: Activity, instead: Callable[[], Activity] | None) -> None:
+        """A message for them alone; where that is impossible what `instead` makes, which everybody there may read."""
         caller = visitor.caller
         told = await self._sender.private.tell(
             visitor.location, person_id(caller.tenant, caller.user), activity, address=caller.address
         )
         if told is None and instead is not None:
-            await self.post(visitor, instead)
+            with in_language(self._shared):
+                public = instead()
+            await self.post(visitor, public)
 
     async def post(self, visitor: TeamsVisitor, activity: Activity) -> None:
         """A message where they are, for everybody there."""

@@ -9,13 +9,13 @@ from typing import Any
 from adapters.shared import actions
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.clicks import (
-    NOT_KNOWN,
-    SETTLED_ALREADY,
-    WENT_WRONG,
     Act,
     content_of,
     in_words,
+    not_known,
     settle,
+    settled_already,
+    went_wrong,
     whatever_happens,
 )
 from adapters.shared.untrusted_json import words
@@ -27,14 +27,23 @@ from adapters.teams.inbound.duplicates import Duplicates
 from adapters.teams.render.cards import has_asked
 from adapters.teams.render.inputs import entries
 from adapters.teams.render.posts import card_of, open_a_chat_first, sign_in_link
-from bot.domain import ApprovalView, ClickResult, Content, Person, Settled, SignInView, Unknown, Unwelcome
+from bot.domain import ApprovalView, ChangeView, ClickResult, Content, Person, Settled, SignInView, Unknown, Unwelcome
 from bot.queries import Queries
 from bot.services import Services
+from translations import gettext as _
 
-NEEDS_A_WINDOW = "This button opens a window, which your Teams did not do. Please try it in another Teams client."
-SENT = "I am sending you the link in a message that only you can see."
-ABOUT_APPROVALS = frozenset({actions.APPROVE, actions.REJECT, actions.EDIT, actions.WITHDRAW, REFRESH})
+ABOUT_APPROVALS = frozenset({actions.APPROVE, actions.REJECT, actions.EDIT, actions.WITHDRAW, actions.RETRY, REFRESH})
 _WINDOWS = frozenset({*DialogButton, actions.SHOW_ALL})
+
+
+def needs_a_window() -> str:
+    """Returns what is said of a button that should have opened a dialog."""
+    return _("This button opens a window, which this Teams app can’t. Try another Teams client.")
+
+
+def sent() -> str:
+    """Returns what is said when a link is on its way."""
+    return _("I’m sending you the link in a message that only you can see.")
 
 
 class TeamsClickHandler:
@@ -60,7 +69,7 @@ class TeamsClickHandler:
         elif click.action == actions.GET_LINK:
             return told(await self._give_link(click, person))
         else:
-            return told(NOT_KNOWN.text)
+            return told(not_known().text)
         self._duplicates.check(click)
         return reply
 
@@ -74,7 +83,7 @@ class TeamsClickHandler:
         if click.action == actions.GET_LINK:
             self._start(self._link(click, person), click)
         elif click.action in _WINDOWS:
-            self._answer(click, NEEDS_A_WINDOW)
+            self._answer(click, needs_a_window())
         elif click.action != REFRESH:
             await self._settled(click, person)
         self._duplicates.check(click)
@@ -84,11 +93,11 @@ class TeamsClickHandler:
             result = await settle(self._services, act_of(click, person))
         except Exception:
             # Whatever it was, their click gets an answer; whoever awaits this logs the cause.
-            self._answer(click, WENT_WRONG)
+            self._answer(click, went_wrong())
             raise
         if isinstance(result, Settled):
             if not result.final:  # the card shows it too, so that nobody else has to be told
-                self._start(self._answers.say(click.visitor, result.text, to_others=""), click)
+                self._start(self._answers.say(click.visitor, result.text, instead=None), click)
         else:
             self._answer(click, said_of(result))
 
@@ -105,29 +114,32 @@ class TeamsClickHandler:
             content: Content | Unknown = await queries.approval(click.subject, within)
         else:
             content = await content_of(queries, click.subject, within)
+        if click.action == REFRESH and isinstance(content, Unknown):
+            change = await content_of(queries, click.subject, within)  # the other card that is refreshed
+            content = change if isinstance(change, ChangeView) else content
         if isinstance(content, Unknown):
             return told(otherwise or content.text)
-        asked = isinstance(content, ApprovalView) and has_asked(content, person.person_id)
+        asked = has_asked(content, person.person_id)
         return shown_card(card_of(content, decides=await sees_decision_buttons(queries, content, person), asked=asked))
 
     async def _link(self, click: TeamsClick, person: Person) -> None:
         async with whatever_happens(partial(self._answers.say, click.visitor)):
             text = await self._give_link(click, person)
-        if text != SENT:
+        if text != sent():
             await self._answers.say(click.visitor, text)
 
     async def _give_link(self, click: TeamsClick, person: Person) -> str:
-        """Send a fresh link to sign in, if the sign-in is theirs; a sentence that says what came of it, `SENT` when it
-        is on its way. A link is in nothing but the message that its owner gets."""
+        """Send a fresh link to sign in, if the sign-in is theirs; a sentence that says what came of it, `sent()` when
+        it is on its way. A link is in nothing but the message that its owner gets."""
         link = await self._services.sign_in_links.link(click.subject, person.person_id)
         if not isinstance(link, str):
             return link.text
         view = await content_of(self._services.queries, click.subject, within_of(click))
         if not isinstance(view, SignInView):  # settled between the two readings
-            return SETTLED_ALREADY
-        message, note = sign_in_link(view, link), open_a_chat_first(view.owner)
-        self._background.start(self._answers.tell(click.visitor, message, note), "sign-in link")
-        return SENT
+            return settled_already()
+        message, instead = sign_in_link(view, link), partial(open_a_chat_first, view.owner)
+        self._background.start(self._answers.tell(click.visitor, message, instead), "sign-in link")
+        return sent()
 
     def _answer(self, click: TeamsClick, text: str) -> None:
         if text:

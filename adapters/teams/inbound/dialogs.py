@@ -7,19 +7,19 @@ from dataclasses import replace
 
 from adapters.shared import actions
 from adapters.shared.clicks import (
-    CHOOSE_SOMEBODY,
-    NOT_KNOWN,
-    SETTLED_ALREADY,
     DialogRenderer,
     all_in_words,
     approve_all,
     asking_server,
+    choose_someone,
     content_of,
     dialog_for,
     hand_over,
     in_words,
+    not_known,
     service_of,
     settle,
+    settled_already,
 )
 from adapters.shared.untrusted_json import words
 from adapters.teams.actions import CLOSE, DialogButton
@@ -41,13 +41,13 @@ from adapters.teams.render.dialogs import (
     hidden_dialog,
     reject_dialog,
     show_all_dialog,
+    withdraw_dialog,
 )
-from adapters.teams.render.inputs import entries
+from adapters.teams.render.inputs import entries, is_as_drawn
 from bot.domain import ApprovalView, Form, Invalid, Person, Refused, Settled, SignInView, Unwelcome
 from bot.services import Services
+from translations import gettext as _
 
-NOT_YOURS = "This sign-in is for somebody else only."
-NOT_CONNECTED = "This account is not connected (any more)."
 FindColleague = Callable[[TeamsLocation, str], Awaitable[Person | Unwelcome]]
 """Who the account of an object id is, as far as it can be found out."""
 _SHOWS = {
@@ -63,6 +63,16 @@ _SHOWS = {
 """What each button opens that is no form about an account."""
 _TOLD = (actions.ENTER_CODE, actions.DISCONNECT)
 """What came of these no card shows."""
+
+
+def not_yours() -> str:
+    """Returns what is said to somebody who opens another person's sign-in."""
+    return _("This sign-in is for someone else.")
+
+
+def not_connected() -> str:
+    """Returns what is said where there is no such account any more."""
+    return _("This account isn’t connected.")
 
 
 class Dialogs:
@@ -87,12 +97,12 @@ class Dialogs:
             return said(person.text)
         if click.action == actions.APPROVE_ALL:
             results = await approve_all(self._services, click.key, person, click.subject)
-            return closing(all_in_words(results)) if results else said(NOT_KNOWN.text)
+            return closing(all_in_words(results)) if results else said(not_known().text)
         if click.action == actions.HAND_OVER:
             return await self._hand_over(click, person)
         if click.action not in actions.SETTLING:
             return await self._show(click, person)
-        result = await settle(self._services, act_of(click, person))
+        result = await self._unchanged(click, person) or await settle(self._services, act_of(click, person))
         if isinstance(result, Invalid):
             return await self._again(click, person, result)
         if isinstance(result, Settled) and (not result.final or click.action in _TOLD):
@@ -106,13 +116,16 @@ class Dialogs:
             return await self._disconnect(click, person)
         if click.action == DialogButton.CONNECT:
             return await self._connect(click, person)
+        if click.action == DialogButton.WITHDRAW:
+            return await self._withdraw(click)
 
         async def arguments(view: ApprovalView, page: int) -> Dialog:
             decides, asked = (
                 await sees_decision_buttons(self._services.queries, view, person),
                 has_asked(view, person.person_id),
             )
-            return show_all_dialog(view, page, decides=decides, asked=asked)
+            note = words(click.data, actions.NOTE)
+            return show_all_dialog(view, page, decides=decides, asked=asked, note=note)
 
         draw = DialogRenderer(
             about={
@@ -130,10 +143,19 @@ class Dialogs:
         dialog = await dialog_for(action, click.subject, person, services=self._services, within=within, draw=draw)
         return said(dialog) if isinstance(dialog, str) else opened(dialog)
 
+    async def _unchanged(self, click: TeamsClick, person: Person) -> Invalid | None:
+        """What is said to somebody who saves an edit and has changed nothing."""
+        if click.action != actions.EDIT:
+            return None
+        form = await self._services.approvals.edit_form(click.subject, person)
+        if not isinstance(form, Form) or not is_as_drawn(entries(click.data, form), form):
+            return None
+        return Invalid({"": _("Nothing changed. Edit a value, or approve the request as it is.")})
+
     async def _hand_over(self, click: TeamsClick, person: Person) -> Reply:
         async def find(user: str) -> Person | Unwelcome:
             if not is_object_id(user):
-                return Unwelcome(CHOOSE_SOMEBODY)
+                return Unwelcome(choose_someone())
             return await self._colleague(click.visitor.location, user.lower())
 
         picked, typed = words(click.data, actions.COLLEAGUE).strip(), words(click.data, actions.ADDRESS)
@@ -148,22 +170,29 @@ class Dialogs:
                 return opened(hand_over_dialog(view, wrong, typed), wrong)
         return closing(in_words(result))
 
+    async def _withdraw(self, click: TeamsClick) -> Reply:
+        """Asks whether they mean it. Who may is judged when they do."""
+        view = await self._services.queries.approval(click.subject, within_of(click))
+        if not isinstance(view, ApprovalView):
+            return said(view.text)
+        return opened(withdraw_dialog(view)) if view.status == "pending" else said(settled_already())
+
     async def _code(self, click: TeamsClick, person: Person, mistake: str = "") -> Reply:
         """The form for a code, for the owner of the sign-in while it waits. `mistake`: what was wrong with the last."""
         view = await content_of(self._services.queries, click.subject, within_of(click))
         if not isinstance(view, SignInView):
-            return said(mistake or NOT_KNOWN.text)
+            return said(mistake or not_known().text)
         if view.owner_id != person.person_id:
-            return said(NOT_YOURS)
+            return said(not_yours())
         return (
-            opened(code_dialog(view, mistake), mistake) if view.status == "open" else said(mistake or SETTLED_ALREADY)
+            opened(code_dialog(view, mistake), mistake) if view.status == "open" else said(mistake or settled_already())
         )
 
     async def _disconnect(self, click: TeamsClick, person: Person) -> Reply:
         """Asks whether they mean it, of an account of their own."""
         own = {view.connection_id: view for view in await self._services.connections.of_person(person)}
         view = own.get(click.subject)
-        return said(NOT_CONNECTED) if view is None else opened(disconnect_dialog(view))
+        return said(not_connected()) if view is None else opened(disconnect_dialog(view))
 
     async def _connect(self, click: TeamsClick, person: Person) -> Reply:
         """A link of their own, which no conversation keeps."""

@@ -11,13 +11,13 @@ import structlog
 from aiohttp import web
 
 from adapters.shared.background_tasks import BackgroundTasks
-from adapters.shared.clicks import WENT_WRONG, whatever_happens
+from adapters.shared.clicks import went_wrong, whatever_happens
 from adapters.shared.outages import AWAY, RefusedInOwnForm
 from adapters.shared.untrusted_json import part, words
 from adapters.teams.actions import ACTION, REFRESH
 from adapters.teams.ids import our_id
 from adapters.teams.inbound.activities import card_click, dialog_click, read_click, read_feedback
-from adapters.teams.inbound.answers import NOTHING, Reply, TeamsAnswers, refused, said, told
+from adapters.teams.inbound.answers import NOTHING, Reply, TeamsAnswers, for_one, refused, said, told
 from adapters.teams.inbound.clicks import TeamsClickHandler
 from adapters.teams.inbound.dialogs import Dialogs
 from adapters.teams.inbound.messages import TeamsMessageHandler
@@ -25,6 +25,7 @@ from adapters.teams.inbound.visitors import TeamsRecipient, TeamsVisitor, visito
 from bot.accounts.connections import Connections
 from bot.domain import SignInReply, Unwelcome
 from bot.records.database import is_outage
+from translations import gettext as _
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +36,11 @@ ANSWER_SECONDS = 4.5
 """Seconds; what takes longer goes on without the person who waits."""
 LEAST = 0.5
 """Seconds that it gets in any case."""
-STILL_AT_IT = "This takes longer than usual. I am still at it: the card will show what came of it."
+
+
+def still_at_it() -> str:
+    """Returns what is said to somebody who has waited as long as Teams waits."""
+    return _("This takes longer than usual. The card will show the outcome.")
 
 
 class Invokes:
@@ -77,7 +82,13 @@ class Invokes:
             return refused(501, "NotImplemented", "This invoke is not for this bot.")
         if visitor is None or not part(activity, "value"):
             return refused(400, "BadArgument", "The invoke has no value, no conversation, or is nobody's.")
-        task = asyncio.ensure_future(handler(activity, visitor))
+        with for_one(visitor):
+            return await self._within_time(handler(activity, visitor), name, activity, visitor, arrived)
+
+    async def _within_time(
+        self, handling: Awaitable[Reply], name: str, activity: Activity, visitor: TeamsVisitor, arrived: float
+    ) -> Reply:
+        task = asyncio.ensure_future(handling)
         try:
             spent = asyncio.get_running_loop().time() - arrived
             await asyncio.wait({task}, timeout=max(self._within - spent, LEAST))
@@ -86,7 +97,7 @@ class Invokes:
                 self._background.start(self._afterwards(task, name, activity, visitor), f"late {name}")
         if not task.done():
             log.warning("teams_invoke_late", invoke=name)
-            return _sentence(name, STILL_AT_IT) or NOTHING
+            return _sentence(name, still_at_it()) or NOTHING
         try:
             return task.result()
         except Exception as error:
@@ -94,7 +105,7 @@ class Invokes:
                 raise RefusedInOwnForm(_away(name)) from error
             # Whatever it was, their click gets an answer, and nobody else would log the cause.
             log.exception("teams_invoke_failed", invoke=name)
-            return _sentence(name, WENT_WRONG) or refused(503, "ServiceUnavailable", WENT_WRONG)
+            return _sentence(name, went_wrong()) or refused(503, "ServiceUnavailable", went_wrong())
 
     async def _afterwards(
         self, task: asyncio.Task[Reply], name: str, activity: Activity, visitor: TeamsVisitor

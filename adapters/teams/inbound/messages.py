@@ -22,7 +22,7 @@ from adapters.teams.inbound.activities import (
     TeamsFeedback,
     heard,
 )
-from adapters.teams.inbound.answers import TeamsAnswers
+from adapters.teams.inbound.answers import TeamsAnswers, for_one
 from adapters.teams.inbound.clicks import TeamsClickHandler
 from adapters.teams.inbound.duplicates import messages_in
 from adapters.teams.inbound.visitors import TeamsRecipient, TeamsVisitor, overview_of, visitor_of
@@ -31,6 +31,7 @@ from adapters.teams.sender import TeamsSender
 from bot.domain import Feedback, Message, Person, Unwelcome
 from bot.platform import Reference
 from bot.services import Services
+from translations import gettext as _
 
 log = structlog.get_logger(__name__)
 LARGE = 3_000
@@ -39,7 +40,11 @@ a byte. Few messages have more."""
 APPROVALS = "approvals"
 CONNECTIONS = "connections"
 HELP = "help"
-OPEN_A_CHAT = "I can show you that in a chat of our own only: please open one with me and ask me there."
+
+
+def open_a_chat() -> str:
+    """Returns what is said where a list can be shown to whoever asked for it in no private way."""
+    return _("I can only show you that in private. Open a chat with me and ask me there.")
 
 
 class TeamsMessageHandler:
@@ -87,11 +92,13 @@ class TeamsMessageHandler:
     async def _do(self, found: Heard | None, visitor: TeamsVisitor | None) -> None:
         match found:
             case Message() if visitor is not None and (command := command_in(found)):
-                self._background.start(self._command(command, visitor), f"command {command}")
+                with for_one(visitor):
+                    self._background.start(self._command(command, visitor), f"command {command}")
             case Message() | MessageEdited() | MessageDeleted():
                 await keep(self._services.inbox, found)
             case TeamsClick():
-                await self._clicks.submitted(found)
+                with for_one(found.visitor):
+                    await self._clicks.submitted(found)
             case TeamsFeedback():
                 await self.record_feedback(found)
             case Arrived(key, place):
@@ -111,11 +118,11 @@ class TeamsMessageHandler:
         if isinstance(person, Unwelcome):
             await self._answers.say(visitor, person.text)
         elif command == HELP:
-            await self._answers.tell(visitor, help_activity(), instead=help_activity())
+            await self._answers.tell(visitor, help_activity(), instead=help_activity)
         else:
             async with whatever_happens(partial(self._answers.say, visitor)):
                 listed = await self._listed(command, visitor, person)
-                await self._answers.tell(visitor, listed, instead=note(OPEN_A_CHAT))
+                await self._answers.tell(visitor, listed, instead=lambda: note(open_a_chat()))
 
     async def _listed(self, command: str, visitor: TeamsVisitor, person: Person) -> Activity:
         connections = await self._services.connections.of_person(person)

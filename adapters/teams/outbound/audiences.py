@@ -8,7 +8,7 @@ from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import TeamsLocation, person_id, within_tenant
 from adapters.teams.render.cards import MOST_MENTIONED, CardMention, has_asked
 from adapters.teams.render.posts import Audience
-from bot.domain import ApprovalView, Content
+from bot.domain import ApprovalView, ChangeView, Content
 from policies.model import is_group
 
 MOST_LISTED = 60
@@ -19,8 +19,11 @@ async def audience_of(content: Content, location: TeamsLocation, people: TeamsPe
     """Returns for whom a post is drawn. Raises nothing."""
     if location.kind == "personal":
         may = not isinstance(content, ApprovalView) or may_decide_alone(content, location)
-        asked = isinstance(content, ApprovalView) and bool(location.user) and has_asked(content, _owner(location))
+        asked = bool(location.user) and has_asked(content, _owner(location))
         return Audience("personal", (), may_decide=may, asked=asked)
+    if asker := _who_may_do_more(content):
+        known = await _known(people, location, [asker])
+        return Audience("open", tuple(known.values()), asked=not known)
     if not isinstance(content, ApprovalView) or content.status != "pending":
         return Audience("open")
     listed, named = listed_deciders(content, location.tenant), named_others(content, location.tenant)
@@ -35,6 +38,16 @@ async def audience_of(content: Content, location: TeamsLocation, people: TeamsPe
     barred = _here(content.requester_ids if content.four_eyes else (), location.tenant)
     not_they = await _known(people, location, barred)
     return Audience("open", tuple(not_they.values())[:MOST_LISTED], mentions=mentions)
+
+
+def _who_may_do_more(content: Content) -> str:
+    """Person id of whoever asked for what is over, where they alone may do something about it: retry a call that
+    failed, revoke what allowed one; empty: nobody may."""
+    if isinstance(content, ChangeView) and content.grant_id:
+        return content.requester_id
+    if isinstance(content, ApprovalView) and content.status != "pending" and content.retry_offered:
+        return next(iter(content.requester_ids), "")
+    return ""
 
 
 def listed_deciders(view: ApprovalView, tenant: str) -> tuple[str, ...] | None:

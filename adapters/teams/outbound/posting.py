@@ -17,6 +17,7 @@ from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import Activity, TeamsLocation
 from bot.domain import Clock, system_clock
 from bot.platform import Reference
+from translations import gettext as _
 
 log = structlog.get_logger(__name__)
 Answer = TypeVar("Answer")
@@ -86,7 +87,7 @@ def instead_of(activity: Activity, failure: CallFailed) -> Activity | None:
     log.error("teams_card_refused", verb=failure.call, error=failure.error)
     cards = [attachment.get("content") or {} for attachment in activity["attachments"]]
     words = [activity.get("summary"), *(card.get("fallbackText") for card in cards)]
-    said = next((text for text in words if text), "This card cannot be shown here.")
+    said = next((text for text in words if text), _("This card can’t be shown here."))
     return {"type": "message", "text": said, "textFormat": "plain"}
 
 

@@ -3,40 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from adapters.shared import actions, wording
-from adapters.shared.arguments import Excerpt, excerpts_of_approval
+from adapters.shared.arguments import Excerpt, excerpts, excerpts_of_approval, unchanged_in_words
+from adapters.shared.previews import PREVIEW_ROWS, PREVIEW_VALUE, preview_rows
 from adapters.shared.wording import Space
 from adapters.teams.actions import DialogButton, dialog_data
 from adapters.teams.render.elements import (
     Element,
+    action_set,
     bold,
     card,
-    container,
     escape,
     execute,
     fact_set,
     fitted,
-    heading,
+    folded,
+    in_menu,
     opens_dialog,
     rich,
     small,
+    text_block,
     text_input,
+    titled,
+    toggles,
     unfolds,
     words,
 )
-from adapters.teams.render.inputs import reader_time
+from adapters.teams.render.inputs import reader_clock, reader_time
 from bot.card_masks import unseen_in_words
-from bot.domain import ApprovalView, GrantView, OutcomeView
+from bot.domain import ApprovalView, ChangeView, Content, GrantView, OutcomeView
+from bot.safe_text import labels
+from translations import gettext as _
 
 LONGEST_IN_SUMMARY = 120
 """Characters of a name, and of who may decide, in the sentence that stands for a card."""
-SIGNS = {"info": "", "success": "✔ ", "error": "✖ ", "warning": "⚠ "}
-_COLOURS = {"approved": "good", "rejected": "attention"}
-_RISKS = {"destroys": "attention", "writes": "warning", "reaches outside": "warning", "reads": "good"}
-"""The colour of a risk, the worst first."""
+SIGNS = {"info": "", "success": "✓ ", "error": "✕ ", "warning": "⚠ "}
+DETAILS = "details"
+"""Under what name the rest of a settled card is folded."""
+_ENDS = {"approved": "✓ ", "rejected": "✕ ", "expired": "⌛ ", "superseded": "↷ ", "withdrawn": "↩ ", "void": "↻ "}
+"""What a settled card begins with, where its call has not run."""
+_NOTICED = ("destroys", "reaches outside")
+"""What a call may do that stands beside its title."""
+_LONGEST_REASON = 500
+"""Characters of a reason, or of what came of a call, before its card is unfolded."""
 
 
 def approval_card(
@@ -50,15 +62,16 @@ def approval_card(
 ) -> Element:
     """An approval as one person sees it.
 
-    `decides`: they have the buttons. `asked`: they asked for it, and may withdraw it. `hint`: what stands where the
-    buttons are not. `refresh`: that property of the card. `mentions`: who is notified of it, while it waits.
+    `decides`: they have the buttons. `asked`: they asked for it, and may withdraw it, or retry it. `hint`: what stands
+    where the buttons are not. `refresh`: that property of the card. `mentions`: who is notified of it, while it waits.
     """
     arguments = excerpts_of_approval(view)
 
     def build(space: Space) -> Element:
         shown = arguments(space)
         if view.status != "pending":
-            return _settled(view, shown, space)
+            retry = [execute(_("Retry"), actions.RETRY, view.approval_id)] if asked and view.retry_offered else []
+            return {**_settled(view, shown, space, retry), **(refresh or {})}
         looking = [_show_all(view), *([_withdraw(view)] if asked else [])]
         buttons = _deciding(view, asked=asked) if decides else looking
         made = _pending(view, shown, space, buttons, "" if decides else hint)
@@ -67,27 +80,39 @@ def approval_card(
     return fitted(build)
 
 
-def has_asked(view: ApprovalView, person: str) -> bool:
+def has_asked(content: Content, person: str) -> bool:
     """Whether it is this person's own request."""
-    return view.requester_ids[:1] == (person,)
+    match content:
+        case ApprovalView():
+            return content.requester_ids[:1] == (person,)
+        case ChangeView():
+            return content.requester_id == person
+        case _:
+            return False
 
 
 def reason_input(view: ApprovalView) -> Element:
     """The input for the reason of a rejection."""
-    title = "Reason" if view.reason_required else "Reason (optional)"
+    title = wording.reason_label()
     return text_input(actions.REASON, title, required=view.reason_required, longest=wording.LONGEST_REASON)
 
 
-def _risk(view: ApprovalView, space: Space) -> list[Element]:
-    """What the call may do to the world: words on a ground of their colour."""
-    if not view.risk:
-        return []
-    colour = next((colour for name, colour in _RISKS.items() if name in view.risk), "warning")
-    sign = "⚠ " if colour == "attention" else ""
-    return [container(colour, rich(bold("Risk: "), words(f"{sign}{wording.risk(view, space)}")))]
+def approving(view: ApprovalView, button: Element, fallback: Element | None = None) -> Element:
+    """The button that approves. Where a call may delete something it asks once more, unfolded below.
+
+    `fallback`: what stands there in clients that cannot unfold.
+    """
+    if not wording.deletes(view):
+        return button
+    asks = _("{title}?").format(title=wording.call_title(view))
+    body = [text_block(escape(asks), weight="Bolder"), small(_("This deletes data."))]
+    properties = {"fallback": fallback} if fallback else {}
+    return unfolds(_("Approve…"), body, [button], style="positive", **properties)
 
 
-def unseen_note(view: ApprovalView | OutcomeView | GrantView, shown: Excerpt, advice: str = "") -> list[Element]:
+def unseen_note(
+    view: ApprovalView | OutcomeView | GrantView | ChangeView, shown: Excerpt, advice: str = ""
+) -> list[Element]:
     """What of the arguments is not on the card letter by letter, if anything."""
     unseen = unseen_in_words(view, shown.unseen, advice)
     return [small(escape(unseen))] if unseen else []
@@ -95,27 +120,51 @@ def unseen_note(view: ApprovalView | OutcomeView | GrantView, shown: Excerpt, ad
 
 # ------------------------------------------------------------------------------------------------ waiting
 def _pending(view: ApprovalView, shown: Excerpt, space: Space, buttons: Sequence[Element], hint: str) -> Element:
-    name, *rest = wording.asking(view, space)
     body = [
-        heading(wording.heading(view, space)),
-        rich(bold(name), *map(words, rest)),
+        _title(view, space),
+        small(escape(_context(view, space))),
         *in_their_words(view, space),
         *fact_set(shown.pairs),
-        *_risk(view, space),
-        *(rich(bold(label), words(text), spacing="Small") for label, text in _facts(view, space) if text),
-        *map(small, wording.deadlines(view, reader_time)),
-        *unseen_note(view, shown, "“Show all” has everything."),
+        *preview_facts(view, space),
+        *unseen_note(view, shown),
+        *(small(escape(told)) for told in (wording.votes(view, space), wording.vetoes(view, space)) if told),
+        *_approvers(view, space),
         *([small(escape(hint))] if hint else []),
     ]
     return card(body, buttons, summary=wording.approval_summary(view, LONGEST_IN_SUMMARY))
 
 
-def _facts(view: ApprovalView, space: Space) -> Iterator[tuple[str, str]]:
-    yield "May decide: ", wording.deciders_line(view, space)
-    yield "Votes: ", wording.votes(view, space)
-    yield "Vetoes: ", wording.vetoes(view, space)
-    yield "Also asked to decide: ", wording.handed_to(view, space)
-    yield "Rule: ", wording.rule(view, space)
+def preview_facts(view: ApprovalView, space: Space) -> list[Element]:
+    """What a call would change, with the tool that says so; nothing where none is named for it."""
+    told = preview_rows(view, max(1, int(PREVIEW_ROWS * space.share)), space.of(PREVIEW_VALUE))
+    if told is None:
+        return []
+    if told.problem:
+        return [small(escape(told.problem))]
+    rows = [(row.label, row.change) for row in told.rows]
+    below = " · ".join(filter(None, [told.source, told.hidden]))
+    return [*fact_set(rows), small(escape(below))]
+
+
+def _title(view: ApprovalView, space: Space) -> Element:
+    """What the call does, and beside it what is to be noticed of it: that it deletes, or reaches outside."""
+    note = wording.risk(replace(view, risk=tuple(risk for risk in view.risk if risk in _NOTICED)), space)
+    warned = f"⚠ {note}" if wording.deletes(view) else note
+    return titled(wording.call_title(view, space), warned, "Attention" if wording.deletes(view) else "Accent")
+
+
+def _context(view: ApprovalView, space: Space) -> str:
+    """Who asks, by which tool, and what else the call may do to the world."""
+    asked = wording.requested_by(view.requester, view.client, space)
+    does = wording.risk(replace(view, risk=tuple(risk for risk in view.risk if risk not in _NOTICED)), space)
+    return " · ".join(filter(None, [asked, wording.call_source(view, space), does]))
+
+
+def _approvers(view: ApprovalView, space: Space) -> Iterator[Element]:
+    approvers = _("Approver: {names}").format(names=wording.deciders_line(view, space))
+    yield small(" · ".join([escape(approvers), *wording.deadlines(view, reader_time)]))
+    if others := wording.handed_to(view, space):
+        yield small(escape(_("Also asked: {names}").format(names=others)))
 
 
 def in_their_words(view: ApprovalView, space: Space) -> list[Element]:
@@ -127,69 +176,161 @@ def in_their_words(view: ApprovalView, space: Space) -> list[Element]:
 
 
 def _deciding(view: ApprovalView, *, asked: bool) -> list[Element]:
-    """The buttons of whoever may decide, at most 5: as many stand beside each other in Teams, and a menu of others
-    (`mode: secondary`) is not in every client."""
+    """The buttons of whoever may decide: at most four, and a menu. Nobody decides where nothing of a long call was
+    read.
+
+    A client without such menus shows some five buttons of a row: “Show all”, which has all the rest, is among these.
+    """
     approval = view.approval_id
-    edit = [opens_dialog("Edit…", DialogButton.EDIT, approval)] if view.editable else []
-    several = opens_dialog(f"Approve all {view.together:,}…", DialogButton.APPROVE_ALL, approval)
-    in_row, in_more = ([several], edit) if view.together > 1 else (edit, [])
-    rare = [
-        *in_more,
-        *([opens_dialog("Always allow…", DialogButton.ALWAYS, approval)] if view.always_offered else []),
-        *([opens_dialog("Ask somebody else…", DialogButton.HAND_OVER, approval)] if view.handing_offered else []),
-        *([opens_dialog("Look at what is hidden…", DialogButton.SHOW_HIDDEN, approval)] if view.masks else []),
-        *([_withdraw(view)] if asked else []),
-    ]
-    more = [unfolds("More…", [small("What else you can do:")], rare)] if rare else []
+    if view.unread:
+        return [_show_all(view)]
+    dialog = opens_dialog(_("Approve…"), actions.SHOW_ALL, approval, style="positive")
+    approve = execute(_("Approve"), actions.APPROVE, approval, style="positive")
+    several = _("Approve all {count}…").format(count=f"{view.together:,}")
     return [
-        execute("Approve", actions.APPROVE, approval, style="positive"),
+        approving(view, approve, dialog),
         _reject(view),
-        *in_row,
-        _show_all(view),
-        *more,
+        *([opens_dialog(_("Edit…"), DialogButton.EDIT, approval)] if view.editable else []),
+        *([opens_dialog(several, DialogButton.APPROVE_ALL, approval)] if view.together > 1 else []),
+        *map(in_menu, [_show_all(view), *(opens_dialog(title, name, approval) for title, name in rare(view))]),
+        *([in_menu(_withdraw(view))] if asked else []),
     ]
+
+
+def rare(view: ApprovalView) -> Iterator[tuple[str, str]]:
+    """What else whoever may decide can do: words and names of the buttons."""
+    if view.always_offered:
+        yield _("Always allow…"), DialogButton.ALWAYS
+    if view.handing_offered:
+        yield _("Ask someone else…"), DialogButton.HAND_OVER
+    if view.masks:
+        yield _("Look at hidden values…"), DialogButton.SHOW_HIDDEN
 
 
 def _withdraw(view: ApprovalView) -> Element:
-    return execute("Withdraw", actions.WITHDRAW, view.approval_id)
+    return opens_dialog(_("Withdraw…"), DialogButton.WITHDRAW, view.approval_id)
 
 
 def _reject(view: ApprovalView) -> Element:
     """The reason and its button, unfolded below; a dialog where a client cannot unfold."""
-    send = execute("Reject", actions.REJECT, view.approval_id, inputs="auto", style="destructive")
+    send = execute(_("Reject"), actions.REJECT, view.approval_id, inputs="auto", style="destructive")
     dialog = {
         "type": "Action.Submit",
-        "title": "Reject…",
+        "title": _("Reject…"),
         "data": dialog_data(DialogButton.REJECT, view.approval_id),
     }
-    return unfolds("Reject…", [reason_input(view)], [send], style="destructive", fallback=dialog)
+    return unfolds(_("Reject…"), [reason_input(view)], [send], fallback=dialog)
 
 
 def _show_all(view: ApprovalView) -> Element:
-    return opens_dialog("Show all", actions.SHOW_ALL, view.approval_id)
+    return opens_dialog(_("Show all"), actions.SHOW_ALL, view.approval_id)
 
 
 # ------------------------------------------------------------------------------------------------ settled
-def _settled(view: ApprovalView, shown: Excerpt, space: Space) -> Element:
+def _settled(view: ApprovalView, shown: Excerpt, space: Space, retry: Sequence[Element]) -> Element:
+    """Two lines: what, and how it ended; the rest is unfolded."""
     body = [
-        heading(wording.heading(view, space)),
-        container(_COLOURS.get(view.status, "emphasis"), *_decision(view, space)),
-        *in_their_words(view, space),
-        *([small(edited)] if (edited := wording.edited(view)) else []),
-        *fact_set(shown.pairs),
-        *unseen_note(view, shown),
-        *([] if view.decided_at is None else [small(f"{wording.ENDS[view.status]} {reader_time(view.decided_at)}")]),
-        small(escape(wording.provenance(view, space))),
+        _what_came_of_it(view, shown, space),
+        small(_how_it_ended(view, space)),
+        *_why(view, space),
+        folded(DETAILS, _details(view, shown, space)),
     ]
-    return card(body, summary=wording.approval_summary(view, LONGEST_IN_SUMMARY))
+    buttons = [*retry, toggles(_("Details"), DETAILS)]
+    return card(body, buttons, summary=wording.approval_summary(view, LONGEST_IN_SUMMARY))
 
 
-def _decision(view: ApprovalView, space: Space) -> Iterator[Element]:
-    yield rich(bold(wording.outcome(view, space)))
+def _what_came_of_it(view: ApprovalView, shown: Excerpt, space: Space) -> Element:
+    title = wording.call_title(view, space)
+    if view.status == "approved" and view.result_tone == "error":
+        why = space.line(view.result, _LONGEST_REASON) if view.result.strip() else _("Failed")
+        red = {"color": "Attention"}
+        return rich(words(SIGNS["error"], **red), bold(title, **red), words(f" · {why}", **red))
+    sign = _ENDS[view.status]
+    if view.status == "approved":
+        sign = SIGNS[view.result_tone] or sign
+    style: dict[str, Any] = {} if view.status == "approved" else {"isSubtle": True}
+    at = when(view, shown)
+    return rich(words(sign, **style), bold(title, **style), words(f" · {at}" if at else "", **style))
+
+
+def when(view: ApprovalView | ChangeView, shown: Excerpt) -> str:
+    """For when the call is, where one of its arguments says so; else nothing."""
+    times = {name for name, each in view.presentation.arguments.items() if each.kind in ("date", "date-time")}
+    called = {_("When"), *labels(times).values(), *(view.presentation.arguments[name].title for name in times)}
+    return next((value for name, value in shown.pairs if name in called), "") if times else ""
+
+
+def _how_it_ended(view: ApprovalView, space: Space) -> str:
+    told = [escape(wording.outcome(view, space))]
+    if view.decided_at is not None:
+        told = [_("{outcome}, {time}").format(outcome=told[0], time=reader_clock(view.decided_at))]
+    if edited := wording.edited(view, space):
+        told.append(escape(edited))
+    return " · ".join(told)
+
+
+def _why(view: ApprovalView, space: Space) -> Iterator[Element]:
+    """Why it was rejected, or is asked again."""
     if view.reason.strip():
-        yield rich(bold("Reason: "), words(space.passage(view.reason, wording.LONGEST_REASON)))
-    if told := wording.result(view, SIGNS, space):
-        yield rich(words(told))
+        reason = _("Reason: {reason}").format(reason=space.line(view.reason, _LONGEST_REASON))
+        yield small(escape(reason))
+    if view.status == "void" and view.result.strip():
+        yield small(escape(wording.result(view, SIGNS, space)))
+
+
+def _details(view: ApprovalView, shown: Excerpt, space: Space) -> list[Element]:
+    """Everything else that there is to know of it."""
+    at = [] if view.decided_at is None else [f"{wording.end(view.status)}: {reader_time(view.decided_at)}"]
+    return [
+        *in_their_words(view, space),
+        *fact_set(shown.pairs),
+        *([small(escape(same))] if (same := unchanged_in_words(shown)) else []),
+        *preview_facts(view, space),
+        *unseen_note(view, shown),
+        *_whole_reason(view, space),
+        *_result(view, space),
+        *(small(escape(note)) for note in wording.notes(view, space)),
+        small(escape(wording.call_source(view, space))),
+        *(small(escape(told)) for told in wording.provenance(view, space)),
+        *map(small, at),
+        action_set(opens_dialog(_("Show all"), actions.SHOW_ALL, view.approval_id)),
+    ]
+
+
+def _whole_reason(view: ApprovalView, space: Space) -> Iterator[Element]:
+    if len(view.reason) > _LONGEST_REASON or "\n" in view.reason.strip():
+        yield rich(bold(_("Reason: ")), words(space.passage(view.reason, wording.LONGEST_REASON)))
+
+
+def _result(view: ApprovalView, space: Space) -> Iterator[Element]:
+    is_above = view.status == "void" or view.result_tone == "error"
+    if not is_above and (told := wording.result(view, SIGNS, space)):
+        yield rich(bold(_("Result: ")), words(told))
+
+
+# ------------------------------------------------------------------------------------------------ unasked changes
+def change_card(view: ChangeView, *, asked: bool, refresh: Mapping[str, Any] | None = None) -> Element:
+    """A change that was made without asking, on one quiet line. `asked`: for whoever asked for it, who may revoke the
+    standing approval that allowed it. `refresh` as for `approval_card`."""
+    arguments = excerpts(view.arguments, presentation=view.presentation)
+
+    def build(space: Space) -> Element:
+        shown = arguments(space)
+        line = escape(wording.change_line(view, SIGNS, space, when(view, shown)))
+        revoke = [execute(_("Revoke"), actions.REVOKE, view.grant_id)] if asked and view.grant_id else []
+        details = [
+            *fact_set(shown.pairs),
+            *unseen_note(view, shown),
+            *([rich(bold(_("Result: ")), words(space.line(view.result, _LONGEST_REASON)))] if view.result else []),
+            small(escape(wording.call_source(view, space))),
+            small(escape(wording.requested_by(view.requester, view.client, space))),
+        ]
+        colour = {"color": "Attention", "isSubtle": False} if view.result_tone == "error" else {}
+        body = [{**small(line), **colour}, folded(DETAILS, details)]
+        buttons = [*revoke, toggles(_("Details"), DETAILS)]
+        return {**card(body, buttons, summary=wording.change_line(view, SIGNS)), **(refresh or {})}
+
+    return fitted(build)
 
 
 # ------------------------------------------------------------------------------------------------ mentions
@@ -220,11 +361,11 @@ def mentioning(card: Element, mentions: Sequence[CardMention]) -> Element:
         {"type": "mention", "text": text, "mentioned": {"id": each.address, "name": plain_name(each.name)}}
         for text, each in called.items()
     ]
-    line = small(f"For {', '.join(called)}")
+    line = small(_("For {names}").format(names=", ".join(called)))
     return {**card, "body": [*card["body"], line], "msteams": {**card["msteams"], "entities": entities}}
 
 
 def plain_name(name: str) -> str:
     """A name with nothing in it that means anything in Markdown or in a tag."""
     kept = "".join(c for c in " ".join(name.split()) if c.isalnum() or c in _IN_NAMES).strip()
-    return kept[:_NAME] or "approver"
+    return kept[:_NAME] or _("approver")

@@ -11,7 +11,7 @@ from adapters.shared.arguments import LARGE, LONGEST_ARGUMENT_NAME, Excerpt, beg
 from adapters.shared.forms import DrawnForm
 from adapters.shared.wording import LONGEST_REASON, WHOLE, Space, call_name, line
 from adapters.teams.actions import CLOSE, DialogButton
-from adapters.teams.render.cards import in_their_words, reason_input
+from adapters.teams.render.cards import SIGNS, approving, in_their_words, rare, reason_input
 from adapters.teams.render.elements import (
     LARGEST_CARD,
     Card,
@@ -30,6 +30,7 @@ from adapters.teams.render.elements import (
     rich,
     small,
     submit,
+    text_input,
     text_line,
     unfolds,
     weight,
@@ -45,6 +46,8 @@ from bot.domain import ApprovalView, ConnectionView, Form, Hidden, SignInView, T
 from bot.safe_text import cut_by_size, cut_lines, link_host, visible, written_arguments
 from graph.json_values import storable
 from policies.approvers import DURATIONS
+from translations import gettext as _
+from translations import ngettext
 
 _TITLE = 60
 _HEADING = 500
@@ -55,6 +58,8 @@ _MOST_ERRORS = 8
 """Mistakes that are told at a time."""
 _KEPT = 600
 _CALL_VALUE = 150
+_NOTE_BYTES = 3 * 1024
+"""Bytes of a note as JSON that is shown again on another page; a longer one has to be typed once more."""
 _ADDRESS = 320
 """Characters of an e-mail address (RFC 3696)."""
 _WHOLE_FORM = ""
@@ -74,36 +79,69 @@ class Dialog:
 
 
 # ------------------------------------------------------------------ approvals
-def show_all_dialog(view: ApprovalView, page: int, *, decides: bool, asked: bool = False) -> Dialog:
+def show_all_dialog(view: ApprovalView, page: int, *, decides: bool, asked: bool = False, note: str = "") -> Dialog:
     """All arguments of a call, whole. `page` counts from 0; one that does not exist is the nearest that does.
 
-    `decides`: who opens it may decide, and has the buttons here too, for clients that do not refresh cards. `asked`:
-    they asked for it, and may withdraw it.
+    `decides`: who opens it may decide, and has all the buttons here, with a note for the assistant; also for clients
+    that do not refresh cards, or have no menus on them. `asked`: they asked for it, and may withdraw it. `note`: what
+    was typed on another page.
     """
     shown, page, pages = argument_page(view.arguments, page)
-    name = label(_name_of(view), _NAME)
+    title = wording.call_title(view)
     is_open = view.status == "pending"
+    deciding = decides and is_open and not view.unread
+    rare = _rare(view, decides=deciding, asked=asked and is_open)
     buttons = [
-        *_turns(page, pages, actions.PAGE, view.approval_id),
-        *(_decision_buttons(view) if decides and is_open else [_close()]),
-        *([submit("Withdraw", actions.WITHDRAW, view.approval_id, inputs="none")] if asked and is_open else []),
-        *(_show_hidden_button(view) if decides and is_open else []),
+        *(_decision_buttons(view) if deciding else []),
+        *_turns(page, pages, actions.PAGE, view.approval_id, inputs="auto" if deciding else "none"),
+        *([unfolds(_("More…"), [small(_("What else you can do:"))], rare)] if rare else []),
     ]
     quoted = in_their_words(view, WHOLE) if page == 0 else []
-    unseen = unseen_in_words(view, "") or fingerprint_in_words(view)
-    told = [small(escape(text)) for text in (wording.in_brief(view) if is_open else "", unseen) if text]
-    body = [rich(bold(wording.page_name(name, page, pages))), *told, *quoted, *shown]
-    return Dialog("Show all", card(body, buttons, summary=name), "large", "large")
+    told = unseen_in_words(view, "") or fingerprint_in_words(view)
+    body = [
+        rich(bold(wording.page_name(title, page, pages))),
+        *map(small, map(escape, filter(None, [*_brief(view), told]))),
+        *quoted,
+        *(_end(view) if page == 0 else []),
+        *shown,
+        *([_note_input(note)] if deciding else []),
+    ]
+    return Dialog(_("Show all"), card(body, buttons or [_close()], summary=title), "large", "large")
+
+
+def _brief(view: ApprovalView) -> list[str]:
+    """By which tool, who asks, and by which rule it takes an approval."""
+    parts = [wording.call_source(view), wording.risk(view)]
+    return [" · ".join(filter(None, parts)), *wording.provenance(view)]
+
+
+def _end(view: ApprovalView) -> Iterator[Element]:
+    """How it ended, by what reason, and what came of it."""
+    if view.status == "pending":
+        return
+    edited = wording.edited(view)
+    yield rich(bold(wording.outcome(view)), words(f" · {edited}" if edited else ""), spacing="Medium")
+    if view.reason.strip():
+        yield rich(bold(_("Reason: ")), words(WHOLE.passage(view.reason, LONGEST_REASON)), spacing="Small")
+    yield from (small(escape(note)) for note in wording.notes(view))
+    if told := wording.result(view, SIGNS):
+        yield rich(bold(_("Result: ")), words(told), spacing="Small")
+
+
+def _note_input(note: str) -> Element:
+    given = {"value": note} if note and len(note) <= LONGEST_REASON and weight(note) < _NOTE_BYTES else {}
+    made = text_input(actions.NOTE, wording.note_label(), required=False, longest=LONGEST_REASON)
+    return {**made, **given, "separator": True}
 
 
 def hidden_dialog(hidden: Hidden, page: int) -> Dialog:
     """What is behind the masks of a call, for one person who may decide it. `page` as for `show_all_dialog`."""
     shown, page, pages = argument_page(hidden.secrets, page)
     name = label(call_name(hidden.server, hidden.tool), _NAME)
-    told = [small(wording.HIDDEN_MEANS), small(escape(fingerprint_in_words(hidden)))]
+    told = [small(wording.hidden_means()), small(escape(fingerprint_in_words(hidden)))]
     buttons = [*_turns(page, pages, actions.SHOW_HIDDEN_PAGE, hidden.approval_id), _close()]
     body = [rich(bold(wording.page_name(name, page, pages))), *told, *shown]
-    return Dialog("What is hidden", card(body, buttons, summary="What is hidden"), "large", "large")
+    return Dialog(_("Hidden values"), card(body, buttons, summary=_("Hidden values")), "large", "large")
 
 
 def reject_dialog(view: ApprovalView, errors: Mapping[str, str] | None = None, reason: str = "") -> Dialog:
@@ -112,12 +150,19 @@ def reject_dialog(view: ApprovalView, errors: Mapping[str, str] | None = None, r
     fits = len(reason) <= LONGEST_REASON and weight(reason) < LARGEST_CARD // 2
     given = {"value": reason} if reason and fits else {}
     body = [
-        rich(bold(label(call_name(view.server, view.tool), _NAME))),
-        *mistakes(errors or {}, {actions.REASON: "Reason"}),
+        rich(bold(wording.call_title(view))),
+        *mistakes(errors or {}, {actions.REASON: _("Reason")}),
         {**reason_input(view), **given},
     ]
-    buttons = [submit("Reject", actions.REJECT, view.approval_id, style="destructive")]
-    return Dialog("Reject", card(body, buttons, summary="Reject"), "small")
+    buttons = [submit(_("Reject"), actions.REJECT, view.approval_id, style="destructive")]
+    return Dialog(_("Reject"), card(body, buttons, summary=_("Reject")), "small")
+
+
+def withdraw_dialog(view: ApprovalView) -> Dialog:
+    """Whether a request is really to be withdrawn."""
+    body = [rich(bold(wording.call_title(view))), small(_("This cancels the request."))]
+    end = submit(_("Withdraw"), actions.WITHDRAW, view.approval_id, inputs="none", style="destructive")
+    return Dialog(_("Withdraw"), card(body, [end, _keep()], summary=_("Withdraw")), "small", "small")
 
 
 def edit_dialog(
@@ -127,56 +172,60 @@ def edit_dialog(
     values: Mapping[str, Any] | None = None,
 ) -> Dialog:
     """The form to edit a waiting call with. Submitting it approves. `values`: what was typed, to be shown again."""
-    send = submit("Approve with these changes", actions.EDIT, approval_id, style="positive")
-    return _form_dialog("Edit and approve", form, [send], errors or {}, values or {})
+    send = submit(_("Save and approve"), actions.EDIT, approval_id, style="positive")
+    return _form_dialog(_("Edit"), form, [send], errors or {}, values or {})
 
 
 def always_dialog(view: ApprovalView) -> Dialog:
     """The form to approve a call with, and always to allow the same one for a while."""
-    shown = excerpts(view.arguments, longest=_CALL_VALUE)
+    shown = excerpts(view.arguments, longest=_CALL_VALUE, presentation=view.presentation)
 
     def build(space: Space) -> Element:
+        revoking = _("To revoke this, write “approvals” to me.")
         body = [
-            _call_in(view, [bold(space.line(_name_of(view), _NAME))], shown(space)),
-            menu(actions.DURATION, "For", DURATIONS),
-            small(f"{wording.ALWAYS_MEANS}: write “approvals” to me."),
+            _call_in(view, [bold(wording.call_title(view, space))], shown(space)),
+            menu(actions.DURATION, _("For"), duration_choices()),
+            small(f"{wording.always_means()} {revoking}"),
         ]
-        return card(
-            body, [submit("Approve", actions.ALWAYS, view.approval_id, style="positive")], summary="Always allow"
-        )
+        send = submit(_("Approve and always allow"), actions.ALWAYS, view.approval_id, style="positive")
+        return card(body, [send], summary=_("Always allow"))
 
-    return Dialog("Always allow", fitted(build))
+    return Dialog(_("Always allow"), fitted(build))
+
+
+def duration_choices() -> Mapping[str, str]:
+    """For how long a call can always be allowed: what is sent → what people read."""
+    said = {"1 h": _("1 hour"), "8 h": _("8 hours"), "7 days": _("7 days")}
+    return {name: said.get(name, name) for name in DURATIONS}
 
 
 def hand_over_dialog(view: ApprovalView, mistake: str = "", address: str = "") -> Dialog:
-    """The form to ask somebody else with; `mistake`: what was wrong with it, with what was typed."""
+    """The form to ask someone else with; `mistake`: what was wrong with it, with what was typed."""
     address = storable(address)
-    typed = text_line(actions.ADDRESS, "Or their e-mail address", longest=_ADDRESS)
+    typed = text_line(actions.ADDRESS, _("Or their email address"), longest=_ADDRESS)
     body = [
-        rich(bold(label(_name_of(view), _NAME))),
+        rich(bold(wording.call_title(view))),
         *mistakes({_WHOLE_FORM: mistake} if mistake else {}, {}),
-        people_picker(actions.COLLEAGUE, "Who should decide?"),
+        people_picker(actions.COLLEAGUE, _("Approver")),
         {**typed, "value": address} if 0 < len(address) <= _ADDRESS else typed,
-        small(
-            "They get the card in their direct chat with me. It has to be somebody who may decide this. The address is "
-            "for whoever this list does not have, such as somebody who has written to me in Slack."
-        ),
+        small(_("They get this request in their chat with me. Only someone who may approve it can be asked.")),
     ]
-    buttons = [submit("Ask", actions.HAND_OVER, view.approval_id)]
-    return Dialog("Ask somebody else", card(body, buttons, summary="Ask somebody else"))
+    buttons = [submit(_("Ask"), actions.HAND_OVER, view.approval_id)]
+    return Dialog(_("Ask someone else"), card(body, buttons, summary=_("Ask someone else")))
 
 
 def approve_all_dialog(together: Together) -> Dialog:
     """Everything that one click would approve: what its button carries is exactly what is listed."""
     listed = _listed(together.listed)
     if not listed:
-        return note_dialog(wording.TOO_LONG_FOR_A_LIST)
-    body = [call for _, call in listed]
+        return note_dialog(wording.too_long_for_a_list())
+    body = [call for _id, call in listed]
     if left := len(together.listed) - len(listed) + together.more:
         body.append(small(wording.more_not_listed(left)))
-    subject = " ".join(approval_id for approval_id, _ in listed)
-    buttons = [submit(f"Approve {len(listed)}", actions.APPROVE_ALL, subject, style="positive")]
-    return Dialog("Approve all", card(body, buttons, summary=f"Approve {len(listed)}"), "large", "large")
+    subject = " ".join(approval_id for approval_id, _call in listed)
+    title = _("Approve {count}").format(count=f"{len(listed):,}")
+    buttons = [submit(title, actions.APPROVE_ALL, subject, style="positive")]
+    return Dialog(_("Approve all"), card(body, buttons, summary=title), "large", "large")
 
 
 # ------------------------------------------------------------------ the rest
@@ -190,13 +239,13 @@ def answer_dialog(
 ) -> Dialog:
     """The form to answer a question with. `values`: what was typed, to be shown again. `server`: name of the tool
     server that asks, and takes no for an answer."""
-    send = submit("Answer", actions.ANSWER, clarification_id, style="positive")
+    send = submit(_("Answer"), actions.ANSWER, clarification_id, style="positive")
     if not server:
-        return _form_dialog("Answer", form, [send], errors or {}, values or {})
-    decline = submit("Decline", actions.DECLINE, clarification_id, inputs="none")
-    cancel = submit("Cancel", actions.CANCEL, clarification_id, inputs="none")
-    asker = f"From the tool server {server}"
-    return _form_dialog("Answer", form, [send, decline, cancel], errors or {}, values or {}, above=asker)
+        return _form_dialog(_("Answer"), form, [send], errors or {}, values or {})
+    decline = submit(_("Decline"), actions.DECLINE, clarification_id, inputs="none")
+    cancel = submit(_("Cancel"), actions.CANCEL, clarification_id, inputs="none")
+    asker = _("From the tool server {server}").format(server=server)
+    return _form_dialog(_("Answer"), form, [send, decline, cancel], errors or {}, values or {}, above=asker)
 
 
 def note_dialog(text: str) -> Dialog:
@@ -206,7 +255,11 @@ def note_dialog(text: str) -> Dialog:
 
 
 def _close() -> Element:
-    return submit("Close", CLOSE, "", inputs="none")
+    return submit(_("Close"), CLOSE, "", inputs="none")
+
+
+def _keep() -> Element:
+    return submit(_("Keep it"), CLOSE, "", inputs="none")
 
 
 # ------------------------------------------------------------------ forms
@@ -244,7 +297,7 @@ def mistakes(errors: Mapping[str, str], names: Mapping[str, str], space: Space |
         where = "" if field == _WHOLE_FORM else f"{space.line(names.get(field, field), _NAME)}: "
         told.append(rich(bold(where), words(space.line(sentence, _ERROR)), spacing="Small"))
     if left := len(errors) - len(told):
-        told.append(small(f"And {left:,} more."))
+        told.append(small(ngettext("{count} more", "{count} more", left).format(count=f"{left:,}")))
     return [container("attention", *told)] if told else []
 
 
@@ -260,31 +313,32 @@ def _notes(
     notes = []
     if made.kept:
         names = space.line(", ".join(map(field_label, made.kept)), _KEPT)
-        notes.append(f"These stay as they are, being more than a form in Teams can show: {names}")
+        notes.append(_("Not editable here: {names}").format(names=names))
     if lost:
         names = space.line(", ".join(lost), _KEPT)
-        notes.append(f"What you typed here was too long to be shown again, so that it has to be typed anew: {names}")
+        notes.append(_("Too long to show again; type it once more: {names}").format(names=names))
     return [small(escape(note)) for note in notes]
 
 
 # ------------------------------------------------------------------ show all
-def _turns(page: int, pages: int, action: str, approval_id: str) -> list[Element]:
-    """The buttons to the pages before and after."""
-    before = [submit("Previous", action, f"{page - 1}:{approval_id}", inputs="none")] if page > 0 else []
-    after = [submit("Next", action, f"{page + 1}:{approval_id}", inputs="none")] if page + 1 < pages else []
+def _turns(page: int, pages: int, action: str, approval_id: str, *, inputs: str = "none") -> list[Element]:
+    """The buttons to the pages before and after. `inputs`: `auto` where something is typed that is to be kept."""
+    before = [submit(_("Previous"), action, f"{page - 1}:{approval_id}", inputs=inputs)] if page > 0 else []
+    after = [submit(_("Next"), action, f"{page + 1}:{approval_id}", inputs=inputs)] if page + 1 < pages else []
     return [*before, *after]
 
 
-def _show_hidden_button(view: ApprovalView) -> list[Element]:
-    look = submit("Look at what is hidden…", DialogButton.SHOW_HIDDEN, view.approval_id, inputs="none")
-    return [look] if view.masks else []
+def _rare(view: ApprovalView, *, decides: bool, asked: bool) -> list[Element]:
+    """What else whoever sees this can do."""
+    offered = [*(rare(view) if decides else ()), *([(_("Withdraw…"), DialogButton.WITHDRAW)] if asked else [])]
+    return [submit(title, name, view.approval_id, inputs="none") for title, name in offered]
 
 
 def _decision_buttons(view: ApprovalView) -> list[Element]:
-    send = submit("Reject", actions.REJECT, view.approval_id, style="destructive")
+    send = submit(_("Reject"), actions.REJECT, view.approval_id, style="destructive")
     return [
-        submit("Approve", actions.APPROVE, view.approval_id, inputs="none", style="positive"),
-        unfolds("Reject…", [reason_input(view)], [send], style="destructive"),
+        approving(view, submit(_("Approve"), actions.APPROVE, view.approval_id, style="positive")),
+        unfolds(_("Reject…"), [reason_input(view)], [send]),
     ]
 
 
@@ -303,26 +357,23 @@ def _listed(views: Sequence[ApprovalView]) -> Sequence[tuple[str, Element]]:
 
 
 def _call(number: int, view: ApprovalView) -> Element:
-    shown = excerpts(view.arguments, longest=_CALL_VALUE)
+    shown = excerpts(view.arguments, longest=_CALL_VALUE, presentation=view.presentation)
 
     def build(space: Space) -> Element:
-        name = bold(f"{number}. {space.line(_name_of(view), _NAME)}")
-        return _call_in(view, [name, words(f"\n{wording.in_brief(view, space)}")], shown(space)) | {
-            "separator": number > 1
-        }
+        name = bold(f"{number}. {wording.call_title(view, space)}")
+        made = _call_in(view, [name], shown(space), wording.in_brief(view, space))
+        return made | {"separator": number > 1}
 
     return fitted(build, LARGEST_CARD // 3)
 
 
-def _name_of(view: ApprovalView) -> str:
-    return call_name(view.server, view.tool)
-
-
-def _call_in(view: ApprovalView, named: Sequence[Words], shown: Excerpt) -> Element:
+def _call_in(view: ApprovalView, named: Sequence[Words], shown: Excerpt, brief: str = "") -> Element:
+    """A call in a few lines: what it does and with which values, then who asks (`brief`)."""
     pairs = [run for title, value in shown.pairs for run in (bold(f"\n{title}: "), words(value))]
+    about = [words(f"\n{brief}", size="Small", isSubtle=True)] if brief else []
     unseen = unseen_in_words(view, shown.unseen)
     told = [words(f"\n{unseen}", italic=True)] if unseen else []
-    return rich(*named, *pairs, *told, spacing="Medium")
+    return rich(*named, *pairs, *told, *about, spacing="Medium")
 
 
 # ------------------------------------------------------------ accounts: one-time codes, disconnecting
@@ -333,19 +384,19 @@ _LONGEST_CODE = 40
 
 def code_dialog(view: SignInView, mistake: str = "") -> Dialog:
     """The form for the code that a browser shows. What was typed is never shown again. `mistake`: what was wrong."""
-    typed = {**text_line(actions.CODE, "Code", longest=_LONGEST_CODE), **needed(required=True)}
+    typed = {**text_line(actions.CODE, _("Code"), longest=_LONGEST_CODE), **needed(required=True)}
 
     def build(space: Space) -> Element:
         service = space.line(view.service or view.server, _LONGEST_SERVICE)
-        told = (
-            f"Enter the code that your browser shows since you have signed in at {service}. It has to be your own "
-            "browser, and a link that I gave to you."
-        )
+        told = _(
+            "Enter the code that your browser shows after signing in to {service}. Only do this with a link that I "
+            "gave you."
+        ).format(service=service)
         body = [rich(words(told)), *mistakes({"": mistake} if mistake else {}, {}, space), typed]
-        connect = submit("Connect", actions.ENTER_CODE, view.sign_in_id, style="positive")
-        return card(body, [connect], summary="Enter the code")
+        connect = submit(_("Connect"), actions.ENTER_CODE, view.sign_in_id, style="positive")
+        return card(body, [connect], summary=_("Enter the code"))
 
-    return Dialog("Enter the code", fitted(build), "small")
+    return Dialog(_("Enter the code"), fitted(build), "small")
 
 
 def connect_dialog(service: str, link: str) -> Dialog:
@@ -356,27 +407,23 @@ def connect_dialog(service: str, link: str) -> Dialog:
         if not host or weight(link) > LONGEST_LINK:
             text = wording.unreachable(name, "Teams", host)
             return card([rich(words(text))], [_close()], summary=text)
-        told = [wording.account_link(name, space.line(host, _NAME)), wording.CODE_IN_THE_END]
-        opens = opens_page("Open the sign-in page", link, style="positive")
+        told = [wording.account_link(name, space.line(host, _NAME)), wording.code_in_the_end()]
+        opens = opens_page(_("Open the sign-in page"), link, style="positive")
         return card([rich(words(text)) for text in told], [opens, _close()], summary=told[0])
 
-    return Dialog("Connect an account", fitted(build), "small")
+    return Dialog(_("Connect an account"), fitted(build), "small")
 
 
 def disconnect_dialog(view: ConnectionView) -> Dialog:
     """Whether a connection is really to be ended."""
 
     def build(space: Space) -> Element:
-        told = (
-            "It is of no use to me from then on, and what I keep of it is deleted. When a tool needs it again, I ask "
-            "you to sign in anew."
-        )
-        end = submit("Disconnect", actions.DISCONNECT, view.connection_id, inputs="none", style="destructive")
-        keep = submit("Keep it", CLOSE, "", inputs="none")
-        body = [rich(bold(f"Disconnect {account_name(view, space)}?")), rich(words(told))]
-        return card(body, [end, keep], summary="Disconnect?")
+        told = _("I can’t use it from then on, and delete what I store of it. You sign in again when a tool needs it.")
+        end = submit(_("Disconnect"), actions.DISCONNECT, view.connection_id, inputs="none", style="destructive")
+        asks = _("Disconnect {account}?").format(account=account_name(view, space))
+        return card([rich(bold(asks)), rich(words(told))], [end, _keep()], summary=_("Disconnect"))
 
-    return Dialog("Disconnect", fitted(build), "small")
+    return Dialog(_("Disconnect"), fitted(build), "small")
 
 
 # ------------------------------------------------------------------ all arguments of a call
@@ -397,14 +444,14 @@ def argument_page(arguments: Mapping[str, Any], number: int) -> tuple[list[Eleme
     are, at least one. A page that does not exist is the nearest that does."""
     page = page_of(_boxes(arguments), number, PAGE_BYTES)
     shown = [_box(label, text) for label, text in page.boxes]
-    return shown or [rich(words("There are no arguments."))], page.number, page.count
+    return shown or [rich(words(_("No values")))], page.number, page.count
 
 
 def _boxes(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
     """A label and its value, or a part of a long one, and the bytes that they take at most."""
     for name, value in written_arguments(arguments):
         title = line(name, 3 * LONGEST_ARGUMENT_NAME)
-        shown, others = f"{title}\n", f"{title} (continued)\n"
+        shown, others = f"{title}\n", _("{title} (continued)").format(title=title) + "\n"
         around, around_others = (weight(each) + _AROUND for each in (shown, others))
         for text, size in _cut(value):
             yield shown, text, weight(_box(shown, text)) + 2 if len(value) <= LARGE else around + size

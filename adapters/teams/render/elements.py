@@ -10,6 +10,7 @@ from typing import Any
 
 from adapters.shared.wording import Space, line
 from adapters.teams.actions import action_data, dialog_data
+from translations import gettext as _
 
 _NBSP = "\u00a0"
 _BLANKS = re.compile(r"(?<=\n) +| {2,}")
@@ -94,9 +95,9 @@ def words(text: str, **style: Any) -> Words:
     return tuple({"type": "TextRun", "text": part, **style} for part in _BEFORE_FUNCTION.split(spaced(text)) if part)
 
 
-def bold(text: str) -> Words:
+def bold(text: str, **style: Any) -> Words:
     """Literal text in bold."""
-    return words(text, weight="Bolder")
+    return words(text, weight="Bolder", **style)
 
 
 def rich(*runs: Words, **properties: Any) -> Element:
@@ -111,7 +112,7 @@ def text_block(markdown: str, **properties: Any) -> Element:
 
 def heading(text: str) -> Element:
     """The heading of a card. `text` is literal."""
-    return text_block(escape(text), size="Large", weight="Bolder", style="heading")
+    return text_block(escape(text), size="Medium", weight="Bolder", style="heading")
 
 
 def small(markdown: str) -> Element:
@@ -139,6 +140,23 @@ def fact_set(facts: Iterable[tuple[str, str]]) -> list[Element]:
 def container(style: str, *items: Element, **properties: Any) -> Element:
     """Elements on a coloured ground: `default`, `emphasis`, `good`, `attention`, `warning` or `accent`."""
     return {"type": "Container", "style": style, "items": list(items), **properties}
+
+
+def titled(text: str, note: str, colour: str) -> Element:
+    """The heading of a card with a note of that colour at its end; without one where `note` is empty. Both literal."""
+    if not note:
+        return heading(text)
+    beside = text_block(escape(note), color=colour, weight="Bolder", horizontalAlignment="Right")
+    made = [
+        {"type": "Column", "width": "stretch", "items": [heading(text)]},
+        {"type": "Column", "width": "auto", "items": [beside], "verticalContentAlignment": "Center"},
+    ]
+    return {"type": "ColumnSet", "columns": made}
+
+
+def folded(name: str, items: Sequence[Element]) -> Element:
+    """Elements that are not seen before `toggles` with that name is pressed."""
+    return {"type": "Container", "id": name, "isVisible": False, "items": list(items)}
 
 
 def columns(*items: Element) -> Element:
@@ -202,6 +220,16 @@ def unfolds(title: str, body: Sequence[Element], actions: Sequence[Element], **p
     return {"type": "Action.ShowCard", "title": label(title, _TITLE), "card": inner, **properties}
 
 
+def toggles(title: str, name: str) -> Element:
+    """A button that shows, and hides again, what is `folded` under that name. Nobody is told of the click."""
+    return {"type": "Action.ToggleVisibility", "title": label(title, _TITLE), "targetElements": [name]}
+
+
+def in_menu(action: Element) -> Element:
+    """The button in the menu at the end of its row. A client that has no such menu shows it as the others."""
+    return {**action, "mode": "secondary"}
+
+
 # ------------------------------------------------------------------------------------------------ inputs
 def text_input(name: str, title: str, *, required: bool, longest: int, **properties: Any) -> Element:
     """An input for a text of several lines."""
@@ -214,9 +242,9 @@ def text_line(name: str, title: str, *, longest: int) -> Element:
     return {"type": "Input.Text", "id": name, "label": title, "maxLength": longest}
 
 
-def menu(name: str, title: str, choices: Iterable[str]) -> Element:
-    """A menu, the first of whose choices is chosen."""
-    offered = [{"title": each, "value": each} for each in choices]
+def menu(name: str, title: str, choices: Mapping[str, str]) -> Element:
+    """A menu, the first of whose choices is chosen. `choices`: what is sent → what people read."""
+    offered = [{"title": shown, "value": value} for value, shown in choices.items()]
     made = {"type": "Input.ChoiceSet", "id": name, "label": title, "choices": offered, "value": offered[0]["value"]}
     return {**made, **needed(required=True)}
 
@@ -228,12 +256,12 @@ def people_picker(name: str, title: str) -> Element:
     """
     people = {"type": "Data.Query", "dataset": "graph.microsoft.com/users"}
     made = {"type": "Input.ChoiceSet", "id": name, "label": title, "choices": [], "choices.data": people}
-    return {**made, "style": "filtered", "placeholder": "Type a name"}
+    return {**made, "style": "filtered", "placeholder": _("Type a name")}
 
 
 def needed(*, required: bool) -> Element:
     """Returns the properties that say that an input has to be filled in, and what is said when it is not."""
-    return {"isRequired": True, "errorMessage": "This is needed."} if required else {}
+    return {"isRequired": True, "errorMessage": _("Required")} if required else {}
 
 
 # ------------------------------------------------------ size: a card is never larger than Teams takes

@@ -14,6 +14,7 @@ from adapters.teams.render.elements import Element, columns, label, loses_charac
 from bot.domain import Form
 from bot.forms.values import LONGEST_TEXT
 from graph.interrupts import FieldType, FormField
+from translations import gettext as _
 
 _MOST_BYTES = 14 * 1024
 """Bytes of all inputs as JSON with the form's own values, so that there is space for what people type and for
@@ -38,10 +39,22 @@ DrawnInput = forms.Drawn[Elements]
 def reader_time(seconds: float) -> str:
     """A time as Markdown of a `TextBlock`, in each reader's own zone and language: "Sat, Nov 21, 2026 at 10:00 AM".
     `seconds` since the epoch, UTC."""
+    if not (when := _instant(seconds)):
+        return _("an unknown time")
+    return _("{date} at {time}").format(date=f"{{{{DATE({when},SHORT)}}}}", time=f"{{{{TIME({when})}}}}")
+
+
+def reader_clock(seconds: float) -> str:
+    """The time of day likewise: "10:00 AM"."""
+    when = _instant(seconds)
+    return f"{{{{TIME({when})}}}}" if when else _("an unknown time")
+
+
+def _instant(seconds: float) -> str:
+    """A time as the functions take it; empty where they do not."""
     if not 0 <= seconds <= _LATEST:
-        return "an unknown time"
-    when = datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return f"{{{{DATE({when},SHORT)}}}} at {{{{TIME({when})}}}}"
+        return ""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def inputs(form: Form) -> forms.DrawnForm[Elements]:
@@ -143,7 +156,7 @@ def _date_time(field: FormField, value: Any) -> Elements:
     if value is not None and day is None and clock is None:
         return _text(field, value)
     at = _input("Input.Time", field, value=clock)
-    return (columns(_input("Input.Date", field, value=day), {**at, "id": time_id(field.name), "label": "Time"}),)
+    return (columns(_input("Input.Date", field, value=day), {**at, "id": time_id(field.name), "label": _("Time")}),)
 
 
 def _halves(value: Any) -> tuple[str | None, str | None]:
@@ -191,7 +204,7 @@ def _yes_no(field: FormField, value: Any) -> Elements:
     made = _input(
         "Input.Toggle",
         field,
-        title="Yes",
+        title=_("Yes"),
         value="true" if forms.is_yes(value) else "false",
         valueOn="true",
         valueOff="false",
@@ -223,6 +236,22 @@ def entries(data: Mapping[str, Any], form: Form) -> dict[str, Any]:
     input is worked out from the form; those that had none are not in the result, and so keep their values.
     """
     return {drawn.field.name: _entry(drawn, data) for drawn in inputs(form).drawn}
+
+
+def is_as_drawn(given: Mapping[str, Any], form: Form) -> bool:
+    """Whether what was filled in (`entries`) is what the form was drawn with. Raises nothing."""
+    drawn = {each.field.name: str(_entry(each, _untouched(each.input))) for each in inputs(form).drawn}
+    return {name: str(value) for name, value in given.items()} == drawn  # numbers come as text
+
+
+def _untouched(elements: Elements) -> dict[str, Any]:
+    """What the inputs send when nobody touches them."""
+    sent: dict[str, Any] = {}
+    for element in elements:
+        for each in [column["items"][0] for column in element.get("columns", [])] or [element]:
+            if "id" in each:
+                sent[each["id"]] = each.get("value", each.get("valueOff", ""))
+    return sent
 
 
 def _entry(drawn: DrawnInput, data: Mapping[str, Any]) -> Any:

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 from adapters.shared import wording
 from adapters.shared.actions import GET_LINK, REVOKE, SHOW_ALL
 from adapters.shared.arguments import Excerpt, call_asked_in, excerpts
-from adapters.shared.wording import Space, call_name
+from adapters.shared.wording import Space
 from adapters.teams.actions import DialogButton
 from adapters.teams.ids import channel_of, location_of
 from adapters.teams.render.cards import SIGNS, unseen_note
@@ -41,6 +41,7 @@ from adapters.teams.render.questions import answer_button, code_button, sign_in_
 from bot.card_masks import fingerprint_in_words
 from bot.domain import (
     ApprovalView,
+    ChangeView,
     ClarificationView,
     ConnectionView,
     GrantView,
@@ -50,12 +51,13 @@ from bot.domain import (
     Shown,
     SignInView,
 )
+from translations import gettext as _
+from translations import ngettext
 
 _MESSAGE_LINK = "https://teams.microsoft.com/l/message"
 _LISTED = 12
 """Entries of a group."""
 _ENTRY_BYTES = 2_600
-ACCOUNTS = "Your accounts"
 _SHARES = (0.35, 0.18, 0.13, 0.13, 0.07, 0.09)
 """Share of each group in a card."""
 _ARGUMENTS = 5
@@ -74,9 +76,9 @@ def overview_card(
     """What waits, with a way to what is shown of it, what this person always allows themselves, their accounts, where
     they can connect one, and what was settled lately."""
     entries: Sequence[Callable[[Any], Element]] = (_entry, _entry, _granted, connection_entry, _to_connect, _entry)
-    groups = wording.groups(overview, grants, connections, services, ACCOUNTS)
-    concerned = any(count for title, _, count in groups if title != wording.CONNECT)
-    body: list[Element] = [] if concerned else [rich(words(wording.NOTHING_WAITS))]
+    groups = wording.groups(overview, grants, connections, services, accounts_title())
+    concerned = any(count for title, _shown, count in groups if title != wording.connect_title())
+    body: list[Element] = [] if concerned else [rich(words(wording.nothing_open()))]
     for (title, shown, count), entry, share in zip(groups, entries, _SHARES, strict=True):
         body += _group(title, map(entry, shown), count, share)
     return card(body, summary=wording.overview_summary(overview))
@@ -92,23 +94,24 @@ def _group(title: str, entries: Iterable[Element], count: int, share: float, mos
             break
         made.append(entry)
     left = count - len(made)
-    more = [small(f"… and {left:,} more")] if left else []
+    more = [small(wording.more_in_list(left))] if left else []
     return [heading(title), *made, *more] if count else []
 
 
 def _granted(grant: GrantView) -> Element:
-    shown = excerpts(grant.arguments, _ARGUMENTS, _VALUE)
+    shown = excerpts(grant.arguments, _ARGUMENTS, _VALUE, grant.presentation)
     return fitted(lambda space: _granted_in(grant, shown(space), space), _ENTRY_BYTES)
 
 
 def _granted_in(grant: GrantView, arguments: Excerpt, space: Space) -> Element:
     pairs = ", ".join(f"{name} {value}" for name, value in arguments.pairs)
     told = [rich(words(space.line(pairs, _DETAIL)), spacing="Small")] if pairs else []
-    name = rich(bold(space.line(call_name(grant.server, grant.tool), _QUESTION)))
-    until = [small(f"Runs without asking you until {reader_time(grant.until)}")]
+    name = rich(bold(wording.call_title(grant, space)))
+    source = small(escape(wording.call_source(grant, space)))
+    until = [small(_("Runs without asking until {time}").format(time=reader_time(grant.until)))]
     until += [small(escape(told)) for told in [wording.only_through(grant, space)] if told]
-    revoke = action_set(execute("Revoke", REVOKE, grant.grant_id))
-    return container("default", name, *told, *until, *_unseen(grant, arguments), revoke, separator=True)
+    revoke = action_set(execute(_("Revoke"), REVOKE, grant.grant_id))
+    return container("default", name, source, *told, *until, *_unseen(grant, arguments), revoke, separator=True)
 
 
 def _unseen(view: ApprovalView | GrantView, arguments: Excerpt) -> list[Element]:
@@ -118,7 +121,10 @@ def _unseen(view: ApprovalView | GrantView, arguments: Excerpt) -> list[Element]
 
 def _entry(shown: Shown) -> Element:
     content = shown.post.content
-    arguments = excerpts(content.arguments if isinstance(content, ApprovalView) else {}, _ARGUMENTS, _VALUE)
+    call = content if isinstance(content, ApprovalView) else None
+    arguments = (
+        excerpts(call.arguments, _ARGUMENTS, _VALUE, call.presentation) if call else excerpts({}, _ARGUMENTS, _VALUE)
+    )
     return fitted(lambda space: _entry_in(shown, arguments(space), space), _ENTRY_BYTES)
 
 
@@ -137,35 +143,40 @@ def _said(shown: Shown, arguments: Excerpt, space: Space) -> tuple[str, str, lis
     match shown.post.content:
         case ApprovalView(status="pending") as view:
             pairs = ", ".join(f"{name} {value}" for name, value in arguments.pairs)
-            by_client = wording.requested_by(view.requester, view.client, space)
-            detail = space.line(f"{by_client or f'{view.requester} asks.'} {pairs}", _DETAIL)
-            return wording.heading(view, space), detail, [opens_dialog("Look and decide…", SHOW_ALL, view.approval_id)]
+            detail = "\n".join(
+                filter(None, [wording.in_brief(view, space), space.line(pairs, _DETAIL) if pairs else ""])
+            )
+            return wording.call_title(view, space), detail, [opens_dialog(_("Review…"), SHOW_ALL, view.approval_id)]
         case ApprovalView() as view:
-            return wording.heading(view, space), wording.result(view, SIGNS, space) or wording.outcome(view, space), []
+            told = [wording.outcome(view, space), wording.result(view, SIGNS, space)]
+            return wording.call_title(view, space), " · ".join(filter(None, told)), []
         case ClarificationView() as view:
-            asker = f"From the tool server {view.server}" if view.server else "A question"
-            title = space.line(f"{asker}: {view.question}", _QUESTION)
-            detail = f"It waits for your answer.{_through(view.client, space)} {call_asked_in(view)(space)}".strip()
-            return title, detail, answer_button(view)
+            if view.server:
+                title = _("{server} asks: {question}").format(server=view.server, question=view.question)
+            else:
+                title = _("Question: {question}").format(question=view.question)
+            told = [wording.through(view.client, space), call_asked_in(view)(space)]
+            return space.line(title, _QUESTION), " · ".join(filter(None, told)), answer_button(view)
         case SignInView() as view:
-            link = execute("Get my link", GET_LINK, view.sign_in_id)
-            title = space.line(sign_in_title(view), _QUESTION)
-            detail = f"It waits for you to sign in.{_through(view.client, space)}"
-            return title, detail, [*code_button(view), link]
+            told = [_("Waiting for you"), wording.through(view.client, space)]
+            link = execute(_("Get my link"), GET_LINK, view.sign_in_id)
+            return (
+                space.line(sign_in_title(view), _QUESTION),
+                " · ".join(filter(None, told)),
+                [*code_button(view), link],
+            )
         case OutcomeView() as view:
             title = space.line(wording.outcome_title(view), _QUESTION)
-            return title, f"Nobody knows what came of it: its card asks.{_through(view.client, space)}", []
+            return title, wording.through(view.client, space), []
+        case ChangeView() as view:
+            return wording.call_title(view, space), "", []
         case content:
             return space.line(content.text, _QUESTION), "", []
 
 
-def _through(client: str, space: Space) -> str:
-    return f" {told}" if (told := wording.through(client, space)) else ""
-
-
 def _open(shown: Shown) -> list[Element]:
     link = message_link(shown)
-    return [opens_page("Open", link)] if link and weight(link) <= _LONGEST_LINK else []
+    return [opens_page(_("Open"), link)] if link and weight(link) <= _LONGEST_LINK else []
 
 
 def message_link(shown: Shown) -> str:
@@ -187,22 +198,34 @@ def message_link(shown: Shown) -> str:
 _SCOPES = 300
 _OFFERED = 0.3
 """Share of the card that has the services at which an account can be connected."""
-NONE = "You have connected no account. I ask you for one when a tool needs it."
+
+
+def accounts_title() -> str:
+    """Returns the title of the accounts that somebody has connected."""
+    return _("Your accounts")
+
+
+def no_accounts() -> str:
+    """Returns what is said to somebody who has none."""
+    return _("No connected accounts. I ask when a tool needs one.")
 
 
 def connections_card(connections: Sequence[ConnectionView], services: Sequence[ServiceView] = ()) -> Element:
     """The accounts that a person has connected, and the services at which they can connect one, as many as fit."""
     share = 1 - _OFFERED if services else 1.0
-    entries = _group(ACCOUNTS, map(connection_entry, connections), len(connections), share, most=len(connections))
-    offered = _group(wording.CONNECT, map(_to_connect, services), len(services), _OFFERED)
-    return card([*(entries or [rich(words(NONE))]), *offered], summary=connections_summary(connections))
+    entries = _group(
+        accounts_title(), map(connection_entry, connections), len(connections), share, most=len(connections)
+    )
+    offered = _group(wording.connect_title(), map(_to_connect, services), len(services), _OFFERED)
+    return card([*(entries or [rich(words(no_accounts()))]), *offered], summary=connections_summary(connections))
 
 
 def connections_summary(connections: Sequence[ConnectionView]) -> str:
     """Returns the overview in a sentence."""
     if not connections:
-        return NONE
-    return f"You have connected {len(connections):,} {'account' if len(connections) == 1 else 'accounts'}."
+        return no_accounts()
+    sentence = ngettext("You have {count} connected account.", "You have {count} connected accounts.", len(connections))
+    return sentence.format(count=f"{len(connections):,}")
 
 
 def connection_entry(view: ConnectionView) -> Element:
@@ -226,8 +249,10 @@ def account_name(view: ConnectionView, space: Space) -> str:
 
 def _account_entry(view: ConnectionView, space: Space) -> Element:
     scopes = [rich(words(space.line(", ".join(view.scopes), _SCOPES)), spacing="Small")] if view.scopes else []
-    used = f"last used {reader_time(view.used_at)}" if view.used_at is not None else "not used yet"
-    broken = [] if view.working else [small("It does not work any more: I will ask you to sign in again.")]
-    end = action_set(opens_dialog("Disconnect…", DialogButton.DISCONNECT, view.connection_id))
-    since = small(f"Connected {reader_time(view.since)}, {used}")
+    used = _("Not used yet")
+    if view.used_at is not None:
+        used = _("Last used {time}").format(time=reader_time(view.used_at))
+    broken = [] if view.working else [small(_("Access expired. Sign in again when asked."))]
+    end = action_set(opens_dialog(_("Disconnect…"), DialogButton.DISCONNECT, view.connection_id))
+    since = small(" · ".join([_("Connected {time}").format(time=reader_time(view.since)), used]))
     return container("default", rich(bold(account_name(view, space))), *scopes, since, *broken, end, separator=True)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from adapters.shared.markdown import Run
-from adapters.shared.wording import LONGEST_NAME, approval_summary, overview_summary, passage
+from adapters.shared.wording import LONGEST_NAME, approval_summary, change_line, overview_summary, passage
 from adapters.teams.actions import COMMANDS, REFRESH, action_data
 from adapters.teams.ids import Activity
-from adapters.teams.render.cards import LONGEST_IN_SUMMARY, CardMention, approval_card
+from adapters.teams.render.calls import activity_card
+from adapters.teams.render.cards import LONGEST_IN_SUMMARY, SIGNS, CardMention, approval_card, change_card
 from adapters.teams.render.elements import Card, Element, label
 from adapters.teams.render.markdown import Citations, Page, pages, paragraph
 from adapters.teams.render.overview import connections_card, connections_summary, overview_card
@@ -25,6 +26,7 @@ from adapters.teams.render.questions import (
 )
 from bot.domain import (
     ApprovalView,
+    ChangeView,
     ClarificationView,
     ConnectionView,
     Content,
@@ -37,6 +39,7 @@ from bot.domain import (
     ServiceView,
     SignInView,
 )
+from translations import gettext as _
 
 MOST_REFRESHED = 60
 """People for whom a card is refreshed (Teams)."""
@@ -44,14 +47,6 @@ _CARD = "application/vnd.microsoft.card.adaptive"
 _TONES = {"info": "", "warning": "⚠ ", "error": "❗ "}
 _LONGEST_TEXT = 3_000
 _SUMMARY = 300
-_HINT = "Who may decide has buttons here. If yours do not appear, “Show all” has them."
-_HELP = {
-    "approvals": "lists what waits for you",
-    "connections": "lists your accounts that I may use",
-    "new": "starts a new conversation, where there are no threads",
-    "stop": "ends what I am doing for you here",
-    "help": "shows this",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +60,8 @@ class Audience:
     may_decide: bool = True
     """Whether the one person of a direct chat may decide."""
     asked: bool = False
-    """Whether the one person of a direct chat has asked for it."""
+    """Whether the one person of a direct chat has asked for it; in other conversations, whether everybody is shown what
+    whoever asked may do, since they could not be found."""
     mentions: tuple[CardMention, ...] = ()
     """Those who are named as approvers and are in the conversation: they are notified."""
 
@@ -95,6 +91,8 @@ def card_of(content: Content, *, decides: bool, asked: bool = False) -> Card:
             return sign_in_card(content)
         case OutcomeView():
             return outcome_card(content)
+        case ChangeView():
+            return change_card(content, asked=asked)
         case Said() | Notice():
             raise ValueError("this is shown as text, not as a card")
         case _:
@@ -108,12 +106,17 @@ def note(text: str) -> Activity:
 
 def help_activity() -> Activity:
     """What can be written to the bot."""
-    lines = [f"- **{command}** {_HELP[command]}" for command in COMMANDS]
-    return _text(
-        "**Countersign** works with your tools and asks before it changes anything.\n\n"
-        + "\n".join(lines)
-        + "\n\nMention me in a channel or a group chat, or write to me directly, and I will get to work."
-    )
+    commands = {
+        "approvals": _("what needs you, and your open requests"),
+        "connections": _("your accounts that I may use"),
+        "new": _("start a new conversation, where there are no threads"),
+        "stop": _("stop what I’m doing for you here"),
+        "help": _("this list"),
+    }
+    lines = [f"- **{command}**: {commands[command]}" for command in COMMANDS]
+    first = _("**Countersign** works with your tools and asks before it changes anything.")
+    last = _("Mention me in a channel or a group chat, or write to me directly.")
+    return _text("\n\n".join([first, "\n".join(lines), last]))
 
 
 def overview_activity(
@@ -133,9 +136,9 @@ def connections_activity(connections: Sequence[ConnectionView], services: Sequen
 
 def greeting() -> str:
     """What the bot says where it was brought to."""
-    return (
-        "Hello! I work with your tools, and ask the right people before I change anything. "
-        "Mention me in a channel or a group chat, or write to me directly. Write “help” to see what else I know."
+    return _(
+        "Hello! I work with your tools and ask the right people before I change anything. Mention me in a channel or a "
+        "group chat, or write to me directly. Write “help” to see what else I can do."
     )
 
 
@@ -148,38 +151,48 @@ def sign_in_link(view: SignInView, url: str) -> Activity:
 def open_a_chat_first(owner: str) -> Activity:
     """Said in the conversation when a link can reach its owner by no private way."""
     name = label(owner, LONGEST_NAME)
-    return note(
-        f"{name}, I cannot reach you privately. Please open a chat with me, say hello, then press “Get my link”."
-    )
+    told = _("{name}, I can’t reach you privately. Open a chat with me, say hello, then press “Get my link”.")
+    return note(told.format(name=name))
 
 
 # ------------------------------------------------------------------------------------------------ cards
 
-_Card = ApprovalView | ClarificationView | SignInView | OutcomeView
+_Card = ApprovalView | ClarificationView | SignInView | OutcomeView | ChangeView
 
 
 def _posted_card(content: _Card, audience: Audience) -> Element:
     """The card that stands in a conversation, for everybody."""
-    if not isinstance(content, ApprovalView):
-        return dict(card_of(content, decides=False))
+    match content:
+        case ChangeView():
+            refresh = _refresh(content.attempt_id, audience.user_ids if content.grant_id else ())
+            return change_card(content, asked=audience.asked, refresh=refresh)
+        case ApprovalView():
+            return _posted_approval(content, audience)
+        case _:
+            return dict(card_of(content, decides=False))
+
+
+def _posted_approval(view: ApprovalView, audience: Audience) -> Element:
+    differs = view.status == "pending" or view.retry_offered
+    refresh = _refresh(view.approval_id, audience.user_ids if differs else ())
     match audience.kind:
         case "personal":
-            return approval_card(content, decides=audience.may_decide, asked=audience.asked)
+            return approval_card(view, decides=audience.may_decide, asked=audience.asked)
         case "open":
-            refresh = _refresh(content, audience.user_ids)
-            return approval_card(content, decides=True, refresh=refresh, mentions=audience.mentions)
+            mentions = audience.mentions
+            return approval_card(view, decides=True, asked=audience.asked, refresh=refresh, mentions=mentions)
         case "listed":
-            refresh = _refresh(content, audience.user_ids)
-            return approval_card(content, decides=False, hint=_HINT, refresh=refresh, mentions=audience.mentions)
+            hint = _("Approvers see buttons here. Don’t see yours? Use “Show all”.")
+            return approval_card(view, decides=False, hint=hint, refresh=refresh, mentions=audience.mentions)
 
 
-def _refresh(view: ApprovalView, user_ids: Sequence[str]) -> Element:
+def _refresh(subject: str, user_ids: Sequence[str]) -> Element:
     """Returns whose view of the card Teams asks for (`refresh`), and with which action; empty: nobody's."""
     users = list(dict.fromkeys(user_ids))[:MOST_REFRESHED]
-    if not users or view.status != "pending":
+    if not users:
         return {}
     # It is no button, so that it has no title, and older clients need nothing in its place.
-    action = {"type": "Action.Execute", "verb": REFRESH, "data": action_data(REFRESH, view.approval_id)}
+    action = {"type": "Action.Execute", "verb": REFRESH, "data": action_data(REFRESH, subject)}
     return {"refresh": {"action": action, "userIds": users}}
 
 
@@ -193,6 +206,8 @@ def _summary(content: _Card) -> str:
             return sign_in_summary(content)
         case OutcomeView():
             return outcome_summary(content)
+        case ChangeView():
+            return change_line(content, SIGNS)
 
 
 def _message(made: Element, summary: str) -> Activity:
@@ -219,4 +234,8 @@ def _said(said: Said) -> tuple[Activity, ...]:
     *beginning, last = [{**_text(page.text), "entities": [page.citations.entity()]} for page in made]
     if said.final:
         last["channelData"] = {"feedbackLoop": {"type": "default"}}
-    return (*beginning, last)
+    if not said.activity or not said.final:
+        return (*beginning, last)
+    # A message of its own: Teams divides text beside a card into two, and tells the id of neither.
+    calls = activity_card(said.activity)
+    return (*beginning, last, _message(calls, str(calls["fallbackText"])))

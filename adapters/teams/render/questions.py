@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from adapters.shared import actions, wording
 from adapters.shared.arguments import Excerpt, call_asked_in, excerpts
-from adapters.shared.wording import WHOLE, Space, call_name
+from adapters.shared.wording import WHOLE, Space
 from adapters.teams.actions import DialogButton
-from adapters.teams.render.cards import unseen_note
+from adapters.teams.render.cards import DETAILS, unseen_note
 from adapters.teams.render.elements import (
     Element,
     bold,
@@ -18,17 +18,20 @@ from adapters.teams.render.elements import (
     execute,
     fact_set,
     fitted,
+    folded,
     heading,
     opens_dialog,
     opens_page,
     rich,
     small,
+    toggles,
     weight,
     words,
 )
 from adapters.teams.render.inputs import inputs
 from bot.domain import ClarificationView, Form, OutcomeView, SignInView
 from bot.safe_text import link_host
+from translations import gettext as _
 
 _MESSAGE = 500
 _HEADING = 150
@@ -56,7 +59,7 @@ def question_summary(view: ClarificationView) -> str:
 
 def answer_button(view: ClarificationView) -> list[Element]:
     """The button that opens the form of an open question; none where there is nothing to fill in."""
-    return [opens_dialog("Answer…", DialogButton.ANSWER, view.clarification_id)] if view.fields else []
+    return [opens_dialog(_("Answer…"), DialogButton.ANSWER, view.clarification_id)] if view.fields else []
 
 
 def _open_question(view: ClarificationView, about: str, space: Space) -> Element:
@@ -68,10 +71,10 @@ def _open_question(view: ClarificationView, about: str, space: Space) -> Element
 
 def _answering(view: ClarificationView, *, inputs_here: bool) -> list[Element]:
     if inputs_here:
-        send = execute("Answer", actions.ANSWER, view.clarification_id, inputs="auto", style="positive")
-        return [send, opens_dialog("Open as a form…", DialogButton.ANSWER, view.clarification_id)]
+        send = execute(_("Answer"), actions.ANSWER, view.clarification_id, inputs="auto", style="positive")
+        return [send, opens_dialog(_("Open as a form…"), DialogButton.ANSWER, view.clarification_id)]
     if view.server and not view.fields:
-        return [execute("Accept", actions.ANSWER, view.clarification_id, style="positive")]
+        return [execute(_("Accept"), actions.ANSWER, view.clarification_id, style="positive")]
     return answer_button(view)
 
 
@@ -80,29 +83,27 @@ def _dismissing(view: ClarificationView) -> list[Element]:
     if not view.server:
         return []
     return [
-        execute("Decline", actions.DECLINE, view.clarification_id),
-        execute("Cancel", actions.CANCEL, view.clarification_id),
+        execute(_("Decline"), actions.DECLINE, view.clarification_id),
+        execute(_("Cancel"), actions.CANCEL, view.clarification_id),
     ]
 
 
 def _advice(view: ClarificationView) -> str:
     if view.server and not view.fields:
-        return "It goes on when you accept, and without it when you decline."
+        return _("Accept to go on, or decline to go on without it.")
     if view.server and (len(view.fields) > 1 or view.client):
-        return "Please answer with the form. Only answer what you want this tool server to know."
+        return _("Answer with the form. Share only what this tool server should know.")
     if view.server:
-        return "Use the button, or simply reply here. Only answer what you want this tool server to know."
-    return "Use the button, or simply reply here." if view.fields else "Please reply here."
+        return _("Use the button, or reply here. Share only what this tool server should know.")
+    return _("Use the button, or reply here.") if view.fields else _("Reply here.")
 
 
 def _answered(view: ClarificationView, about: str, space: Space) -> Element:
-    said = [
-        bold(f" {space.line(view.requester, wording.LONGEST_NAME)}: "),
-        words(space.passage(view.answer, wording.LONGEST_ANSWER)),
-    ]
-    end = words(wording.QUESTION_ENDS[view.status].format(asker="the tool"))
-    ended = container("emphasis", rich(end, *(said if view.answer.strip() else ())))
-    return card([*_asked(view, about, space), ended], summary=question_summary(view))
+    end = words(wording.question_end(view), isSubtle=True)
+    if view.answer.strip():
+        name = bold(f"{space.line(view.requester, wording.LONGEST_NAME)}: ")
+        end = name + words(space.passage(view.answer, wording.LONGEST_ANSWER))
+    return card([*_asked(view, about, space), rich(end)], summary=question_summary(view))
 
 
 def _asked(view: ClarificationView, about: str, space: Space) -> Iterator[Element]:
@@ -117,14 +118,17 @@ def _asked(view: ClarificationView, about: str, space: Space) -> Iterator[Elemen
 
 def _through(name: str, client: str, space: Space) -> Iterator[Element]:
     """Who asks, and through which program, where another agent does."""
-    if told := wording.requested_by(name, client, space):
-        yield small(escape(told))
+    if client:
+        yield small(escape(wording.requested_by(name, client, space)))
 
 
 def _title(view: ClarificationView, space: Space) -> str:
     """Whom it is for, and who asks: the operator's name of a tool server, before any word of the server's own."""
-    asker = f"From the tool server {space.line(view.server, wording.LONGEST_NAME)}, a" if view.server else "A"
-    return f"{asker} question for {space.line(view.requester, wording.LONGEST_NAME)}"
+    name = space.line(view.requester, wording.LONGEST_NAME)
+    if not view.server:
+        return _("Question for {name}").format(name=name)
+    server = space.line(view.server, wording.LONGEST_NAME)
+    return _("The tool server {server} asks {name}").format(server=server, name=name)
 
 
 def _inputs_here(view: ClarificationView) -> list[Element]:
@@ -144,41 +148,46 @@ def _choices(view: ClarificationView, space: Space) -> Iterator[Element]:
 # ------------------------------------------------------------------------------------------------ outcomes
 def outcome_card(view: OutcomeView) -> Element:
     """The card of an attempt whose outcome is unknown."""
-    shown = excerpts(view.arguments)
+    shown = excerpts(view.arguments, presentation=view.presentation)
     return fitted(lambda space: _outcome(view, shown(space), space))
 
 
 def outcome_summary(view: OutcomeView) -> str:
     """Returns the card in a sentence."""
-    return f"{WHOLE.line(call_name(view.server, view.tool), wording.LONGEST_HEADING)}: {wording.outcome_sentence(view)}"
+    return f"{wording.call_title(view)}: {wording.outcome_sentence(view)}"
 
 
 def _outcome_buttons(view: OutcomeView) -> list[Element]:
     """The three things that may have come of it."""
     return [
-        execute("It was done", actions.IT_WAS_DONE, view.outcome_id, style="positive"),
-        execute("Try again", actions.TRY_AGAIN, view.outcome_id),
-        execute("Skip", actions.SKIP, view.outcome_id),
+        execute(_("It was done"), actions.IT_WAS_DONE, view.outcome_id, style="positive"),
+        execute(_("Try again"), actions.TRY_AGAIN, view.outcome_id),
+        execute(_("Skip"), actions.SKIP, view.outcome_id),
     ]
 
 
 def _outcome(view: OutcomeView, shown: Excerpt, space: Space) -> Element:
+    if view.status != "open":
+        ended = rich(bold(wording.call_title(view, space)), words(f" · {wording.outcome_sentence(view, space)}"))
+        details = [*fact_set(shown.pairs), *unseen_note(view, shown), small(escape(wording.call_source(view, space)))]
+        body = [ended, *_through(view.requester, view.client, space), folded(DETAILS, details)]
+        return card(body, [toggles(_("Details"), DETAILS)], summary=outcome_summary(view))
     body = [
-        heading(space.line(wording.outcome_title(view), wording.LONGEST_HEADING)),
-        container(
-            "warning" if view.status == "open" else "emphasis", rich(words(wording.outcome_sentence(view, space)))
-        ),
+        heading(space.line(wording.outcome_title(view), 2 * wording.LONGEST_HEADING)),
+        rich(words(wording.outcome_sentence(view, space))),
+        small(escape(wording.call_source(view, space))),
         *_through(view.requester, view.client, space),
         *_known(view, space),
         *fact_set(shown.pairs),
         *unseen_note(view, shown),
+        small(escape(_("Only {name} can answer.").format(name=space.line(view.requester, wording.LONGEST_NAME)))),
     ]
-    return card(body, _outcome_buttons(view) if view.status == "open" else [], summary=outcome_summary(view))
+    return card(body, _outcome_buttons(view), summary=outcome_summary(view))
 
 
 def _known(view: OutcomeView, space: Space) -> list[Element]:
     """What is known of it, with what the server said."""
-    if view.status != "open" or not view.known.strip():
+    if not view.known.strip():
         return []
     return [container("emphasis", rich(words(space.passage(view.known, wording.LONGEST_KNOWN))))]
 
@@ -188,12 +197,6 @@ def _known(view: OutcomeView, space: Space) -> list[Element]:
 _HOST = 100
 LONGEST_LINK = 8_000
 """Bytes of a sign-in's link as JSON."""
-_ACCOUNT_ENDS = {
-    "done": "{owner} has connected their account at {where}.",
-    "declined": "{owner} did not connect an account at {where} this time.",
-    "expired": "{owner} did not connect an account at {where} in time.",
-    "superseded": "The account of {owner} at {where} is not needed here any more.",
-}
 
 
 def sign_in_card(view: SignInView) -> Element:
@@ -209,7 +212,9 @@ def sign_in_summary(view: SignInView) -> str:
 
 def sign_in_title(view: SignInView) -> str:
     """What a sign-in is called in a list; not cut."""
-    return f"Your account at {view.service}" if view.service else f"A sign-in at {view.server}"
+    if view.service:
+        return _("Connect your {service} account").format(service=view.service)
+    return _("Sign in to {server}").format(server=view.server)
 
 
 def private_sign_in_card(view: SignInView, link: str) -> Element:
@@ -219,25 +224,31 @@ def private_sign_in_card(view: SignInView, link: str) -> Element:
 
 def code_button(view: SignInView) -> list[Element]:
     """The button that opens the form for a one-time code; none while no browser shows one."""
-    return (
-        [opens_dialog("Enter code…", DialogButton.CODE, view.sign_in_id, style="positive")] if view.code_wanted else []
-    )
+    if not view.code_wanted:
+        return []
+    return [opens_dialog(_("Enter code…"), DialogButton.CODE, view.sign_in_id, style="positive")]
 
 
 def _buttons(view: SignInView) -> list[Element]:
-    return [*code_button(view), execute("Get my link", actions.GET_LINK, view.sign_in_id)]
+    return [*code_button(view), execute(_("Get my link"), actions.GET_LINK, view.sign_in_id)]
 
 
 def _sentence(view: SignInView, space: Space) -> str:
-    owner, server, service = (
-        space.line(name, wording.LONGEST_NAME) for name in (view.owner, view.server, view.service)
+    owner, server, service, host = (
+        space.line(text, longest)
+        for text, longest in (
+            (view.owner, wording.LONGEST_NAME),
+            (view.server, wording.LONGEST_NAME),
+            (view.service, wording.LONGEST_NAME),
+            (view.host, _HOST),
+        )
     )
     if view.status != "open":
-        ends = _ACCOUNT_ENDS if view.service else wording.SIGN_IN_ENDS
-        return ends[view.status].format(owner=owner, where=service if view.service else server)
+        return wording.sign_in_end(view, service if view.service else server, space)
     if view.service:
-        return f"Waiting for {owner} to connect their account at {service}, for the tool server {server}."
-    return f"Waiting for {owner} to sign in at {server} ({space.line(view.host, _HOST)})."
+        told = _("Waiting for {owner} to connect their {service} account, which the tool server {server} needs.")
+        return told.format(owner=owner, service=service, server=server)
+    return _("Waiting for {owner} to sign in to {server} ({host}).").format(owner=owner, server=server, host=host)
 
 
 def _body(view: SignInView, space: Space) -> list[Element]:
@@ -248,19 +259,17 @@ def _body(view: SignInView, space: Space) -> list[Element]:
 def _code_wanted(view: SignInView, space: Space) -> list[Element]:
     if not view.code_wanted:
         return []
-    owner = space.line(view.owner, wording.LONGEST_NAME)
-    return [
-        rich(words(f"{owner}, your browser shows a code. Enter it here, or send it to me as a message of its own."))
-    ]
+    told = _("{owner}, your browser shows a code. Enter it here, or send it to me in a message of its own.")
+    return [rich(words(told.format(owner=space.line(view.owner, wording.LONGEST_NAME))))]
 
 
 def _private(view: SignInView, link: str, space: Space) -> Element:
     where, host = space.line(view.service or view.server, wording.LONGEST_NAME), link_host(link)
-    not_now = execute("Not now", actions.NOT_NOW, view.sign_in_id)
+    not_now = execute(_("Not now"), actions.NOT_NOW, view.sign_in_id)
     if not host or weight(link) > LONGEST_LINK:
         text = wording.unreachable(where, "Teams", host)
         return card([rich(words(text))], [not_now], summary=text)
-    buttons = [opens_page("Open the sign-in page", link, style="positive"), *_said_to_be_done(view), not_now]
+    buttons = [opens_page(_("Sign in"), link, style="positive"), *_said_to_be_done(view), not_now]
     text = _invitation(view, space.line(host, _HOST), space)
     through = _through(view.owner, view.client, space)
     return card([rich(words(text)), *through, *_message(view, space)], buttons, summary=text)
@@ -268,19 +277,20 @@ def _private(view: SignInView, link: str, space: Space) -> Element:
 
 def _said_to_be_done(view: SignInView) -> list[Element]:
     """Where nothing else tells us."""
-    return [] if view.service else [execute("I have signed in", actions.SIGNED_IN, view.sign_in_id)]
+    return [] if view.service else [execute(_("I’ve signed in"), actions.SIGNED_IN, view.sign_in_id)]
 
 
 def _invitation(view: SignInView, host: str, space: Space) -> str:
     server = space.line(view.server, wording.LONGEST_NAME)
     if not view.service:
-        return f"Please sign in at {server}. The link leads to {host} and is yours alone."
+        told = _("Sign in to {server}. The link opens {host} and is yours alone, so don’t share it.")
+        return told.format(server=server, host=host)
     service = space.line(view.service, wording.LONGEST_NAME)
-    return (
-        f"Please connect your account at {service}, for the tool server {server}. The link leads to {host}, which asks "
-        "you before it connects anything, and is yours alone: pass it on to nobody. I go on by myself when it is done. "
-        "If the link is too old by then, “Get my link” gives you another."
-    )
+    return _(
+        "Connect your {service} account, which the tool server {server} needs. The link opens {host}, which asks you "
+        "before it connects anything. It’s yours alone, so don’t share it. I go on by myself when you’re done. If the "
+        "link is too old by then, “Get my link” gives you another."
+    ).format(service=service, server=server, host=host)
 
 
 def _message(view: SignInView, space: Space) -> list[Element]:

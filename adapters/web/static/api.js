@@ -1,11 +1,14 @@
 // Everything the page asks of the server, except the event stream.
 
+import { t } from "./language.js";
+import { settings } from "./settings.js";
+
 let csrf = "";
 
 /** The server refused: `message` is a sentence for people, `status` the HTTP status, `body` what else it said. */
 export class Refused extends Error {
   constructor(status, body) {
-    super(body.error || "That did not work.");
+    super(body.error || t("Something went wrong."));
     this.status = status;
     this.body = body;
   }
@@ -14,7 +17,7 @@ export class Refused extends Error {
 const SECONDS = 20;
 
 async function call(method, path, body) {
-  const headers = { Accept: "application/json", "X-Time-Zone": Intl.DateTimeFormat().resolvedOptions().timeZone ?? "" };
+  const headers = { Accept: "application/json", "X-Time-Zone": settings.timeZone() };
   if (method !== "GET") headers["X-CSRF-Token"] = csrf;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response;
@@ -27,7 +30,7 @@ async function call(method, path, body) {
       signal: AbortSignal.timeout(SECONDS * 1000),
     });
   } catch {
-    throw new Refused(0, { error: "The server cannot be reached. Please try again." });
+    throw new Refused(0, { error: t("Can't reach Countersign.") });
   }
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw new Refused(response.status, answer);
@@ -59,6 +62,9 @@ export const api = {
   signOut: () => session("DELETE"),
   threads: () => call("GET", "/api/threads"),
   everybodysThreads: () => call("GET", "/api/threads?of=everybody"),
+  search: (text) => call("GET", `/api/threads/search?text=${part(text)}`),
+  rename: (threadId, title) => call("POST", `/api/threads/${part(threadId)}/title`, { id: newId(), title }),
+  remove: (threadId) => call("POST", `/api/threads/${part(threadId)}/deletion`, { id: newId() }),
   /** The status with which the stream of a thread answers, which the browser's EventSource does not tell. */
   streamStatus: async (threadId) => {
     const stop = new AbortController();
@@ -72,6 +78,10 @@ export const api = {
   stop: (threadId) => call("POST", `/api/threads/${part(threadId)}/stop`, { id: newId() }),
   decide: (decision) => call("POST", "/api/approvals/decisions", { id: newId(), ...decision }),
   handOver: (id, to) => call("POST", `/api/approvals/${part(id)}/handover`, { id: newId(), to }),
+  /** Whom one can ask to decide. */
+  colleagues: (id) => call("GET", `/api/approvals/${part(id)}/colleagues`),
+  /** Have a call that was approved and failed proposed once more. */
+  retry: (id) => call("POST", `/api/approvals/${part(id)}/retry`, { id: newId() }),
   withdraw: (id) => call("POST", `/api/approvals/${part(id)}/withdrawal`, { id: newId() }),
   decidable: (id) => call("GET", `/api/approvals/${part(id)}/together`),
   /** A page of the arguments of a call; `kind`: "approvals", "outcomes" or "grants". */

@@ -7,9 +7,15 @@ import { byId } from "./dom.js";
 import { hideDoor, showDoor, wireDoor } from "./door.js";
 import { wireGrants } from "./grants.js";
 import { drawHeader } from "./header.js";
-import { addressOf, wireSidebar } from "./sidebar.js";
+import { INBOX } from "./inbox.js";
+import { languageOf, speak } from "./language.js";
+import { settings } from "./settings.js";
+import { openSettings } from "./settings_dialog.js";
+import { wireShortcuts } from "./shortcuts.js";
+import { addressOf, closeDrawer, goToSearch, wireSidebar } from "./sidebar.js";
 import { ThreadView } from "./thread_view.js";
 import { refreshTimes } from "./time.js";
+import { unsent } from "./unsent.js";
 
 const TIMES_EVERY = 20_000;
 const START_AGAIN_AFTER = 3000;
@@ -18,6 +24,8 @@ const START_AGAIN_AFTER = 3000;
 const tabs = new BroadcastChannel("countersign-session");
 
 let view = null;
+// Person and thread that were opened last.
+let opened = [];
 
 async function start() {
   let session;
@@ -35,6 +43,7 @@ async function start() {
 
 /** Nobody is here (any more). What one person has had on the page is not for the next. */
 function leave(session) {
+  composer.forget();
   if (view && session.login !== "local") return location.reload();
   view?.close();
   showDoor(session);
@@ -45,7 +54,7 @@ function enter(session) {
   if (another && session.login !== "local") return location.reload();
   hideDoor();
   if (view) view.session = session;
-  else view = new ThreadView({ session, sessionChanged: start, refused: checkSession });
+  else view = new ThreadView({ session, sessionChanged: start, refused: checkSession, startNew });
   drawHeader(session, { become, refresh: api.session });
   openFromAddress();
 }
@@ -67,6 +76,10 @@ async function become(personId) {
 
 function openFromAddress() {
   if (!view) return; // it is opened when it is known who is here
+  const isInbox = location.hash === INBOX;
+  view.showInbox(isInbox);
+  // Its lists come with the stream of a conversation, whichever it is.
+  if (isInbox) return open(view.threadId || `web:${newId()}`);
   let threadId = "";
   try {
     threadId = decodeURIComponent(location.hash.slice(1));
@@ -74,8 +87,17 @@ function openFromAddress() {
     // A mangled address opens a new conversation.
   }
   if (!/^web:[\w-]{1,80}$/.test(threadId)) return startNew();
-  composer.belongsTo(threadId);
-  view.open(threadId);
+  open(threadId);
+}
+
+
+function open(threadId) {
+  const me = view.session.me.person_id;
+  composer.belongsTo(me, threadId);
+  // Between the inbox and a conversation, what is open already is not read again.
+  const isOpen = opened[0] === me && opened[1] === threadId;
+  opened = [me, threadId];
+  if (!isOpen || !view.isInboxEither) view.open(threadId);
 }
 
 function startNew() {
@@ -91,10 +113,22 @@ function startNew() {
 
 byId("sign-out").onclick = async () => {
   const session = await api.signOut();
+  composer.forget();
+  unsent.forgetAll();
   tabs.postMessage("changed");
   if (session.login === "local") leave(session);
   else location.replace("/"); // and the address of a conversation of theirs goes with it
 };
+byId("settings").onclick = () => {
+  closeDrawer();
+  openSettings();
+};
+byId("skip").onclick = (event) => {
+  event.preventDefault(); // the address says which conversation is open
+  (location.hash === INBOX ? byId("inbox") : byId("message")).focus();
+};
+
+await speak(languageOf(settings.languages()));
 wireDoor((session) => {
   enter(session);
   tabs.postMessage("changed");
@@ -102,6 +136,7 @@ wireDoor((session) => {
 wireConnections();
 wireGrants();
 wireSidebar(startNew);
+wireShortcuts({ startNew, search: goToSearch });
 const composer = wireComposer((text) => view.send(text));
 tabs.onmessage = start;
 addEventListener("hashchange", openFromAddress);

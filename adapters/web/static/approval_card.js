@@ -1,127 +1,178 @@
-// The card of an approval: everything that a person needs to decide, and afterwards what was decided and came of it.
+// The card of a request: everything that a person needs to decide, and afterwards two lines on what was decided and came
+// of it, with the rest behind "Details".
 
+import { actions, argumentList, callArguments, card, contextLine, dotted, lateAnswer, unseenText } from "./card_parts.js";
 import { h, ICONS } from "./dom.js";
-import { actions, argumentList, callArguments, card, chip, lateAnswer, requestedBy, risks, unseenText, what } from "./card_parts.js";
+import { n, parts, t } from "./language.js";
 import { fromNow, short, time } from "./time.js";
 
-const ENDS = {
-  approved: ["good", "Approved"],
-  rejected: ["bad", "Rejected"],
-  expired: ["quiet", "Expired"],
-  superseded: ["quiet", "Superseded"],
-  withdrawn: ["quiet", "Withdrawn"],
-  void: ["quiet", "No longer valid"],
-};
-
-/** An approved call that did not come to a good end. */
-const CAME_OF_IT = { error: ["bad", "Approved, but failed"], warning: ["quiet", "Approved, outcome unknown"] };
-
 /**
- * `view` is the server's; `me` is who one is, `people` who one can be; `can` has what the buttons do (`deciding.js`);
- * `decides` has the ids of those that one may decide;
- * `memory` keeps the answer to a click on it.
+ * `view` is the server's; `me` is who one is; `can` has what the buttons do (`deciding.js`);
+ * `decides` has the ids of those that one may decide; `memory` keeps the answer to a click on it.
  */
-export function approvalCard(view, { me, people, can, decides, memory }) {
-  return view.status === "pending" ? pending(view, { me, people, can, decides, memory }) : settled(view, can, memory);
+export function approvalCard(view, { me, can, decides, memory }) {
+  const isMine = view.requester_id === me;
+  return view.status === "pending" ? pending(view, { isMine, can, decides: decides.has(view.id), memory }) : settled(view, { isMine, can, memory });
 }
 
-function pending(view, { me, people, can, decides, memory }) {
+// ------------------------------------------------------------------------------------------------ waiting
+
+function pending(view, { isMine, can, decides, memory }) {
   const unseen = h("p", { className: "unseen" });
   const showHidden = (count) => {
     unseen.textContent = unseenText(view, count);
   };
-  const list = argumentList(view.arguments, view.asked_arguments, (count) => showHidden(count), () => can.showAll(view.id));
+  const showAll = () => can.showRequest(view, { decides });
+  const list = argumentList(view.arguments, view.asked_arguments, showHidden, showAll);
   showHidden(list.hidden());
-  const deciding = decides.has(view.id) ? [
-    ["Approve", "approve", () => can.approve(view)],
-    ["Reject", "danger", () => can.reject(view)],
-    ...(view.editable ? [["Edit", "", () => can.edit(view)]] : []),
-    ...(view.always_offered ? [["Always allow…", "", () => can.always(view)]] : []),
-    ...(view.masks ? [["Look at what is hidden", "", () => can.look(view)]] : []),
-    ...(view.handing_offered && people.length > 1
-      ? [["Ask somebody else…", "", () => can.handOver(view, people.filter((person) => person.person_id !== me))]]
-      : []),
-  ] : [];
-  const buttons = [
-    ...deciding,
-    ...(view.requester_id === me ? [["Withdraw", "", () => can.withdraw(view)]] : []),
+  const main = decides
+    ? [
+        [t("Approve"), "approve", () => can.approve(view), "a"],
+        [t("Reject…"), "", () => can.reject(view), "r"],
+        ...(view.editable ? [[t("Edit…"), "", () => can.edit(view), "e"]] : []),
+      ]
+    : [];
+  const more = [
+    [t("Show all"), "", showAll],
+    ...(decides && view.always_offered ? [[t("Always allow…"), "", () => can.always(view)]] : []),
+    ...((decides || isMine) && view.handing_offered ? [[t("Ask someone else…"), "", () => can.handOver(view)]] : []),
+    ...(decides && view.masks ? [[t("Look at hidden values…"), "", () => can.look(view)]] : []),
+    ...(isMine ? [[t("Withdraw…"), "", () => can.withdraw(view)]] : []),
   ];
   return card({
+    id: view.id,
     kind: "approval",
     tone: "waiting",
     sign: ICONS.clock,
-    label: "Needs approval",
-    heading: what(view),
-    side: risks(view.risk),
+    heading: view.title,
+    context: contextLine(view),
+    keys: decides ? (view.editable ? "a r e" : "a r") : "",
     body: [
       quote(view),
+      preview(view),
       list.node,
-      h(
-        "dl",
-        { className: "facts" },
-        fact(...askedBy(view), [" · ", time(view.asked_at, fromNow)]),
-        fact("Who may decide", deciders(view)),
-        view.handed_to.length ? fact("Also asked to decide", view.handed_to.join(", ")) : null,
-        view.escalates_at === null ? null : fact("Others may decide too from", time(view.escalates_at, short)),
-        view.expires_at === null ? null : fact("Until", [time(view.expires_at, short), h("span", { className: "muted" }, " (", time(view.expires_at, fromNow), ")")]),
-      ),
+      view.edited_by ? h("p", { className: "edited-by" }, t("Edited by {name}", { name: view.edited_by })) : null,
+      deadlines(view),
       votes(view),
-      actions(buttons, memory, unseen),
+      actions(main, memory, { before: unseen, more, text: decides ? null : t("Waiting for {name}", { name: view.may_decide }) }),
     ],
   });
 }
 
-function settled(view, can, memory) {
-  const [tone, word] = view.status === "approved" ? (CAME_OF_IT[view.result_tone] ?? ENDS.approved) : ENDS[view.status];
-  const list = callArguments(view, view.asked_arguments, () => can.showAll(view.id));
-  const names = view.decided_by.join(", ");
-  const ended = ENDS[view.status][1];
-  const outcome = [names ? `${ended} by ${names}` : ended, view.decided_at === null ? null : [" · ", time(view.decided_at)]];
-  return card({
-    kind: "approval",
-    tone,
-    sign: tone === "good" ? ICONS.check : tone === "bad" ? ICONS.cross : ICONS.info,
-    label: "Approval",
-    heading: what(view),
-    side: chip(tone, word),
-    body: [
-      h("p", { className: "outcome" }, outcome),
-      view.reason ? h("p", { className: "reason" }, h("span", { className: "muted" }, "Reason: "), view.reason) : null,
-      view.result ? h("p", { className: `result ${view.result_tone}` }, h("span", { className: "muted" }, "Result: "), view.result) : null,
-      lateAnswer(memory),
-      h("details", { className: "more" }, h("summary", {}, view.asked_arguments ? "What was asked, and changed" : "What was asked"), quote(view), list.node,
-        h("dl", { className: "facts" }, fact(...askedBy(view), [" · ", time(view.asked_at)]), fact("Rule", view.rule))),
-    ],
-  });
+/** "Approver: Ana · Expires in 23 hours (tomorrow, 2:08 PM)". */
+function deadlines(view) {
+  const moment = (sentence, at) => parts(sentence, { distance: time(at, fromNow), time: time(at, short) });
+  return dotted("deadlines", [
+    t("Approver: {name}", { name: view.may_decide }),
+    view.quorum > 1 ? n("{count} approval needed", "{count} approvals needed", view.quorum) : null,
+    view.rejections > 1 ? n("{count} rejection needed", "{count} rejections needed", view.rejections) : null,
+    view.handed_to.length ? t("Also asked: {names}", { names: view.handed_to.join(", ") }) : null,
+    view.escalates_at === null ? null : moment(t("Escalates {distance} ({time})"), view.escalates_at),
+    view.expires_at === null ? null : moment(t("Expires {distance} ({time})"), view.expires_at),
+  ]);
+}
+
+function votes(view) {
+  const by = (verb) => view.votes.filter((vote) => vote.verb === verb).map((vote) => vote.name);
+  const [approved, rejected] = [by("approve"), by("reject")];
+  return dotted("votes", [
+    approved.length ? t("{count} of {needed} approved: {names}", { count: approved.length, needed: view.quorum, names: approved.join(", ") }) : null,
+    rejected.length ? t("{count} of {needed} rejected: {names}", { count: rejected.length, needed: view.rejections, names: rejected.join(", ") }) : null,
+  ]);
 }
 
 /** The words that ask for this very call, where the mode wants them. */
 function quote(view) {
-  return view.quote ? h("p", { className: "quote", dir: "auto" }, h("span", { className: "muted" }, `${view.requester} wrote: `), `“${view.quote}”`) : null;
+  return view.quote ? h("p", { className: "quote", dir: "auto" }, parts(t("{name} wrote: “{words}”"), { name: view.requester, words: view.quote })) : null;
 }
 
-function deciders(view) {
-  const needed = [
-    ...(view.quorum > 1 ? [`${view.quorum} must approve`] : []),
-    ...(view.rejections > 1 ? [`${view.rejections} must reject`] : []),
-  ];
-  return needed.length ? `${view.may_decide} (${needed.join(", ")})` : view.may_decide;
+/** How things are and would be, side by side, as a tool that only reads says. */
+function preview(view) {
+  const { preview: shown } = view;
+  if (!shown) return null;
+  if (shown.problem) return h("p", { className: "muted small" }, shown.problem);
+  const cell = (text) => h("td", { dir: "auto" }, text || h("span", { className: "muted" }, "—"));
+  const head = [h("td", {}), h("th", { scope: "col" }, t("Now")), shown.has_after ? h("th", { scope: "col" }, t("After")) : null];
+  const row = ({ label, before, after }) =>
+    h("tr", { className: shown.has_after ? "changed" : null }, h("th", { scope: "row" }, label), cell(before), shown.has_after ? cell(after) : null);
+  return h(
+    "div",
+    { className: "preview" },
+    shown.rows.length ? h("div", { className: "preview-table", tabIndex: 0 }, h("table", {}, h("caption", { className: "hidden-label" }, t("What would change")), h("thead", {}, h("tr", {}, head)), h("tbody", {}, shown.rows.map(row)))) : null,
+    dotted("muted small", [shown.source, shown.hidden]),
+  );
 }
 
-function votes(view) {
-  const counted = [
-    ["approve", view.quorum, "approved"],
-    ["reject", view.rejections, "rejected"],
-  ].map(([verb, needed, word]) => [view.votes.filter((vote) => vote.verb === verb), needed, word]);
-  const lines = counted.filter(([cast]) => cast.length).map(([cast, needed, word]) => `${cast.length} of ${needed} ${word}: ${cast.map((vote) => vote.name).join(", ")}`);
-  return lines.length ? h("p", { className: "votes" }, lines.join(" · ")) : null;
+// ------------------------------------------------------------------------------------------------ settled
+
+/** How it ended: tone, sign, and the sentence with the names of those who decided, or without. */
+function ending(view) {
+  const names = view.decided_by.join(", ");
+  switch (view.status) {
+    case "approved":
+      return ["good", ICONS.check, t("Approved"), names && t("Approved by {names}", { names })];
+    case "rejected":
+      return ["bad", ICONS.cross, t("Rejected"), names && t("Rejected by {names}", { names })];
+    case "expired":
+      return ["quiet", ICONS.clock, t("Expired"), ""];
+    case "superseded":
+      return ["quiet", ICONS.info, t("Replaced"), ""];
+    case "withdrawn":
+      return ["quiet", ICONS.info, t("Withdrawn"), names && t("Withdrawn by {names}", { names })];
+    default:
+      return ["quiet", ICONS.info, t("Asked again"), ""];
+  }
+}
+
+function settled(view, { isMine, can, memory }) {
+  const ended = ending(view);
+  const failed = view.status === "approved" && view.result_tone === "error";
+  const unsure = view.status === "approved" && view.result_tone === "warning";
+  const [tone, sign] = failed ? ["bad", ICONS.cross] : unsure ? ["quiet", ICONS.warning] : ended;
+  const [, , word, byNames] = ended;
+  const outcome = [byNames || word, view.decided_at === null ? null : [", ", time(view.decided_at, short)]];
+  const showResult = view.result && (view.status !== "approved" || view.result_tone !== "success");
+  const retry = failed && isMine && view.retry_offered ? [[t("Retry"), "", () => can.retry(view)]] : [];
+  return card({
+    id: view.id,
+    kind: "approval settled",
+    tone,
+    sign,
+    heading: view.when && !view.title.includes(view.when) ? [view.title, h("span", { className: "when" }, " · ", view.when)] : view.title,
+    context: view.reason ? h("p", { className: "reason", dir: "auto" }, parts(t("Reason: {reason}"), { reason: view.reason })) : null,
+    body: [
+      showResult ? h("p", { className: `result ${view.result_tone}`, dir: "auto" }, view.result) : null,
+      details(view, outcome, can),
+      retry.length ? actions(retry, memory) : lateAnswer(memory),
+    ],
+  });
+}
+
+/** Its summary is the second line of the card: "Approved by Ana, 2:08 PM · Details". */
+function details(view, outcome, can) {
+  const list = callArguments(view, view.asked_arguments, () => can.showRequest(view, { decides: false }), { fold: true });
+  return h(
+    "details",
+    { className: "more" },
+    h("summary", {}, h("span", { className: "outcome" }, outcome), view.edited_by ? [" · ", t("Edited by {name}", { name: view.edited_by })] : null, h("span", { className: "details-word" }, " · ", h("span", { className: "link" }, t("Details")))),
+    contextLine(view),
+    quote(view),
+    view.asked_arguments ? h("h4", {}, t("Request and edits")) : null,
+    list.node,
+    h(
+      "dl",
+      { className: "facts" },
+      view.result ? fact(t("Result"), view.result) : null,
+      ...view.notes.map((note) => fact(t("Note from {name}", { name: note.name }), note.text)),
+      fact(t("Requested"), time(view.asked_at, short)),
+      view.decided_at === null ? null : fact(t("Settled"), time(view.decided_at, short)),
+      view.votes.length > 1 ? fact(t("Votes"), view.votes.map((vote) => vote.name).join(", ")) : null,
+      view.rule ? fact(t("Rule"), view.rule) : null,
+    ),
+    h("button", { type: "button", className: "link-button", onclick: () => can.showRequest(view, { decides: false }) }, t("Show all")),
+  );
 }
 
 function fact(name, ...value) {
-  return h("div", { className: "fact" }, h("dt", {}, name), h("dd", {}, value));
-}
-
-/** Who asks; of another agent's call also through which program, in its own word for itself. */
-function askedBy(view) {
-  return [view.client ? "Requested by" : "Asked by", requestedBy(view.requester, view.client)];
+  return h("div", { className: "fact" }, h("dt", {}, name), h("dd", { dir: "auto" }, value));
 }

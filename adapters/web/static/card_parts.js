@@ -1,74 +1,107 @@
-// What the cards have in common: what is to be called, its arguments, and the answer to a click.
+// What the cards have in common: what is to be done, its values, and the answer to a click.
 
 import { freshId, h, icon, ICONS } from "./dom.js";
+import { n, parts, t } from "./language.js";
+import { menuButton } from "./menu.js";
 
-/** For a text without characters; the server puts a text that reads so in quotes. */
-const EMPTY = "(empty)";
+/** What a call may do to the world, as a word with its weight; the server's own word where it is none of ours. */
+function riskOf(word) {
+  switch (word) {
+    case "reads":
+      return ["low", t("Reads data")];
+    case "writes":
+      return ["medium", t("Changes data")];
+    case "destroys":
+      return ["high", t("Deletes data")];
+    case "reaches outside":
+      return ["medium", t("External")];
+    default:
+      return ["medium", word];
+  }
+}
 
-const RISKS = {
-  reads: ["low", "Reads"],
-  writes: ["medium", "Writes"],
-  destroys: ["high", "Destroys"],
-  "reaches outside": ["medium", "Reaches outside"],
-};
+/** Whether a call deletes: then it is asked once more. */
+export const deletes = (view) => view.risk.includes("destroys");
 
-/** "calendar · create_event", and then the server's own title, never alone. */
-export function what({ server, tool, title }) {
-  const name = h("span", { className: "what-name" }, h("b", {}, server), h("span", { className: "sep", "aria-hidden": "true" }, " › "), h("b", {}, tool));
-  const own = title && title !== tool ? h("span", { className: "what-title" }, title) : null;
-  return h("div", { className: "what" }, name, own);
+/** "Create event: Standup", and below it server and tool as the operator calls them. */
+export function what({ title, source }) {
+  return h("div", { className: "what" }, h("p", { className: "what-title", dir: "auto" }, title), h("p", { className: "what-source" }, source));
 }
 
 /** Who asks, and through which program where another agent does: that is the program's own word for itself. */
 export function requestedBy(name, client) {
-  return client ? [name, ", through ", h("bdi", {}, client)] : name;
+  return client ? parts(t("Requested by {name} through {program}"), { name, program: h("bdi", {}, client) }) : t("Requested by {name}", { name });
 }
 
 /** The same as a line of a card; none where our own agent asks. */
 export function throughProgram(name, { client }) {
-  return client ? h("p", { className: "muted" }, "Requested by ", requestedBy(name, client), ".") : null;
+  return client ? h("p", { className: "muted small" }, requestedBy(name, client)) : null;
 }
 
-/** What a call may do to the world. */
+/** What a call may do to the world, each with a sign where it weighs more. */
 export function risks(words) {
-  return h("ul", { className: "risks", "aria-label": "Risk" }, words.map((word) => {
-    const [level, text] = RISKS[word] ?? ["medium", word];
-    return h("li", { className: `risk ${level}` }, text);
-  }));
+  return words.map((word) => {
+    const [level, text] = riskOf(word);
+    return h("span", { className: `risk ${level}` }, level === "high" ? icon(ICONS.warning) : null, text);
+  });
 }
+
+/** Items on one line with dots in between; null is left out. */
+export function dotted(className, items) {
+  const shown = items.filter((item) => item !== null && item !== undefined && item !== "");
+  return shown.length ? h("p", { className }, shown.map((item, index) => (index ? [h("span", { className: "dot-between" }, " · "), item] : item))) : null;
+}
+
+/** The line below a card's title: who asks, by which tool, and what that may do. */
+export function contextLine(view) {
+  return dotted("card-context", [requestedBy(view.requester, view.client), view.source, ...risks(view.risk ?? [])]);
+}
+
+const same = (one, other) => (one?.value ?? one?.digest) === (other?.value ?? other?.digest) && (one?.raw ?? "") === (other?.raw ?? "");
 
 /**
- * The arguments as a definition list. `before` are those that were asked for, when somebody changed them.
- * Has `node`, and `hidden()`: how many characters are not shown now. `showAll()` opens what is too long for a card.
+ * The values as a definition list. `before` are those that were asked for, when somebody changed them; with `fold`, what
+ * was not changed is behind a line that counts it. Has `node`, and `hidden()`: how many characters are not shown now.
+ * `showAll()` opens what is too long for a card.
  */
-export function argumentList(lines, before = null, onChange = () => {}, showAll = null) {
+export function argumentList(lines, before = null, onChange = () => {}, showAll = null, { fold = false } = {}) {
   const hidden = new Map();
   const old = new Map((before ?? []).map((line) => [line.name, line]));
-  const list = h("dl", { className: "arguments" });
   const total = () => [...hidden.values()].reduce((sum, count) => sum + count, 0);
+  const rows = [];
 
   for (const line of lines) {
     const was = old.get(line.name);
     old.delete(line.name);
-    const changed = before !== null && (was?.value ?? was?.digest) !== (line.value ?? line.digest);
-    const value = h("dd", { dir: "auto" }, changed && was ? [struck(was), " "] : null, changed ? h("ins", {}, longText(line, hidden, () => onChange(total()), showAll)) : longText(line, hidden, () => onChange(total()), showAll));
-    list.append(h("div", { className: changed ? "argument changed" : "argument" }, h("dt", {}, line.name), value));
+    const changed = before !== null && !same(was, line);
+    const now = longText(line, hidden, () => onChange(total()), showAll);
+    const value = changed ? [was ? [struck(was), arrow()] : null, h("ins", {}, now)] : now;
+    rows.push(row(line.name, value, changed));
   }
-  for (const line of old.values()) {
-    list.append(h("div", { className: "argument changed" }, h("dt", {}, line.name), h("dd", { dir: "auto" }, struck(line))));
-  }
-  if (!lines.length && !old.size) list.append(h("div", { className: "argument" }, h("dt", {}, "Arguments"), h("dd", {}, "none")));
-  return { node: list, hidden: total };
+  for (const line of old.values()) rows.push(row(line.name, [struck(line), arrow(), h("span", { className: "muted" }, t("removed"))], true));
+  if (!rows.length) rows.push(row(t("Values"), h("span", { className: "muted" }, t("none")), false));
+  const list = (content) => h("dl", { className: "arguments" }, content);
+  const changed = rows.filter((each) => each.classList.contains("changed"));
+  const rest = rows.filter((each) => !changed.includes(each));
+  if (!fold || !changed.length || !rest.length) return { node: list(rows), hidden: total };
+  const folded = h("details", { className: "unchanged" }, h("summary", {}, n("{count} unchanged", "{count} unchanged", rest.length)), list(rest));
+  return { node: [list(changed), folded], hidden: total };
 }
 
+function row(name, value, changed) {
+  return h("div", { className: changed ? "argument changed" : "argument" }, h("dt", {}, name), h("dd", { dir: "auto" }, value));
+}
+
+const arrow = () => h("span", { className: "arrow" }, " → ");
+
 /** The same list with a line below it on what of the call is not shown letter by letter; `node` has both. */
-export function callArguments(view, before = null, showAll = null) {
+export function callArguments(view, before = null, showAll = null, options = {}) {
   const unseen = h("p", { className: "unseen" });
   const show = (count) => {
     unseen.textContent = unseenText(view, count);
     unseen.hidden = !unseen.textContent;
   };
-  const list = argumentList(view.arguments, before, show, showAll);
+  const list = argumentList(view.arguments, before, show, showAll, options);
   show(list.hidden());
   return { node: [list.node, unseen] };
 }
@@ -76,18 +109,27 @@ export function callArguments(view, before = null, showAll = null) {
 /** What of a call is not shown letter by letter, as sentences; `count` characters of it for want of room. */
 export function unseenText(view, count) {
   if (!count) return view.unseen;
-  const fingerprint = view.fingerprint ? `Fingerprint of this call: ${view.fingerprint}.` : "";
-  return `${count.toLocaleString("en")} characters are not shown above. ${view.unseen || fingerprint}`.trim();
+  const fingerprint = view.fingerprint ? t("Fingerprint: {fingerprint}", { fingerprint: view.fingerprint }) : "";
+  return [n("{count} character hidden.", "{count} characters hidden.", count), view.unseen || fingerprint].join(" ").trim();
 }
 
 /** What was asked before it was changed, with the count of what of it is left out. */
 function struck(line) {
-  return h("del", {}, line.hidden ? `${line.shown}… (${line.hidden.toLocaleString("en")} more characters)` : line.shown || EMPTY);
+  return h("del", {}, line.hidden ? [line.shown, "… ", leftOut(line.hidden)] : line.shown || t("(empty)"));
+}
+
+function leftOut(count) {
+  return n("({count} character hidden)", "({count} characters hidden)", count);
+}
+
+function showAllLabel(count) {
+  return n("Show all ({count} character hidden)", "Show all ({count} characters hidden)", count);
 }
 
 function longText(line, hidden, onChange, showAll) {
   if (line.value === null) return elsewhere(line, hidden, showAll);
-  if (!line.hidden) return [line.value || EMPTY];
+  // A text without characters; the server puts a text that reads so in quotes.
+  if (!line.hidden) return [line.value || t("(empty)")];
   hidden.set(line.name, line.hidden);
   const id = freshId("value");
   const text = h("span", { id }, line.shown);
@@ -95,7 +137,7 @@ function longText(line, hidden, onChange, showAll) {
   const label = () => {
     const whole = !hidden.has(line.name);
     text.textContent = whole ? line.value : `${line.shown}…`;
-    button.textContent = whole ? "Show less" : `Show all (${line.hidden.toLocaleString("en")} more characters)`;
+    button.textContent = whole ? t("Show less") : showAllLabel(line.hidden);
     button.setAttribute("aria-expanded", String(whole));
     onChange();
   };
@@ -110,8 +152,7 @@ function longText(line, hidden, onChange, showAll) {
 /** The beginning of what is too long for a card; `showAll()` opens the rest, where there is a place for it. */
 function elsewhere(line, hidden, showAll) {
   hidden.set(line.name, line.hidden);
-  const count = `${line.hidden.toLocaleString("en")} more characters`;
-  const more = showAll ? h("button", { type: "button", className: "link-button", onclick: showAll }, `Show all (${count})`) : h("span", { className: "muted" }, `(${count})`);
+  const more = showAll ? h("button", { type: "button", className: "link-button", onclick: showAll }, showAllLabel(line.hidden)) : h("span", { className: "muted" }, leftOut(line.hidden));
   return [h("span", {}, `${line.shown}…`), " ", more];
 }
 
@@ -122,25 +163,39 @@ export function chip(tone, text) {
   return h("span", { className: `chip ${tone}` }, icon(CHIP_ICONS[tone]), text);
 }
 
-/** A card: an article with a heading, so that it can be reached and named. */
-export function card({ kind, tone, sign, label, heading, side, body }) {
-  const id = freshId("card");
-  return h(
+/**
+ * A card: an article with a heading, so that it can be reached and named. `id` is that of what it is about; `keys` are
+ * the letters that press the button of the same key while the card has the focus.
+ */
+export function card({ id, kind, tone, sign, heading, label = null, side = null, context = null, body, keys = "" }) {
+  const headingId = freshId("card");
+  const element = h(
     "article",
-    { className: `card ${kind} ${tone}`, "aria-labelledby": id, tabIndex: -1 },
+    { className: `card ${kind} ${tone}`, "aria-labelledby": headingId, tabIndex: keys ? 0 : -1, "aria-keyshortcuts": keys || null, dataset: { card: id } },
     h(
       "header",
       { className: "card-head" },
       h("span", { className: "card-sign" }, icon(sign)),
-      h("div", { className: "card-heading", id }, h("p", { className: "card-kind" }, label), heading),
+      h("div", { className: "card-heading" }, label ? h("p", { className: "card-kind" }, label) : null, h("h3", { className: "card-title", id: headingId, dir: "auto" }, heading), context),
       side,
     ),
     h("div", { className: "card-body" }, body),
   );
+  if (keys) element.onkeydown = pressByKey;
+  return element;
+}
+
+function pressByKey(event) {
+  const typing = event.target.closest("input, textarea, select, [contenteditable]");
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.key.length !== 1) return;
+  const button = event.currentTarget.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
+  if (!button) return;
+  event.preventDefault();
+  button.click();
 }
 
 /**
- * The line where the answer to a click on a card appears, for the person who clicked alone. A card may be drawn anew
+ * The line where the answer to a click on a card appears, for the person who clicked alone. A card may be drawn again
  * between click and answer, so the answer is kept in `memory` and shown by whatever card is there when it comes.
  */
 export function answerLine(memory) {
@@ -167,30 +222,39 @@ export function lateAnswer(memory) {
 }
 
 /**
- * A row of buttons and the answer line. `buttons` are `[name, tone, act]`; `act()` resolves to the server's result
- * of the click (`kind`, `text`), or to null when nothing was clicked after all, or throws an error with a sentence.
+ * A row of buttons and the answer line. `buttons` are `[name, tone, act, key]`; `more` are those of the menu behind
+ * them; `before` stands above the row and `text` in it. `act()` resolves to the server's result of the click (`kind`,
+ * `text`), or to null when nothing was clicked after all, or throws an error with a sentence.
  */
-export function actions(buttons, memory, before = null) {
-  const row = buttons.map(([name, tone, act]) => h("button", { type: "button", className: `button ${tone}`, onclick: () => click(act) }, name));
+export function actions(buttons, memory, { before = null, more = [], text = null } = {}) {
+  const row = buttons.map(([name, tone, act, key]) => h("button", { type: "button", className: `button ${tone}`, dataset: key ? { key } : {}, onclick: (event) => click(act, event.currentTarget) }, name));
+  const menu = more.length ? menuButton(more.map(([name, tone, act]) => [name, tone, () => click(act, null)])) : null;
+  const all = [...row, ...(menu ? [menu.querySelector("button")] : [])];
   let busy = false;
   // Not `disabled`: that would take the focus away from the button, and it has to come back there after a dialog.
-  const setBusy = (is) => {
+  const setBusy = (is, pressed) => {
     busy = is;
-    row.forEach((button) => (is ? button.setAttribute("aria-disabled", "true") : button.removeAttribute("aria-disabled")));
+    for (const button of all) {
+      if (is) button.setAttribute("aria-disabled", "true");
+      else button.removeAttribute("aria-disabled");
+    }
+    if (is) pressed?.setAttribute("aria-busy", "true");
+    else pressed?.removeAttribute("aria-busy");
   };
 
-  async function click(act) {
+  async function click(act, pressed) {
     if (busy) return;
-    setBusy(true);
+    setBusy(true, pressed);
     try {
       const result = await act();
       if (result) showAnswer(memory, result);
     } catch (problem) {
       showAnswer(memory, { kind: problem.body?.kind ?? "error", text: problem.message });
     } finally {
-      setBusy(false);
+      setBusy(false, pressed);
     }
   }
 
-  return h("div", { className: "card-actions" }, before, h("div", { className: "buttons" }, row), answerLine(memory));
+  const shown = row.length || menu || text ? h("div", { className: "buttons" }, text ? h("p", { className: "waiting-for" }, text) : null, row, menu) : null;
+  return h("div", { className: "card-actions" }, before, shown, answerLine(memory));
 }

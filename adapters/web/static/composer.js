@@ -1,17 +1,26 @@
 // The message box.
 
 import { byId } from "./dom.js";
+import { unsent } from "./unsent.js";
 
 const TALLEST = 220;
+const KEEP_AFTER = 300;
 
-/** Wires the box up; `send(text)` is called with what was typed. Has `belongsTo(threadId)`: what is typed stays with it. */
+/**
+ * Wires the box up; `send(text)` is called with what was typed. Has `belongsTo(personId, threadId)`: what is typed
+ * stays with that conversation of that person, also when the page is closed.
+ */
 export function wireComposer(send) {
   const box = byId("message");
-  const typed = new Map();
-  let open = "";
+  let open = null;
+  let timer = null;
   const fit = () => {
     box.style.height = "auto";
     box.style.height = `${Math.min(box.scrollHeight, TALLEST)}px`;
+  };
+  const keep = () => {
+    clearTimeout(timer);
+    if (open) unsent.keepDraft(...open, box.value);
   };
   byId("composer").onsubmit = (event) => {
     event.preventDefault();
@@ -19,23 +28,35 @@ export function wireComposer(send) {
     if (!text) return;
     box.value = "";
     fit();
+    keep();
     send(text);
     box.focus();
   };
-  box.oninput = fit;
+  box.oninput = () => {
+    fit();
+    clearTimeout(timer);
+    timer = setTimeout(keep, KEEP_AFTER);
+  };
   box.onkeydown = (event) => {
     // While an input method composes a character, Enter belongs to it.
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (event.key !== "Enter" || event.shiftKey || event.altKey || event.isComposing) return;
     event.preventDefault();
     byId("composer").requestSubmit();
   };
+  addEventListener("pagehide", keep);
   return {
-    belongsTo(threadId) {
-      if (threadId === open) return;
-      if (box.value) typed.set(open, box.value);
-      else typed.delete(open);
-      open = threadId;
-      box.value = typed.get(threadId) ?? "";
+    belongsTo(personId, threadId) {
+      if (open && open[0] === personId && open[1] === threadId) return;
+      keep();
+      open = [personId, threadId];
+      box.value = unsent.draft(personId, threadId);
+      fit();
+    },
+    /** What is in the box belongs to nobody: it is emptied, and not kept. */
+    forget() {
+      clearTimeout(timer);
+      open = null;
+      box.value = "";
       fit();
     },
   };

@@ -3,20 +3,21 @@
 import { api } from "./api.js";
 import { openDialog } from "./dialogs.js";
 import { byId, h } from "./dom.js";
+import { parts, t } from "./language.js";
 import { putLink } from "./sign_in_card.js";
 import { short, time } from "./time.js";
 
 const BROKEN = {
-  expired: "Its sign-in has run out",
-  revoked: "The service does not accept it any more",
-  error: "It cannot be used any more",
+  expired: () => t("Access expired. Sign in again when asked."),
+  revoked: () => t("Access was revoked. Sign in again when asked."),
+  error: () => t("Access stopped working. Sign in again when asked."),
 };
 
 /** The button below the conversations opens the list. */
 export function wireConnections() {
   byId("connections").onclick = async () => {
     const view = new Accounts();
-    const shown = openDialog({ title: "Connected accounts", body: view.nodes, act: async () => true });
+    const shown = openDialog({ title: t("Connected accounts"), body: view.nodes, act: async () => true });
     await view.draw();
     // Whoever comes back from signing in sees what came of it.
     const again = () => view.draw();
@@ -31,7 +32,7 @@ class Accounts {
     this.said = h("p", { className: "muted", role: "status" });
     this.list = h("ul", { className: "grants", role: "list" });
     this.code = this.codeForm();
-    this.heading = h("h3", { className: "small", hidden: true }, "Connect an account");
+    this.heading = h("h3", { className: "small", hidden: true }, t("Connect an account"));
     this.services = h("ul", { className: "grants services", role: "list" });
     this.offered = new Map();
     this.nodes = [this.said, this.code, this.list, this.heading, this.services];
@@ -42,8 +43,8 @@ class Accounts {
       const { connections, services, code_wanted: codeWanted } = await api.connections();
       this.list.replaceChildren(...connections.map((connection) => this.connected(connection)));
       const all = connections.length
-        ? "Tools use these accounts for what you ask for, and for nobody else."
-        : "None. When a tool needs an account of yours, it asks you to sign in.";
+        ? t("Tools use these accounts for your requests only.")
+        : t("No connected accounts. A tool that needs one asks you to sign in.");
       this.said.textContent = [before, all].filter(Boolean).join(" ");
       this.code.hidden = !codeWanted;
       this.heading.hidden = !services.length;
@@ -58,13 +59,13 @@ class Accounts {
 
   connected(connection) {
     const { service, account, scopes, since, status, used_at: used } = connection;
-    const end = h("button", { type: "button", className: "button danger", "aria-label": `Disconnect ${service}`, onclick: ask }, "Disconnect");
+    const end = h("button", { type: "button", className: "button danger", "aria-label": t("Disconnect {service}", { service }), onclick: ask }, t("Disconnect"));
     const buttons = h("div", { className: "buttons" }, end);
     const view = this;
 
     function ask() {
-      const yes = h("button", { type: "button", className: "button danger", onclick: () => disconnect(yes) }, `Yes, disconnect ${service}`);
-      const no = h("button", { type: "button", className: "button", onclick: () => { buttons.replaceChildren(end); end.focus(); } }, "Keep it");
+      const yes = h("button", { type: "button", className: "button danger", onclick: () => disconnect(yes) }, t("Yes, disconnect {service}", { service }));
+      const no = h("button", { type: "button", className: "button", onclick: () => { buttons.replaceChildren(end); end.focus(); } }, t("Keep it"));
       buttons.replaceChildren(yes, no);
       yes.focus();
     }
@@ -83,16 +84,16 @@ class Accounts {
       "li",
       {},
       heading(service, account),
-      status === "active" ? null : h("p", { className: "small" }, `${BROKEN[status] ?? BROKEN.error}: the next call that needs it asks you to sign in again.`),
-      scopes.length ? h("p", { className: "small muted" }, "Allowed: ", scopes.join(", ")) : null,
-      h("p", { className: "small muted" }, "Since ", time(since, short), used === null ? null : [", last used ", time(used, short)]),
+      status === "active" ? null : h("p", { className: "small" }, (BROKEN[status] ?? BROKEN.error)()),
+      scopes.length ? h("p", { className: "small muted" }, t("Allowed: {scopes}", { scopes: scopes.join(", ") })) : null,
+      h("p", { className: "small muted" }, used === null ? parts("Since {since}", { since: time(since, short) }) : parts("Since {since}, last used {used}", { since: time(since, short), used: time(used, short) })),
       buttons,
     );
   }
 
   offer({ provider, service, scopes }) {
     const place = h("p", { className: "sign-in-link", role: "status" });
-    const button = h("button", { type: "button", className: "button", onclick: getLink }, `Connect ${service}`);
+    const button = h("button", { type: "button", className: "button", onclick: getLink }, t("Connect {service}", { service }));
     async function getLink() {
       button.disabled = true;
       try {
@@ -105,7 +106,7 @@ class Accounts {
         button.disabled = false;
       }
     }
-    return h("li", {}, button, scopes.length ? h("p", { className: "small muted" }, "Asks for: ", scopes.join(", ")) : null, place);
+    return h("li", {}, button, scopes.length ? h("p", { className: "small muted" }, t("Asks for: {scopes}", { scopes: scopes.join(", ") })) : null, place);
   }
 
   codeForm() {
@@ -114,7 +115,7 @@ class Accounts {
     const enter = async () => {
       wrong.textContent = "";
       try {
-        if (!box.value.trim()) throw new Error("Please type the code.");
+        if (!box.value.trim()) throw new Error(t("Type the code."));
         const { text } = await api.enterConnectionCode(box.value.trim());
         box.value = "";
         await this.draw(text);
@@ -130,10 +131,10 @@ class Accounts {
     return h(
       "div",
       { className: "field", hidden: true },
-      h("label", { for: "connection-code" }, "Your browser shows a code. Enter it here:"),
-      h("div", { className: "with-suffix" }, box, h("button", { type: "button", className: "button primary", onclick: enter }, "Enter code")),
+      h("label", { for: "connection-code" }, t("Your browser shows a code. Enter it here:")),
+      h("div", { className: "with-suffix" }, box, h("button", { type: "button", className: "button primary", onclick: enter }, t("Enter code"))),
       wrong,
-      h("p", { className: "field-help" }, "The code that your own browser shows. Never enter one that somebody sent you."),
+      h("p", { className: "field-help" }, t("Only enter the code that your own browser shows, never one that someone sent you.")),
     );
   }
 }

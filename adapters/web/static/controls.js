@@ -1,6 +1,7 @@
 // One input for one type of field: what the browser has for it, or plain text where a value does not fit.
 
 import { h } from "./dom.js";
+import { t } from "./language.js";
 
 const DATE_TIME = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:\.\d+)?(Z|[+-]\d\d:?\d\d)?$/;
 const FITS = {
@@ -77,7 +78,7 @@ function number(field, value, step) {
 function choice(field, value) {
   const text = asText(value);
   const element = h("select", {});
-  if (!field.required || !text) element.append(h("option", { value: "" }, field.required ? "Choose…" : "—"));
+  if (!field.required || !text) element.append(h("option", { value: "" }, field.required ? t("Choose…") : "—"));
   for (const option of field.options) element.append(h("option", { value: option.value }, option.label));
   if (text && !field.options.some((option) => option.value === text)) element.append(h("option", { value: text }, text));
   element.value = text;
@@ -125,7 +126,7 @@ function json(field, value) {
       try {
         if (element.value.trim()) JSON.parse(element.value);
       } catch (problem) {
-        return { error: `This is not valid JSON: ${problem.message}.` };
+        return { error: t("This is not valid JSON: {problem}.", { problem: problem.message }) };
       }
       return { value: element.value };
     },

@@ -2,14 +2,15 @@
 
 import { showAnswer } from "./card_parts.js";
 import { byId, h } from "./dom.js";
-import { draftView, entryView } from "./entry_views.js";
+import { draftView, entryView, runningView } from "./entry_views.js";
+import { t } from "./language.js";
 
 const NEAR = 120;
-const EXAMPLES = [
-  "What is on my calendar?",
-  "Create 2 events: Team Meeting at 10am and Lunch with Bob at 12pm",
-  "Add a task to buy milk",
-  "Schedule something",
+const examples = () => [
+  t("What is on my calendar?"),
+  t("Create 2 events: Team Meeting at 10am and Lunch with Bob at 12pm"),
+  t("Add a task to buy milk"),
+  t("Schedule something"),
 ];
 
 /** Draws into the page. `say(text)` sends an example. */
@@ -21,13 +22,18 @@ export class Conversation {
   #drawn = new Map();
   #memory = new Map();
   #atEnd = true;
+  #running = h("div", { className: "log activity-now" });
+
+  #say;
 
   constructor(say) {
+    this.#say = say;
     byId("welcome").append(
-      h("h2", {}, "What can I do for you?"),
-      h("p", { className: "muted" }, "I read freely and change nothing until the right person has pressed Approve."),
-      h("ul", { className: "examples" }, EXAMPLES.map((text) => h("li", {}, h("button", { type: "button", className: "example", onclick: () => say(text) }, text)))),
+      h("h2", {}, t("What can I do for you?")),
+      h("p", { className: "muted" }, t("I look things up freely. Changes need approval.")),
+      h("ul", { className: "examples" }, examples().map((text) => h("li", {}, h("button", { type: "button", className: "example", onclick: () => say(text) }, text)))),
     );
+    this.#drafts.before(this.#running);
     this.#toBottom.onclick = () => this.toBottom();
     this.#scroller.onscroll = () => {
       this.#atEnd = this.#isNearEnd();
@@ -37,12 +43,13 @@ export class Conversation {
     new ResizeObserver(() => this.#atEnd && this.toBottom()).observe(this.#scroller);
   }
 
-  /** Start anew, for another thread or another person. */
+  /** Start again, for another thread or another person. */
   clear() {
     this.#drawn.clear();
     this.#memory.clear();
     this.#log.replaceChildren();
     this.#drafts.replaceChildren();
+    this.#running.replaceChildren();
     this.#toBottom.hidden = true;
   }
 
@@ -50,6 +57,7 @@ export class Conversation {
   draw(entries, around) {
     const stay = this.#isNearEnd();
     const seen = new Set();
+    const broken = this.#brokenOff(entries, around.me);
     let previous = null;
     let added = false;
     for (const entry of entries) {
@@ -57,11 +65,12 @@ export class Conversation {
       const known = this.#drawn.get(entry.id);
       let element = known?.element;
       const decides = around.decides.has(entry.content?.id);
-      if (known?.entry !== entry || known.decides !== decides) {
-        element = entryView(entry, { ...around, memoryOf: (id) => this.#memoryOf(id) });
+      const again = broken?.id === entry.id ? broken.again : null;
+      if (known?.entry !== entry || known.decides !== decides || Boolean(known.again) !== Boolean(again)) {
+        element = entryView(entry, { ...around, again, memoryOf: (id) => this.#memoryOf(id) });
         if (known) replaceKeepingFocus(known.element, element);
         else added = true;
-        this.#drawn.set(entry.id, { entry, element, decides });
+        this.#drawn.set(entry.id, { entry, element, decides, again });
       }
       const place = previous ? previous.nextSibling : this.#log.firstChild;
       if (element !== place) this.#log.insertBefore(element, place);
@@ -75,10 +84,28 @@ export class Conversation {
     this.#settleScroll(stay, added);
   }
 
+  /** The error with which the conversation ends, and how to send again what it ended; null where there is none. */
+  #brokenOff(entries, me) {
+    const last = entries.at(-1);
+    if (last?.content?.kind !== "notice" || last.content.tone !== "error") return null;
+    const asked = entries.findLast((entry) => entry.kind === "message");
+    return asked?.author_id === me ? { id: last.id, again: () => this.#say(asked.text) } : null;
+  }
+
   /** Draw what is being written. */
   drawDrafts(drafts) {
     const stay = this.#isNearEnd();
     this.#drafts.replaceChildren(...drafts.map(draftView));
+    this.#settleScroll(stay, false);
+  }
+
+  /** Draw the calls that the turn makes now; none: it is at rest. */
+  drawRunning(calls) {
+    const stay = this.#isNearEnd();
+    const wasOpen = this.#running.querySelector("details")?.open ?? false;
+    this.#running.replaceChildren(...(calls.length ? [runningView(calls)] : []));
+    const details = this.#running.querySelector("details");
+    if (details) details.open = wasOpen;
     this.#settleScroll(stay, false);
   }
 
@@ -122,14 +149,16 @@ export class Conversation {
   }
 }
 
-/** A card that is drawn anew keeps the focus: on the same button if it is still there, else on the card. */
+/** A card that is drawn again keeps the focus: on the same button if it is still there, else on the card. */
 function replaceKeepingFocus(old, fresh) {
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
-  const name = focused?.textContent;
+  const name = focused && nameOf(focused);
   const opened = [...old.querySelectorAll("details")].map((details) => details.open);
   old.replaceWith(fresh);
   [...fresh.querySelectorAll("details")].forEach((details, index) => (details.open = opened[index] ?? false));
   if (!focused) return;
-  const same = focused.tagName === "BUTTON" && [...fresh.querySelectorAll("button")].find((button) => button.textContent === name);
+  const same = focused.tagName === "BUTTON" && [...fresh.querySelectorAll("button")].find((button) => nameOf(button) === name && button.checkVisibility());
   (same || fresh.querySelector("article") || fresh).focus?.({ preventScroll: true });
 }
+
+const nameOf = (element) => element.ariaLabel || element.textContent;

@@ -2,6 +2,7 @@
 
 import { api } from "./api.js";
 import { byId } from "./dom.js";
+import { t } from "./language.js";
 
 const SHARED = "countersign";
 
@@ -23,7 +24,7 @@ export function showDoor(session, message = "") {
   if (login === "password" && byId("username").value === SHARED) byId("username").value = "";
   byId("door-switch").hidden = !session.register;
   byId("door-issuer").hidden = login !== "oidc";
-  byId("door-issuer").textContent = `Sign in with ${session.issuer_name}`;
+  byId("door-issuer").textContent = t("Sign in with {name}", { name: session.issuer_name });
   draw();
   (login === "oidc" ? byId("door-issuer") : login === "password" ? byId("username") : byId("password")).focus();
 }
@@ -34,9 +35,9 @@ export function hideDoor() {
 }
 
 function draw() {
-  byId("door-title").textContent = registering ? "Make an account" : "Countersign";
-  byId("door-submit").textContent = registering ? "Make account" : "Sign in";
-  byId("door-switch").textContent = registering ? "I have an account" : "Make an account";
+  byId("door-title").textContent = registering ? t("Create an account") : "Countersign";
+  byId("door-submit").textContent = registering ? t("Create account") : t("Sign in");
+  byId("door-switch").textContent = registering ? t("I have an account") : t("Create an account");
   byId("username-hint").hidden = byId("password-hint").hidden = !registering;
   byId("username").required = login === "password";
   byId("password").autocomplete = registering ? "new-password" : "current-password";

@@ -6,7 +6,7 @@ export class Entries {
 
   /** All entries, oldest first; what is not sent yet comes last. */
   list() {
-    return [...this.#byId.values()].sort((a, b) => Number(Boolean(a.sending)) - Number(Boolean(b.sending)) || a.at - b.at);
+    return [...this.#byId.values()].sort((a, b) => Number(Boolean(a.sending)) - Number(Boolean(b.sending)) || (a.order ?? a.at) - (b.order ?? b.at));
   }
 
   get(id) {
@@ -17,7 +17,7 @@ export class Entries {
   put(entry) {
     const known = this.#byId.get(entry.id);
     if (known && !known.sending && (known.revision ?? 0) >= (entry.revision ?? 0)) return false;
-    this.#byId.set(entry.id, entry);
+    this.#byId.set(entry.id, known ? { queued: known.queued, order: known.order, ...entry } : entry);
     return true;
   }
 
@@ -37,6 +37,24 @@ export class Entries {
 
   remove(id) {
     this.#byId.delete(id);
+  }
+
+  /** The turn of the message begins, to which this answer belongs: it waits for no other. Returns whether it did. */
+  begins(messageId) {
+    const found = [...this.#byId.values()].find((entry) => entry.queued && messageId.startsWith(`${entry.id}.`));
+    if (found) this.#unqueue(found);
+    return Boolean(found);
+  }
+
+  /** Nothing runs any more, so nothing waits for that. */
+  endQueue() {
+    for (const entry of [...this.#byId.values()]) if (entry.queued) this.#unqueue(entry);
+  }
+
+  /** It stays below what was said while it waited. */
+  #unqueue(entry) {
+    const order = Math.max(...[...this.#byId.values()].filter((each) => !each.queued).map((each) => each.order ?? each.at), entry.at);
+    this.#byId.set(entry.id, { ...entry, queued: false, order });
   }
 
   /** The approvals that wait for people. */
@@ -67,8 +85,9 @@ export class Drafts {
     this.#byId = new Map(drafts.map((draft) => [draft.message_id, { n: draft.n, text: draft.text }]));
   }
 
-  remove(id) {
-    return this.#byId.delete(id);
+  /** An answer is finished: its draft goes. Returns whether there was one. */
+  end({ id, ends_draft: draft }) {
+    return [draft, id.replace(/^said:/, "")].filter((each) => each && this.#byId.delete(each)).length > 0;
   }
 
   clear() {

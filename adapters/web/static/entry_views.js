@@ -1,17 +1,22 @@
 // One entry of a conversation → its element.
 
+import { activityList } from "./activity.js";
 import { approvalCard } from "./approval_card.js";
+import { copyButton } from "./copying.js";
 import { h, icon, ICONS } from "./dom.js";
+import { t } from "./language.js";
 import { markdown } from "./markdown.js";
-import { clarificationCard, outcomeCard } from "./other_cards.js";
+import { changeLine, clarificationCard, outcomeCard } from "./other_cards.js";
 import { signInCard } from "./sign_in_card.js";
 import { time } from "./time.js";
 
-const CARDS = { approval: approvalCard, clarification: clarificationCard, sign_in: signInCard, outcome: outcomeCard };
+const CARDS = { approval: approvalCard, clarification: clarificationCard, sign_in: signInCard, outcome: outcomeCard, change: changeLine };
 const NOTICE_ICONS = { info: ICONS.info, warning: ICONS.warning, error: ICONS.warning };
-const NOTICE_WORDS = { info: "", warning: "Warning: ", error: "Error: " };
 
-/** The element of an entry. `around` has me, people, can, decides, memoryOf(id) and retry(entry). */
+/**
+ * The element of an entry. `around` has me, people, can, decides, memoryOf(id), retry(entry), which sends a message that
+ * failed once more, and again(), which sends once more what an error has ended, where there is that.
+ */
 export function entryView(entry, around) {
   const element = entry.kind === "message" ? message(entry, around) : post(entry, around);
   element.dataset.entry = entry.id;
@@ -20,41 +25,68 @@ export function entryView(entry, around) {
 
 function message(entry, { me, retry }) {
   const mine = entry.author_id === me;
-  let state = null;
-  if (entry.failed) {
-    state = h("p", { className: "send-state failed", role: "alert" }, `${entry.failed} `,
-      h("button", { type: "button", className: "link-button", onclick: () => retry(entry) }, "Try again"));
-  } else if (entry.sending) state = h("p", { className: "send-state muted" }, "Sending…");
   return h(
     "div",
     { className: mine ? "entry message mine" : "entry message" },
     h("p", { className: "by" }, h("b", {}, entry.author), " ", time(entry.at)),
     h("div", { className: "bubble", dir: "auto" }, entry.text),
-    state,
+    sendState(entry, retry),
+    entry.failed || entry.sending ? null : tools(entry.text),
   );
 }
 
-function post(entry, { me, people, can, decides, memoryOf }) {
-  const { content } = entry;
-  const only = entry.private ? h("p", { className: "only-you" }, "Only you can see this.") : null;
-  if (content.kind === "said") {
-    return h("div", { className: "entry said" }, byBot(time(entry.at)), only, h("div", { className: "prose", dir: "auto" }, markdown(content.text)));
+function sendState(entry, retry) {
+  if (entry.failed) {
+    const again = h("button", { type: "button", className: "link-button", onclick: () => retry(entry) }, t("Try again"));
+    return h("p", { className: "send-state failed", role: "alert" }, icon(ICONS.warning), h("span", {}, entry.failed, " ", again));
   }
-  if (content.kind === "notice") {
+  return entry.sending ? h("p", { className: "send-state muted" }, t("Sending…")) : null;
+}
+
+function post(entry, around) {
+  const { content } = entry;
+  const only = entry.private ? h("p", { className: "only-you" }, t("Only you can see this.")) : null;
+  if (content.kind === "said") {
     return h(
       "div",
-      { className: `entry notice ${content.tone}` },
-      icon(NOTICE_ICONS[content.tone]),
-      h("div", {}, h("p", { dir: "auto" }, h("b", {}, NOTICE_WORDS[content.tone]), content.text), only),
+      { className: "entry said" },
+      byBot(time(entry.at)),
+      only,
+      h("div", { className: "prose", dir: "auto" }, markdown(content.text)),
+      activityList(content.activity ?? [], content.more_activity ?? 0),
+      tools(content.text),
     );
   }
-  return h("div", { className: "entry" }, only, CARDS[content.kind](content, { me, people, can, decides, memory: memoryOf(content.id) }));
+  if (content.kind === "notice") return notice(entry, only, around.again);
+  return h("div", { className: "entry" }, only, CARDS[content.kind](content, { ...around, memory: around.memoryOf(content.id) }));
+}
+
+/** `again()`: sends once more what this error ended; null where there is nothing to send. */
+function notice({ content }, only, again) {
+  const words = { info: "", warning: t("Warning:"), error: t("Error:") }[content.tone];
+  return h(
+    "div",
+    { className: `entry notice ${content.tone}` },
+    icon(NOTICE_ICONS[content.tone]),
+    h("div", {}, h("p", { dir: "auto" }, words ? [h("b", { className: "hidden-label" }, words), " "] : null, content.text), only),
+    again ? h("button", { type: "button", className: "button small", onclick: again }, t("Retry")) : null,
+  );
+}
+
+/** What one can do with a text: it is there when one points at it, or is in it with the keyboard. */
+function tools(text) {
+  return h("div", { className: "entry-tools" }, copyButton(() => text, t("Copy message")));
 }
 
 /** The element of an answer that is being written. */
 export function draftView(draft) {
   const prose = h("div", { className: "prose writing", dir: "auto" }, markdown(draft.text));
   return h("div", { className: "entry said" }, byBot(null), prose);
+}
+
+/** The element of what a turn is doing while it runs. */
+export function runningView(calls) {
+  return h("div", { className: "entry running" }, activityList(calls, 0, { open: true }));
 }
 
 function byBot(when) {

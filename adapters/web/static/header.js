@@ -1,12 +1,14 @@
-// The header: who one is, how the tool servers are, and the notice about the model.
+// The header: who one is, how the tool servers are, what can be done with the conversation; and the notices below it.
 
-import { byId, h } from "./dom.js";
+import { byId, h, icon, ICONS } from "./dom.js";
+import { n, parts, t } from "./language.js";
+import { settings } from "./settings.js";
 
 /** Draw what a session says. `become(personId)` switches, where people choose who they are. */
 export function drawHeader(session, { become, refresh }) {
   byId("who").hidden = session.login !== "local";
   byId("own-name").hidden = session.login === "local";
-  byId("own-name").replaceChildren(h("span", { className: "hidden-label" }, "Signed in as "), session.me.name);
+  byId("own-name").replaceChildren(h("span", { className: "hidden-label" }, t("Signed in as"), " "), session.me.name);
   byId("own-name").title = session.me.name;
   const select = byId("you-are");
   select.replaceChildren(...session.people.map((person) => h("option", { value: person.person_id }, person.name)));
@@ -35,32 +37,90 @@ export function drawHeader(session, { become, refresh }) {
   panel.onkeydown = (event) => event.key === "Escape" && close(true);
   document.onpointerdown = (event) => {
     if (!panel.contains(event.target) && !button.contains(event.target)) close(false);
+    if (!byId("more").parentElement.contains(event.target)) closeMenu(false);
   };
+}
+
+/** The conversation's menu; `items` has what each of its buttons does, by id. */
+export function wireMenu(items) {
+  const menu = byId("more-menu");
+  const buttons = Object.keys(items).map(byId);
+  byId("more").onclick = () => {
+    if (!menu.hidden) return closeMenu(true);
+    menu.hidden = false;
+    byId("more").setAttribute("aria-expanded", "true");
+    buttons[0].focus();
+  };
+  menu.onkeydown = (event) => {
+    const at = buttons.indexOf(document.activeElement);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1 + buttons.length, Home: 0, End: buttons.length - 1 }[event.key];
+    if (event.key === "Escape" || event.key === "Tab") closeMenu(event.key === "Escape");
+    if (to === undefined) return;
+    event.preventDefault();
+    buttons[to % buttons.length].focus();
+  };
+  for (const [id, act] of Object.entries(items)) {
+    byId(id).onclick = () => {
+      closeMenu(true);
+      act();
+    };
+  }
+}
+
+function closeMenu(focusBack) {
+  if (byId("more-menu").hidden) return;
+  byId("more-menu").hidden = true;
+  byId("more").setAttribute("aria-expanded", "false");
+  if (focusBack) byId("more").focus();
 }
 
 /** Whether the server can be reached: else nobody knows how its tool servers are. */
 export function drawReachable(is) {
   byId("tools").classList.toggle("unknown", !is);
-  byId("tools").title = is ? "" : "The server cannot be reached, so how the tool servers are is not known.";
+  byId("tools").title = is ? "" : t("Can't reach Countersign, so the state of the tools is unknown.");
+  byId("offline").hidden = is;
+}
+
+/** The steps of setting the server up, to whoever does that, until all are done or they have seen enough of it. */
+export function drawSetup(steps, isWanted) {
+  const words = {
+    model: [t("Connect a model"), t("Set OPENAI_API_KEY")],
+    tools: [t("Connect tools"), t("Add servers to mcp.json")],
+    slack: [t("Connect Slack"), t("Set SLACK_BOT_TOKEN and SLACK_SIGNING_SECRET")],
+    teams: [t("Connect Teams"), t("Set MICROSOFT_APP_ID and MICROSOFT_APP_PASSWORD")],
+  };
+  const line = ({ step, done }) => h("li", { className: done ? "done" : "" }, icon(done ? ICONS.check : "M10 4a6 6 0 1 1 0 12a6 6 0 0 1 0-12z"), h("span", {}, words[step][0], h("span", { className: "hidden-label" }, done ? t("(done)") : t("(not yet)"))), done ? null : h("span", { className: "muted small" }, words[step][1]));
+  byId("setup-steps").replaceChildren(...steps.map(line));
+  byId("setup").hidden = !isWanted || !steps.some(({ done }) => !done) || settings.isDismissed("setup");
+  byId("setup-dismiss").onclick = () => {
+    settings.dismiss("setup");
+    byId("setup").hidden = true;
+    byId("message").focus();
+  };
 }
 
 function drawFacts(facts) {
-  byId("banner").textContent = facts.model_notice;
-  byId("banner").hidden = !facts.model_notice;
+  byId("banner-text").textContent = facts.model_notice;
+  byId("banner").hidden = !facts.model_notice || settings.isDismissed("banner");
+  byId("banner-dismiss").onclick = () => {
+    settings.dismiss("banner");
+    byId("banner").hidden = true;
+    byId("message").focus();
+  };
 
   const up = (server) => server.tools > 0;
   const down = facts.tool_servers.filter((server) => !up(server));
   byId("tools").replaceChildren(
     h("span", { className: down.length ? "dot bad" : "dot good", "aria-hidden": "true" }),
-    "Tools",
-    h("span", { className: "hidden-label" }, down.length ? `, ${down.length} unavailable` : ""),
+    t("Tools"),
+    h("span", { className: "hidden-label" }, down.length ? n(", {count} unavailable", ", {count} unavailable", down.length) : ""),
   );
   byId("tools-panel").replaceChildren(
-    h("h2", {}, "Tool servers"),
+    h("h2", {}, t("Tool servers")),
     facts.tool_servers.length
       ? h("ul", { className: "servers" }, facts.tool_servers.map((server) => serverLine(server, up(server))))
-      : h("p", { className: "muted" }, "None is configured."),
-    h("p", { className: "muted small" }, "Mode: ", h("b", {}, facts.mode)),
+      : h("p", { className: "muted" }, t("No tools configured")),
+    h("p", { className: "muted small" }, parts("Mode: {mode}", { mode: h("b", {}, facts.mode) })),
   );
 }
 
@@ -69,7 +129,7 @@ function serverLine(server, up) {
     "li",
     {},
     h("span", { className: up ? "dot good" : "dot bad", "aria-hidden": "true" }),
-    h("div", {}, h("b", {}, server.name), h("p", { className: "muted small" }, `${server.state} · ${server.tools} ${server.tools === 1 ? "tool" : "tools"}`),
+    h("div", {}, h("b", {}, server.name), h("p", { className: "muted small" }, `${server.state} · ${n("{count} tool", "{count} tools", server.tools)}`),
       server.reason ? h("p", { className: "small" }, server.reason) : null),
   );
 }

@@ -1,26 +1,31 @@
 // The open thread: keeps its entries, follows its events, and has everything drawn.
 
 import { api, newId } from "./api.js";
-import { AskedList } from "./asked.js";
 import { Conversation } from "./conversation.js";
 import * as deciding from "./deciding.js";
-import { byId } from "./dom.js";
-import { drawReachable } from "./header.js";
+import { openDialog } from "./dialogs.js";
+import { byId, h } from "./dom.js";
 import { Drafts, Entries } from "./entries.js";
+import { entryView } from "./entry_views.js";
+import { drawReachable, drawSetup, wireMenu } from "./header.js";
+import { Inbox } from "./inbox.js";
+import { n, t } from "./language.js";
 import { drawThreads } from "./sidebar.js";
 import { follow } from "./stream.js";
+import { unsent } from "./unsent.js";
 
-const DRAFTS_LINGER = 3000;
+const DRAFTS_LINGER = 5000;
+const SKELETON_AFTER = 250;
 const CONNECTION_GRACE = 400;
 const EVERYBODY_EVERY = 3000;
 const SEEN_AS = {
-  approver: "You see this because you may decide it.",
-  operator: "You see this conversation as an operator. The audit log says that you looked.",
+  approver: () => t("You see this conversation because you can approve a request in it."),
+  operator: () => t("You see this conversation as an operator. The audit log records that you looked."),
 };
 
 /**
  * One open thread at a time. `session` is who the browser is; `sessionChanged()` is called when it is
- * another, `refused()` when the server does not let us read (any more).
+ * another, `refused()` when the server does not let us read (any more), `startNew()` after the open one was deleted.
  */
 export class ThreadView {
   #conversation = new Conversation((text) => this.send(text));
@@ -30,10 +35,11 @@ export class ThreadView {
   #threads = [];
   #everybodys = [];
   #everybodySoon = null;
-  #asked = [];
-  #moreAsked = 0;
-  #throughPrograms = [];
-  #askedList = new AskedList();
+  #inbox = new Inbox();
+  #inboxShown = false;
+  #listsLoaded = false;
+  #setup = [];
+  #turnRuns = false;
   #seenAs = "owner";
   #shownTitle = "";
   #missing = false;
@@ -41,18 +47,45 @@ export class ThreadView {
   #decides = new Set();
   #askedAbout = "";
   #loaded = false;
-  #unsent = new Map();
+  #skeleton = null;
   #connection = null;
   #frame = null;
 
-  constructor({ session, sessionChanged, refused }) {
+  constructor({ session, sessionChanged, refused, startNew }) {
     this.session = session;
     this.sessionChanged = sessionChanged;
     this.refused = refused;
+    this.startNew = startNew;
     this.threadId = "";
     byId("stop").onclick = () => this.#stop();
     byId("approve-all").onclick = () => this.#approveAll();
     byId("everybody").onchange = () => this.#readEverybodys();
+    wireMenu({ rename: () => this.#rename(), delete: () => this.#delete() });
+  }
+
+  /** Whether the inbox is shown, or was until now: the conversation below it stays as it is. */
+  get isInboxEither() {
+    return this.#inboxShown || this.#inboxWasShown;
+  }
+
+  #inboxWasShown = false;
+
+  /** Show the inbox in the conversation's place, or not. */
+  showInbox(is) {
+    this.#inboxWasShown = this.#inboxShown;
+    this.#inboxShown = is;
+    byId("inbox").hidden = !is;
+    byId("scroller").hidden = is;
+    byId("foot").hidden = is;
+    if (is) byId("to-bottom").hidden = true;
+    byId("inbox-link").toggleAttribute("aria-current", is);
+    if (is) byId("inbox-link").setAttribute("aria-current", "page");
+    byId("inbox-answer").textContent = "";
+    document.querySelector("main.stage").setAttribute("aria-label", is ? t("Needs your approval") : t("Conversation"));
+    byId("skip").textContent = is ? t("Skip to the requests") : t("Skip to the message box");
+    this.#drawTitle();
+    this.#drawLists();
+    if (is) byId("inbox").focus({ preventScroll: true });
   }
 
   open(threadId) {
@@ -60,27 +93,51 @@ export class ThreadView {
     clearTimeout(this.#lingering);
     this.threadId = threadId;
     this.#entries = new Entries();
-    for (const entry of this.#unsent.get(threadId)?.values() ?? []) this.#entries.put(entry);
+    const me = this.session.me.person_id;
+    if (me !== this.#person) {
+      this.#person = me;
+      this.#inbox.forget();
+    }
+    for (const entry of unsent.failed(me, threadId)) this.#entries.put(entry);
     this.#drafts.clear();
     this.#decides = new Set();
     this.#askedAbout = "";
     this.#loaded = false;
     this.#missing = false;
     this.#shownTitle = "";
+    this.#turnRuns = false;
     this.#drawSeenAs("owner");
     this.#conversation.clear();
+    this.#drawQueued([]);
+    this.#showSkeletonSoon();
     this.#conversation.unreachable("");
     this.#conversation.welcome(false);
     this.#status("");
     this.#note("");
-    byId("title").textContent = this.#title();
+    this.#drawTitle();
     this.#drawApproveAll();
     this.#drawLists();
     this.#stream = follow(threadId, this.#events());
   }
 
+  #person = "";
+
   close() {
     this.#stream?.close();
+  }
+
+  /** Where a conversation comes from far, its place is not left empty. */
+  #showSkeletonSoon() {
+    clearTimeout(this.#skeleton);
+    byId("skeleton").hidden = true;
+    this.#skeleton = setTimeout(() => {
+      byId("skeleton").hidden = this.#loaded || this.#missing;
+    }, SKELETON_AFTER);
+  }
+
+  #endSkeleton() {
+    clearTimeout(this.#skeleton);
+    byId("skeleton").hidden = true;
   }
 
   async send(text, id = newId()) {
@@ -88,7 +145,7 @@ export class ThreadView {
     const threadId = this.threadId;
     const entries = this.#entries;
     const { me } = this.session;
-    const entry = { kind: "message", id: key, client_id: id, author: me.name, author_id: me.person_id, text, at: Date.now() / 1000, sending: true };
+    const entry = { kind: "message", id: key, client_id: id, author: me.name, author_id: me.person_id, text, at: Date.now() / 1000, sending: true, queued: this.#turnRuns };
     entries.remove(key);
     entries.put(entry);
     this.#draw();
@@ -96,61 +153,70 @@ export class ThreadView {
     this.#note("");
     try {
       const { taken } = await api.sendMessage(threadId, id, text);
-      this.#unsent.get(threadId)?.delete(key);
+      this.#forgetUnsent(me.person_id, threadId, key);
       // A one-time code is for the server alone, and is kept nowhere, not on this page either.
       if (taken) entries.remove(key);
       // The event of the stream usually was faster and has replaced it already.
       if (entries.get(key)?.sending) entries.put({ ...entry, sending: false });
     } catch (problem) {
       if (entries.get(key)?.sending) {
-        const failed = { ...entry, failed: `Not sent. ${problem.message}` };
+        const failed = { ...entry, queued: false, failed: t("Not sent. {problem}", { problem: problem.message }) };
         entries.put(failed);
-        this.#keepUnsent(threadId, failed);
+        this.#keepUnsent(me.person_id, threadId, failed);
       }
     }
     if (entries === this.#entries) this.#draw();
   }
 
   /** It stays in its conversation, to be tried again, whichever is open meanwhile. */
-  #keepUnsent(threadId, entry) {
-    if (!this.#unsent.has(threadId)) this.#unsent.set(threadId, new Map());
-    this.#unsent.get(threadId).set(entry.id, entry);
+  #keepUnsent(me, threadId, entry) {
+    const others = unsent.failed(me, threadId).filter(({ id }) => id !== entry.id);
+    unsent.keepFailed(me, threadId, [...others, entry]);
     if (threadId === this.threadId && this.#entries.put(entry)) this.#draw();
+  }
+
+  #forgetUnsent(me, threadId, id) {
+    const kept = unsent.failed(me, threadId);
+    const others = kept.filter((entry) => entry.id !== id);
+    if (others.length < kept.length) unsent.keepFailed(me, threadId, others);
   }
 
   #events() {
     return {
-      session: ({ me, is_operator }) => {
+      session: ({ me, is_operator, setup }) => {
         if (me.person_id !== this.session.me.person_id) this.sessionChanged();
         byId("everybody-switch").hidden = !is_operator;
         if (!is_operator) byId("everybody").checked = false;
+        this.#setup = setup;
       },
-      threads: ({ threads, asked, more_asked, through_programs }) => {
-        this.#threads = threads;
-        this.#asked = asked;
-        this.#moreAsked = more_asked;
-        this.#throughPrograms = through_programs;
+      threads: (lists) => {
+        this.#threads = lists.threads;
+        this.#listsLoaded = true;
+        this.#inbox.take(lists);
         this.#drawLists();
         if (byId("everybody").checked) this.#everybodySoon ??= setTimeout(() => this.#readEverybodys(), EVERYBODY_EVERY);
-        byId("title").textContent = this.#title();
+        this.#drawTitle();
       },
       thread: ({ entries, live, title, seen_as }) => {
         this.#loaded = true;
         this.#missing = false;
         this.#shownTitle = title;
+        this.#endSkeleton();
         this.#drawSeenAs(seen_as);
-        byId("title").textContent = this.#title();
+        this.#drawTitle();
         this.#conversation.unreachable("");
         this.#conversation.loading(true);
         this.#entries.replaceAll(entries);
         this.#drafts.replaceAll(live.drafts);
+        this.#conversation.drawRunning(live.activity ?? []);
         this.#status(live.status);
         this.#draw();
         this.#drawDrafts();
         requestAnimationFrame(() => this.#conversation.loading(false));
       },
       post: (entry) => {
-        if (entry.ends_draft && this.#drafts.remove(entry.ends_draft)) this.#drawDrafts();
+        // An answer and its draft are told apart by where they stand: it is never shown twice.
+        if (this.#drafts.end(entry)) this.#drawDrafts();
         if (this.#entries.put(entry)) this.#draw();
       },
       message: (entry) => {
@@ -158,12 +224,16 @@ export class ThreadView {
       },
       text: (part) => {
         if (this.#drafts.add(part)) this.#drawDraftsSoon();
+        if (this.#entries.begins(part.message_id)) this.#draw();
       },
       status: ({ text }) => {
         this.#status(text);
+        if (!text) this.#entries.endQueue();
+        this.#draw();
         // The finished answer usually follows at once; what no answer replaces was broken off.
         if (!text) this.#lingering = setTimeout(() => this.#endDrafts(), DRAFTS_LINGER);
       },
+      activity: ({ activity }) => this.#conversation.drawRunning(activity),
       connected: (is) => this.#connected(is),
       refused: () => {
         this.refused();
@@ -173,11 +243,21 @@ export class ThreadView {
   }
 
   #draw() {
-    const entries = this.#entries.list();
-    this.#conversation.welcome(entries.length === 0 && this.#seenAs === "owner" && !this.#missing);
+    const all = this.#entries.list();
+    const entries = all.filter((entry) => !entry.queued);
+    const isEmpty = all.length === 0 && this.#seenAs === "owner" && !this.#missing && this.#loaded;
+    this.#conversation.welcome(isEmpty);
+    drawSetup(this.#setup, isEmpty);
     this.#conversation.draw(entries, { me: this.session.me.person_id, people: this.session.people, can: deciding, decides: this.#decides, retry: (entry) => this.send(entry.text, entry.client_id) });
+    this.#drawQueued(all.filter((entry) => entry.queued));
     this.#drawApproveAll();
     this.#askWhatToDecide();
+  }
+
+  /** What waits for the running turn to end stands below its answer. */
+  #drawQueued(entries) {
+    const around = { me: this.session.me.person_id, retry: () => {} };
+    byId("queued").replaceChildren(...entries.map((entry) => h("div", {}, entryView({ ...entry, sending: false }, around), h("p", { className: "queued-label muted small" }, t("Queued")))));
   }
 
   /** Approve is offered to whoever may decide, which the server knows; it is judged there again at the click. */
@@ -203,8 +283,52 @@ export class ThreadView {
   }
 
   #drawLists() {
-    drawThreads(byId("everybody").checked ? this.#everybodys : this.#threads, this.threadId);
-    this.#askedList.draw(this.#asked, this.#moreAsked, this.#throughPrograms, this.threadId, { me: this.session.me.person_id, people: this.session.people });
+    const countIn = byId("everybody").checked ? (thread) => (thread.owner ? 0 : this.#inbox.countIn(thread)) : (thread) => this.#inbox.countIn(thread);
+    drawThreads(byId("everybody").checked ? this.#everybodys : this.#threads, this.#inboxShown ? "" : this.threadId, countIn, this.#listsLoaded);
+    const { count } = this.#inbox;
+    for (const id of ["inbox-count", "menu-count"]) {
+      byId(id).textContent = String(count);
+      byId(id).hidden = !count;
+    }
+    byId("inbox-link").setAttribute("aria-label", count ? n("Needs your approval, {count} request", "Needs your approval, {count} requests", count) : t("Needs your approval"));
+    byId("show-threads").setAttribute("aria-label", count ? n("Open conversations, {count} request", "Open conversations, {count} requests", count) : t("Open conversations"));
+    document.title = count ? `(${count}) Countersign` : "Countersign";
+    if (this.#inboxShown) this.#inbox.draw({ me: this.session.me.person_id, people: this.session.people });
+  }
+
+  #drawTitle() {
+    byId("title").textContent = this.#inboxShown ? t("Needs your approval") : this.#title();
+    byId("more").hidden = this.#inboxShown || !this.#threads.some((thread) => thread.thread_id === this.threadId);
+  }
+
+  async #rename() {
+    const { threadId } = this;
+    const box = h("input", { type: "text", id: "new-title", maxLength: 80, value: this.#title(), required: true });
+    await openDialog({
+      title: t("Rename conversation"),
+      submit: t("Rename"),
+      body: h("div", { className: "field" }, h("label", { for: "new-title" }, t("Title")), box),
+      async act() {
+        if (!box.value.trim()) throw new Error(t("Enter a title."));
+        await api.rename(threadId, box.value.trim());
+        return true;
+      },
+    });
+  }
+
+  async #delete() {
+    const { threadId } = this;
+    await openDialog({
+      title: t("Delete this conversation?"),
+      submit: t("Delete"),
+      tone: "danger",
+      body: h("p", {}, t("It disappears for everyone. Open requests in it are cancelled and a running turn is stopped. What was done stays done, and stays in the audit log.")),
+      act: async () => {
+        await api.remove(threadId);
+        if (threadId === this.threadId) this.startNew();
+        return true;
+      },
+    });
   }
 
   /** For operators: also the conversations of others. */
@@ -229,7 +353,7 @@ export class ThreadView {
     byId("composer").hidden = !mine;
     byId("hint").hidden = !mine;
     byId("seen-as").hidden = !SEEN_AS[seenAs] || this.#missing;
-    byId("seen-as").textContent = SEEN_AS[seenAs] ?? "";
+    byId("seen-as").textContent = SEEN_AS[seenAs]?.() ?? "";
     if (!mine) byId("stop").hidden = true;
   }
 
@@ -238,14 +362,15 @@ export class ThreadView {
     const threadId = this.threadId;
     if ((await api.streamStatus(threadId).catch(() => 0)) !== 404 || threadId !== this.threadId) return;
     this.#missing = true;
+    this.#endSkeleton();
     this.#entries.replaceAll([]);
     this.#drafts.clear();
     this.#draw();
     this.#drawDrafts();
     this.#drawSeenAs("owner");
     this.#connected(true);
-    this.#conversation.unreachable("There is no such conversation here.");
-    byId("title").textContent = this.#title();
+    this.#conversation.unreachable(t("This conversation doesn't exist, or you can't see it."));
+    this.#drawTitle();
     const { threads } = await api.threads().catch(() => ({ threads: this.#threads }));
     if (threadId !== this.threadId) return;
     this.#threads = threads;
@@ -272,7 +397,7 @@ export class ThreadView {
     const waiting = this.#toDecide().length;
     if (waiting < 2 && document.activeElement === byId("approve-all")) byId("message").focus();
     byId("approve-all-bar").hidden = waiting < 2;
-    if (waiting >= 2) byId("approve-all-text").textContent = `${waiting} approvals are waiting for you.`;
+    if (waiting >= 2) byId("approve-all-text").textContent = n("{count} request needs approval", "{count} requests need approval", waiting);
   }
 
   async #approveAll() {
@@ -282,7 +407,7 @@ export class ThreadView {
       const results = Object.entries(said);
       for (const [id, result] of results) this.#conversation.answer(id, result);
       const counted = results.filter(([, result]) => result.kind === "settled").length;
-      return counted === results.length ? "" : `${counted} of ${results.length} approved; the cards say why.`;
+      return counted === results.length ? "" : t("Approved {counted} of {count}. See cards.", { counted, count: results.length });
     });
   }
 
@@ -306,6 +431,7 @@ export class ThreadView {
 
   #status(text) {
     clearTimeout(this.#lingering);
+    this.#turnRuns = Boolean(text);
     const line = byId("status");
     line.classList.toggle("busy", Boolean(text));
     line.textContent = text;
@@ -323,16 +449,19 @@ export class ThreadView {
     clearTimeout(this.#connection);
     if (this.#missing && !is) return;
     const tell = () => {
-      byId("connection").textContent = is ? "" : "Reconnecting…";
+      byId("connection").textContent = "";
       drawReachable(is);
-      if (!is && !this.#loaded) this.#conversation.unreachable("The server cannot be reached. This conversation appears as soon as it can.");
+      if (!is && !this.#loaded) {
+        this.#endSkeleton();
+        this.#conversation.unreachable(t("This conversation appears when the connection is back."));
+      }
     };
     if (is) tell();
     else this.#connection = setTimeout(tell, CONNECTION_GRACE);
   }
 
   #title() {
-    if (this.#missing) return "No such conversation";
-    return this.#threads.find((thread) => thread.thread_id === this.threadId)?.title || this.#shownTitle || "New conversation";
+    if (this.#missing) return t("Not found");
+    return this.#threads.find((thread) => thread.thread_id === this.threadId)?.title || this.#shownTitle || t("New conversation");
   }
 }

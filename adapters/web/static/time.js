@@ -1,50 +1,109 @@
-// Times for people, in their own language and time zone. Times come as seconds since the epoch.
+// Times for people, in the page's language, the clock of their own locale, and their time zone. Times come as seconds
+// since the epoch. Every time on the page is written here.
 
 import { h } from "./dom.js";
+import { t } from "./language.js";
 
-const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const day = new Intl.DateTimeFormat(undefined, { weekday: "short", hour: "2-digit", minute: "2-digit" });
-const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "always" });
+const MINUTE = 60;
+const HOUR = 3_600;
+const DAY = 86_400;
+/** Up to here a distance is said in hours, since "in 1 day" hides how much of the next day is left. */
+const MOST_HOURS = 36 * HOUR;
 
-const UNITS = [["day", 86_400], ["hour", 3_600], ["minute", 60]];
+/** The time zone that is chosen for the page; else the browser's own. */
+export function timeZone() {
+  return document.documentElement.dataset.zone || Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
 
-/** "in 3 hours", "5 minutes ago", "now". */
+/** "in 3 hours", "5 minutes ago", "just now". */
 export function fromNow(seconds) {
   const difference = seconds - Date.now() / 1000;
-  for (const [unit, size] of UNITS) {
-    if (Math.abs(difference) >= size) return relative.format(Math.trunc(difference / size), unit);
-  }
-  return difference > 0 ? "in less than a minute" : "just now";
+  const distance = Math.abs(difference);
+  if (distance < MINUTE) return difference > 0 ? t("in less than a minute") : t("just now");
+  const [unit, size] = Math.round(distance / MINUTE) < 60 ? ["minute", MINUTE] : distance < MOST_HOURS ? ["hour", HOUR] : ["day", DAY];
+  return formats().distance.format(Math.round(difference / size), unit);
 }
 
-/** "09:41" today, "Tue 09:41" this week, "3 Mar, 09:41" before. */
+/** "2:08 PM". */
+export function clock(seconds) {
+  return formats().clock.format(seconds * 1000);
+}
+
+/** "2:08 PM" today, "tomorrow, 2:08 PM", "Tue, 2:08 PM" within a week, "Mar 3, 2:08 PM" else. */
 export function short(seconds) {
-  const then = new Date(seconds * 1000);
-  const days = (startOfDay(new Date()) - startOfDay(then)) / 86_400_000;
-  if (Math.abs(days) < 0.5) return clock.format(then);
-  return Math.abs(days) < 6.5 ? day.format(then) : date.format(then);
+  const made = formats();
+  const days = dayOf(seconds) - dayOf(Date.now() / 1000);
+  if (days === 0) return clock(seconds);
+  let day = made.date.format(seconds * 1000);
+  if (Math.abs(days) === 1) day = made.day.format(days, "day");
+  else if (Math.abs(days) < 7) day = made.weekday.format(seconds * 1000);
+  else if (made.year.format(seconds * 1000) !== made.year.format(Date.now())) day = made.dateWithYear.format(seconds * 1000);
+  return t("{day}, {time}", { day, time: clock(seconds) });
 }
 
-function startOfDay(when) {
-  return new Date(when.getFullYear(), when.getMonth(), when.getDate()).getTime();
+/** How long something took: "0.4 s", "12 s", "3 min". */
+export function duration(seconds) {
+  const number = (value, digits) => value.toLocaleString(language(), { maximumFractionDigits: digits, minimumFractionDigits: digits });
+  if (seconds < 9.95) return t("{count} s", { count: number(Math.max(0, seconds), 1) });
+  if (seconds < 100) return t("{count} s", { count: number(seconds, 0) });
+  return t("{count} min", { count: number(seconds / MINUTE, 0) });
 }
 
 /** A time element: `words(seconds)` in the text, kept current; the exact moment in its title. */
 export function time(seconds, words = short) {
   const then = new Date(seconds * 1000);
-  const element = h("time", { dateTime: then.toISOString(), title: exact.format(then) }, words(seconds));
-  shown.set(element, () => words(seconds));
+  const element = h("time", { dateTime: then.toISOString(), title: formats().exact.format(then) }, words(seconds));
+  shown.set(element, { seconds, words });
   return element;
 }
 
 const shown = new WeakMap();
 
-/** Bring every time on the page up to date. */
+/** Bring every time on the page up to date; also in another language or zone. */
 export function refreshTimes() {
+  const exact = formats().exact;
   for (const element of document.querySelectorAll("time")) {
-    const words = shown.get(element)?.();
-    if (words !== undefined && words !== element.textContent) element.textContent = words;
+    const known = shown.get(element);
+    if (!known) continue;
+    const words = known.words(known.seconds);
+    if (words !== element.textContent) element.textContent = words;
+    element.title = exact.format(known.seconds * 1000);
   }
+}
+
+/** The page's language in the variety that the browser asks for: "en-GB" where the page is English. */
+function language() {
+  const page = document.documentElement.lang || "en";
+  return navigator.languages.find((each) => each.split("-")[0] === page.split("-")[0]) ?? page;
+}
+
+let made = { key: "" };
+
+function formats() {
+  const words = language();
+  const timeZone_ = timeZone();
+  const key = `${words}|${timeZone_}`;
+  if (made.key === key) return made;
+  // Whether the clock has 12 or 24 hours is the person's habit, whatever the page's language.
+  const { hourCycle } = new Intl.DateTimeFormat(navigator.language, { hour: "numeric" }).resolvedOptions();
+  const of = (parts) => new Intl.DateTimeFormat(words, { timeZone: timeZone_, ...parts });
+  made = {
+    key,
+    exact: of({ weekday: "long", day: "numeric", month: "long", year: "numeric", hour: "numeric", minute: "2-digit", second: "2-digit", timeZoneName: "short", hourCycle }),
+    clock: of({ hour: "numeric", minute: "2-digit", hourCycle }),
+    weekday: of({ weekday: "short" }),
+    date: of({ day: "numeric", month: "short" }),
+    dateWithYear: of({ day: "numeric", month: "short", year: "numeric" }),
+    year: of({ year: "numeric" }),
+    numbers: new Intl.DateTimeFormat("en", { timeZone: timeZone_, year: "numeric", month: "numeric", day: "numeric" }),
+    distance: new Intl.RelativeTimeFormat(words, { numeric: "always" }),
+    day: new Intl.RelativeTimeFormat(words, { numeric: "auto" }),
+  };
+  return made;
+}
+
+/** The number of a day in the person's zone. */
+function dayOf(seconds) {
+  const parts = Object.fromEntries(formats().numbers.formatToParts(seconds * 1000).map(({ type, value }) => [type, Number(value)]));
+  return Date.UTC(parts.year, parts.month - 1, parts.day) / (DAY * 1000);
 }

@@ -19,6 +19,7 @@ CHOSEN = {
     "users_select": ("selected_user", "initial_user"),
     "channels_select": ("selected_channel", "initial_channel"),
     "conversations_select": ("selected_conversation", "initial_conversation"),
+    "overflow": ("selected_option", ""),
     "static_select": ("selected_option", "initial_option"),
     "radio_buttons": ("selected_option", "initial_option"),
     "multi_static_select": ("selected_options", "initial_options"),
@@ -28,12 +29,14 @@ CHOSEN = {
 
 
 def find_element(blocks: list[Json], action_id: str, value: str | None) -> tuple[Json, Json]:
-    """The one element with that action_id (and value), with its block. Raises `AssertionError`: none, or several."""
+    """The one element with that action_id (and value), or the menu behind ⋯ with an entry that begins with it, with its
+    block. Raises `AssertionError`: none, or several."""
     found = [
         (block, element)
         for block in blocks
         for element in elements_of(block)
-        if element.get("action_id") == action_id and (value is None or _takes(element, value))
+        if (element.get("action_id") == action_id and (value is None or _takes(element, value)))
+        or _entry(element, action_id, value)
     ]
     shown = [(e.get("action_id"), *_values(e)) for block in blocks for e in elements_of(block)]
     assert found, f"there is no {action_id!r} {value or ''} among {shown}"
@@ -54,6 +57,21 @@ def action(block: Json, element: Json, value: str | None, action_ts: str) -> Jso
     return {**common, **told, "action_ts": action_ts}
 
 
+def _entry(element: Json, action: str, subject: str | None) -> Json | None:
+    """The entry of a menu behind ⋯ that does this, about that id (or any)."""
+    for option in element["options"] if element["type"] == "overflow" else ():
+        name, _, about = option["value"].partition(" ")
+        if name == action and subject in (None, about):
+            return {"text": option["text"], "value": option["value"]}
+    return None
+
+
+def chosen_value(element: Json, action_id: str, value: str | None) -> str | None:
+    """What is chosen by an action's name: of a menu behind ⋯ the value of its entry, else as given."""
+    found = _entry(element, action_id, value)
+    return str(found["value"]) if found else value
+
+
 def state_values(blocks: list[Json], values: Mapping[str, Any]) -> Json:
     """`view.state.values` when somebody fills in `values`, by block_id or by what stands behind its colon.
 
@@ -70,7 +88,8 @@ def state_values(blocks: list[Json], values: Mapping[str, Any]) -> Json:
             _let_through(block, chosen)
             state[block_id] = {element["action_id"]: chosen}
         else:
-            touched = {e["action_id"]: initial_state(e) for e in elements_of(block) if e["type"] in CHOSEN}
+            kept = [e for e in elements_of(block) if e["type"] in CHOSEN and e["type"] != "overflow"]
+            touched = {e["action_id"]: initial_state(e) for e in kept}
             state |= {block["block_id"]: touched} if touched else {}
     assert not unused, f"there is no input for {sorted(unused)}; there are {sorted(state)}"
     return state

@@ -24,7 +24,9 @@ Found = Iterator[tuple[str, Json]]
 CARD_BYTES = 28 * 1024
 """Bytes of a card as JSON (Teams: 28 KB)."""
 MOST_BUTTONS = 5
-"""Beside each other, with those of `mode: secondary`, which not every client puts into a menu (our product)."""
+"""Beside each other, the menu of those of `mode: secondary` included (our product; Teams shows six)."""
+MOST_IN_MENU = 6
+"""Of `mode: secondary` (our product)."""
 MOST_REFRESHED = 60
 """People for whom a card is refreshed by itself (Teams)."""
 _AT = re.compile(r"(?<!\\)<at>[^<\\]*</at>", re.IGNORECASE)
@@ -180,8 +182,7 @@ def _one(node: Json, kind: str, surface: Surface) -> Iterator[str]:
     if kind in INPUTS:
         yield from _input(node, kind)
     if "actions" in node:
-        if len(node["actions"]) > MOST_BUTTONS:
-            yield f"{len(node['actions'])} buttons, {MOST_BUTTONS} are allowed"
+        yield from _row(node["actions"])
         if any("title" not in action for action in node["actions"]):
             yield "an action without a title"
     if kind in ("Action.Execute", "Action.Submit"):
@@ -192,6 +193,19 @@ def _one(node: Json, kind: str, surface: Surface) -> Iterator[str]:
         address = urlsplit(node["url"])
         if address.scheme not in ("http", "https") or not address.hostname:
             yield f"it opens {node['url']!r}"
+
+
+def _row(actions: list[Json]) -> Iterator[str]:
+    in_menu = [action for action in actions if action.get("mode") == "secondary"]
+    beside = len(actions) - len(in_menu) + bool(in_menu)
+    if beside > MOST_BUTTONS:
+        yield f"{beside} buttons, {MOST_BUTTONS} are allowed"
+    if len(in_menu) > MOST_IN_MENU:
+        yield f"{len(in_menu)} buttons in a menu, {MOST_IN_MENU} are allowed"
+    if any(action["type"] == "Action.ShowCard" for action in in_menu):
+        yield "what unfolds cannot be in a menu"
+    if in_menu and actions[-len(in_menu) :] != in_menu:
+        yield "the menu is at the end: clients without one show the first buttons"
 
 
 def _input(node: Json, kind: str) -> Iterator[str]:

@@ -145,7 +145,7 @@ async def test_what_nobody_decides_expires(stage: GatewayStage) -> None:
 async def test_a_program_decides_nothing_that_was_asked_through_mcp(stage: GatewayStage) -> None:
     view = await stage.called("ask")
     refused = await stage.decides(ANA, view, via="api")
-    assert isinstance(refused, Refused) and refused.text.startswith("This was asked through /mcp")
+    assert isinstance(refused, Refused) and refused.text.startswith("Requested through /mcp")
     assert (await stage.now(view)).status == "waiting"
     assert isinstance(await stage.decides(ANA, view), Settled)
 

@@ -30,12 +30,15 @@ def shown(message: Message) -> str:
 
 
 def buttons(blocks: object) -> dict[str, dict[str, Any]]:
-    """The buttons in blocks by their label, each with the id of its block."""
+    """The buttons in blocks, and the entries of menus behind ⋯, by their label, each with the id of its block."""
     found: dict[str, dict[str, Any]] = {}
     for block in blocks if isinstance(blocks, list) else []:
         for element in [*block.get("elements", []), block.get("accessory") or {}]:
             if element.get("type") == "button":
                 found[element["text"]["text"]] = {**element, "block_id": block.get("block_id", "")}
+            for option in element["options"] if element.get("type") == "overflow" else ():
+                chosen = {"type": "overflow", "action_id": element["action_id"], "selected_option": option}
+                found[option["text"]["text"]] = {**chosen, "block_id": block.get("block_id", "")}
     return found
 
 
@@ -175,4 +178,5 @@ def _has(post: Message, kind: str) -> bool:
 
 def _action(among: dict[str, dict[str, Any]], label: str) -> dict[str, Any]:
     assert label in among, f"{label} is not among {list(among)}"
-    return {key: among[label][key] for key in ("type", "action_id", "block_id", "value") if key in among[label]}
+    sent = ("type", "action_id", "block_id", "value", "selected_option")
+    return {key: among[label][key] for key in sent if key in among[label]}

@@ -84,7 +84,7 @@ async def signs_in(link: str, user: str) -> Shown:
 async def has_got_it_again_and_been_refused(slack: FakeSlack, user: str) -> None:
     """Wait until somebody was given their own link twice, and told that another is not for them."""
     await slack.until(lambda: len(LINK.findall(str(slack.ephemerals(user)))) >= 2)
-    await slack.until(lambda: "somebody else" in str(slack.ephemerals(user)))
+    await slack.until(lambda: "is for some" in str(slack.ephemerals(user)))
 
 
 async def wants_a_code(talk: Talk) -> Json:
@@ -101,20 +101,20 @@ async def test_from_the_card_to_the_result_with_the_code_in_its_form(
     talk: Talk, ben: SlackPerson, slack: FakeSlack
 ) -> None:
     await talk.mentions("use notes__sign_in")
-    card = await talk.says("Waiting for Ana to sign in at notes")
+    card = await talk.says("Waiting for Ana to sign in to notes")
     await as_(ben, talk).clicks(card, "get_link")
-    await as_(ben, talk).told("somebody else")
+    await as_(ben, talk).told("is for some")
     shown = await signs_in(await link_for(slack, "U1"), "ana")
     card = await wants_a_code(talk)
     await as_(ben, talk).clicks(card, "enter_code")
-    await as_(ben, talk).told("Only the person whose sign-in this is")
+    await as_(ben, talk).told("Only the person signing in")
     view = await talk.opens(card, "enter_code")
     wrong = await talk.submits(view, code="CCCC-CCCC")
     assert "not the code" in str(wrong.errors)
     right = await talk.submits(view, code=shown.code)
     assert "is connected" in words(right.view)
     await talk.says("Results:")
-    await talk.says("Ana has signed in at notes.")
+    await talk.says("Ana connected their notes account.")
     await talk.mentions("use notes__whoami")
     await talk.says("Results: ana")
 
@@ -140,17 +140,17 @@ async def test_my_accounts_are_listed_and_disconnected(
     await talk.replies(shown.code)
     await talk.says("Results:")
     await ben.commands("connections", "C1")
-    await as_(ben, talk).told("No account of yours")
+    await as_(ben, talk).told("No connected accounts")
     await talk.person.commands("connections", "C1")
-    listed = await talk.told("Your connected accounts", "notes")
+    listed = await talk.told("Connected accounts", "notes")
     await talk.person.opens_home()
-    await slack.until(lambda: "Your connected accounts" in words(slack.home("U1")))
+    await slack.until(lambda: "Connected accounts" in words(slack.home("U1")))
     await talk.clicks(listed, "disconnect")
     await talk.told("Your account at notes is disconnected")
     await slack.until(lambda: notes.count("POST /revoke"))
     assert notes.tokens == {}
     await talk.person.opens_home()
-    await slack.until(lambda: "Your connected accounts" not in words(slack.home("U1")))
+    await slack.until(lambda: "Connected accounts" not in words(slack.home("U1")))
     before = links_of(slack, "U1")
     await talk.mentions("use notes__whoami")
     await slack.until(lambda: len(links_of(slack, "U1")) > len(before))
@@ -257,7 +257,7 @@ async def test_the_code_of_another_is_of_no_use_and_is_told_so(
     await theirs.replies(shown.code)  # which Ben could read in the channel
     await theirs.told("does not count")
     await ben.commands("connections", "C1")
-    await theirs.told("No account of yours")
+    await theirs.told("No connected accounts")
 
 
 # --------------------------------------------------------------------------------------------------- ten people

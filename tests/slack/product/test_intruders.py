@@ -113,7 +113,7 @@ async def test_what_anybody_may_decide_is_shown_to_those_in_the_channel_only(
         assert ("secretlamp" in shown) is sees
         await other.commands("approvals", "C1")
         (listed,) = slack.ephemerals(user)
-        assert ("make" in words(listed)) is sees
+        assert ("Make it" in words(listed)) is sees
 
 
 async def test_whoever_the_policy_names_is_shown_it_wherever_it_was_asked(
@@ -206,7 +206,7 @@ async def test_no_level_of_the_log_has_words_links_or_tokens(
         slack.fail("chat.update", error="invalid_blocks")
         await talk.mentions("use make_with_account what=zebrafish")
         await talk.clicks(await talk.card(), "approve")
-        given = await talk.told("Connect your account")
+        given = await talk.told("Sign in to")
         await talk.clicks(await talk.says("Waiting for Ana to sign in"), "get_link")
         await talk.person.commands("ask zebrafish?", "C1")
         shop.signed_in = True

@@ -96,7 +96,7 @@ async def test_over_the_turns_of_a_conversation_others_are_told_too(talk: Talk, 
     await talk.says("You said: hello")
     theirs = as_(ben, talk)
     await theirs.mentions("hello from Ben")
-    await theirs.told("one message in this conversation within a minute")
+    await theirs.told("1 message a minute in this conversation")
     elsewhere = Talk(talk.slack, ben, talk.channel)
     await elsewhere.mentions("and here?")
     await elsewhere.says("You said: and here?")
@@ -106,7 +106,7 @@ async def test_a_question_is_answered_by_a_modal_or_by_a_plain_reply(talk: Talk,
     await talk.mentions("ask lamp")
     question = await talk.says("Which lamp?")
     await as_(ben, talk).clicks(question, "answer")
-    await as_(ben, talk).told("somebody else")
+    await as_(ben, talk).told("is for some")
     await as_(ben, talk).mentions("the small one")
     await as_(ben, talk).told("waits for an answer to a question")
     view = await talk.opens(question, "answer")
@@ -122,7 +122,7 @@ async def test_stop_ends_the_turn(talk: Talk, shop: Workshop) -> None:
     await talk.mentions("use make what=lamp")
     card = await talk.card()
     await talk.mentions("stop")
-    await talk.settled(card, "Superseded")
+    await talk.settled(card, "Replaced")
     await talk.says("Stopped.")
     assert shop.done == []
 
@@ -230,7 +230,7 @@ async def test_under_four_eyes_a_guest_does_not_count_even_where_they_are_welcom
         card = await talk.card()
         gus = as_(SlackPerson(slack, "T1", "U9", transport), talk)
         await gus.clicks(card, "approve")
-        await gus.told("a guest's or another company's", "full member")
+        await gus.told("guest or external accounts", "full member")
         assert shop.done == []
         await as_(SlackPerson(slack, "T1", "U2", transport), talk).clicks(card, "approve")
         await talk.settled(card, "Approved", "Ben")
@@ -244,12 +244,12 @@ async def test_the_slash_command_asks_lists_stops_and_helps(slack: FakeSlack, an
     await ana.commands("ask use make what=lamp", "C1")
     opening = next(m for m in slack.messages("C1") if "use make what=lamp" in words(m))
     talk = Talk(slack, ana, "C1", opening["ts"])
-    card = await talk.card("workshop: make")
+    card = await talk.card("workshop › make")
     assert card["thread_ts"] == opening["ts"]
     await ana.commands("approvals", "C1")
-    await talk.told("workshop: make")
+    await talk.told("Make it")
     await ana.commands("stop", "C1")
-    await talk.settled(card, "Superseded")
+    await talk.settled(card, "Replaced")
     await ana.commands("help", "C1")
     await talk.told("/countersign")
     assert shop.done == []
@@ -278,10 +278,11 @@ async def test_the_home_shows_what_waits_and_its_buttons_work(talk: Talk, shop: 
     card = await talk.card()
     await talk.person.opens_home()
     home = await talk.slack.until(lambda: talk.slack.home("U1"))
-    assert "workshop: make" in words(home)
+    assert "workshop › make" in words(home)
     await talk.person.clicks(home, "approve")
-    await talk.settled(card, "Approved", "made lamp")
+    await talk.settled(card, "Approved")
     await talk.slack.until(lambda: "approve" not in buttons(talk.slack.home("U1") or {}))
+    await talk.says("made lamp")
     assert shop.done == ["make lamp 1"]
 
 
@@ -303,7 +304,7 @@ async def test_the_link_of_a_sign_in_reaches_its_owner_alone(
     assert "top-secret-ticket" in str(given)
     card = await talk.says("Waiting for Ana to sign in")
     await as_(ben, talk).clicks(card, "get_link")
-    await as_(ben, talk).told("somebody else")
+    await as_(ben, talk).told("is for some")
     await talk.clicks(card, "get_link")
     await slack.until(lambda: sum("top-secret-ticket" in str(e) for e in slack.ephemerals("U1")) == 2)
     assert "top-secret-ticket" not in str(slack.messages("C1")) + str(slack.ephemerals("U2"))

@@ -53,7 +53,7 @@ async def test_whoever_proves_who_they_are_needs_no_code(talk: Talk, slack: Fake
     shown = await signs_in(await link_for(slack, "U1"), "ana")
     assert "is connected" in shown.words
     await talk.says("Results:")
-    await talk.says("Ana has signed in at notes.")
+    await talk.says("Ana connected their notes account.")
     assert login.asked[0]["team"] == "T1"
     assert not any("enter_code" in buttons(message) for message in talk.of_the_bot())
 
@@ -71,9 +71,9 @@ async def test_the_link_of_another_ends_before_the_service(
     assert notes.asked == []
     assert notes.tokens == {}
     await ben.commands("connections", "C1")
-    await theirs.told("No account of yours")
+    await theirs.told("No connected accounts")
     await ana.commands("connections", "C1")
-    await Talk(slack, ana, "C1").told("No account of yours")
+    await Talk(slack, ana, "C1").told("No connected accounts")
     assert any("get_link" in buttons(message) for message in theirs.of_the_bot()), "it still waits for Ben"
 
 

@@ -49,7 +49,7 @@ async def is_refused(person: SlackPerson, talk: Talk, message: dict[str, Any], b
     before = len(talk.slack.ephemerals(person.user))
     await as_(person, talk).clicks(message, button)
     await talk.slack.until(lambda: len(talk.slack.ephemerals(person.user)) > before)
-    assert "somebody else" in words(talk.slack.ephemerals(person.user)[-1])
+    assert "is for some" in words(talk.slack.ephemerals(person.user)[-1])
 
 
 async def test_its_form_has_an_input_for_every_kind_of_field_and_the_answers_arrive(
@@ -57,13 +57,13 @@ async def test_its_form_has_an_input_for_every_kind_of_field_and_the_answers_arr
 ) -> None:
     await talk.mentions(ev.ASK_BY_FORM)
     question = await the_card(talk, "answer")
-    assert "From the tool server everything" in words(question)
+    assert "Asked by everything" in words(question)
     assert buttons(question) == ["answer", "decline", "cancel"]
     for button in buttons(question):
         await is_refused(ben, talk, question, button)
     assert slack.views("U2") == []
     view = await talk.opens(question, "answer")
-    assert "The tool server everything asks" in words(view)
+    assert "everything asks this" in words(view)
     kinds = {b["block_id"].removeprefix("input:"): b["element"]["type"] for b in view["blocks"] if b["type"] == "input"}
     assert kinds == {
         "name": "plain_text_input",
@@ -84,11 +84,11 @@ async def test_its_form_has_an_input_for_every_kind_of_field_and_the_answers_arr
     assert list(wrong.errors) == ["input:integer"]
     assert (await talk.submits(view, **ev.ANSWERS)).view is None
     await says(talk, *ev.ACCEPTED)
-    await says(talk, "Answered.")
+    await says(talk, "Answered")
 
 
 @pytest.mark.parametrize(
-    ("action", "shown", "told"), [("decline", "Declined", ev.DECLINED), ("cancel", "Cancelled", ev.CANCELLED)]
+    ("action", "shown", "told"), [("decline", "Declined", ev.DECLINED), ("cancel", "Canceled", ev.CANCELLED)]
 )
 async def test_its_form_is_declined_or_cancelled(talk: Talk, action: str, shown: str, told: tuple[str, ...]) -> None:
     await talk.mentions(ev.ASK_BY_FORM)
@@ -103,11 +103,11 @@ async def test_its_link_is_for_the_requester_alone_and_the_call_goes_on_when_the
     await talk.mentions(ev.ASK_BY_LINK)
     card = await the_card(talk, "get_link")
     assert "accounts.example.com" in words(card)
-    given = await talk.told("Please sign in at everything", "accounts.example.com")
+    given = await talk.told("Sign in to everything", "accounts.example.com")
     assert ev.LINK in str(given["blocks"][-1])
     assert ev.SECRET not in words(given)
     await as_(ben, talk).clicks(card, "get_link")
-    await as_(ben, talk).told("somebody else")
+    await as_(ben, talk).told("is for some")
     assert ev.SECRET not in str(talk.of_the_bot()) + str(slack.ephemerals("U2"))
     await is_refused(ben, talk, given, "signed_in")
     assert not any(ev.OPENED[0] in words(message) for message in talk.of_the_bot())
@@ -118,8 +118,8 @@ async def test_its_link_is_for_the_requester_alone_and_the_call_goes_on_when_the
 async def test_whoever_does_not_open_its_link_declines(talk: Talk) -> None:
     await talk.mentions(ev.ASK_BY_LINK)
     await the_card(talk, "get_link")
-    await talk.clicks(await talk.told("Please sign in at everything"), "not_now")
-    await says(talk, "did not sign in at everything this time", "Results:")
+    await talk.clicks(await talk.told("Sign in to everything"), "not_now")
+    await says(talk, "didn’t sign in to everything", "Results:")
     assert not any(ev.OPENED[0] in words(message) for message in talk.of_the_bot())
 
 

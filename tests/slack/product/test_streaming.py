@@ -134,7 +134,7 @@ async def test_a_tool_call_has_its_card_while_it_runs_and_the_answer_comes_below
     await talk.slack.until(shop.started.is_set)
     begun = await streaming(talk)
     (task,) = blocks_of(begun, "task_card")
-    assert (task["title"], task["status"]) == ("workshop: Make it slowly", "in_progress")
+    assert (task["title"], task["status"]) == ("Make it slowly", "in_progress")
     shop.may_end.set()
     answer = await finished(talk, "Results: made lamp slowly")
     assert answer["ts"] == begun["ts"]

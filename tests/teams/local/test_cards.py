@@ -106,10 +106,16 @@ PEOPLE_PICKER = (
 https://learn.microsoft.com/microsoftteams/platform/task-modules-and-cards/cards/people-picker"""
 
 
+IN_A_MENU = "TooManyActions"
+"""The renderer counts what is in a row's menu as well, and draws it there; Teams counts the others alone. How many
+stand beside each other is looked at below."""
+
+
 def complaints(drawn: dict[str, Drawn]) -> dict[str, list[str]]:
     """By card, what is against it, but for what only Teams itself can do."""
     found = {
-        name: [each for each in one.complaints if not each.startswith(PEOPLE_PICKER)] for name, one in drawn.items()
+        name: [each for each in one.complaints if not each.startswith((*PEOPLE_PICKER, IN_A_MENU))]
+        for name, one in drawn.items()
     }
     return {name: those for name, those in found.items() if those}
 

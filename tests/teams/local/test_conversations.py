@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.node, pytest.mark.browser, pytest.mark.asyncio(loop_sc
 
 async def test_help_says_what_can_be_written(ana: Client) -> None:
     await ana.says("help")
-    await ana.sees("lists what waits for you")
+    await ana.sees("your open requests")
 
 
 async def test_reading_needs_nobody_and_the_answer_says_that_a_machine_wrote_it(ana: Client) -> None:

@@ -27,6 +27,12 @@ def _ours(action: Json) -> bool:
     return isinstance(action.get("data"), dict) and "countersign" in action["data"]
 
 
+def _waits(message: Json) -> bool:
+    """Whether its card waits for a decision: one that is settled has all the rest behind “Details”."""
+    rows = [attached["content"].get("actions", []) for attached in message["attachments"]]
+    return any(_ours(action) and action["data"]["countersign"] == "show_all" for row in rows for action in row)
+
+
 def _texts(node: Any) -> list[str]:
     found: list[str] = []
     match node:
@@ -96,14 +102,14 @@ class Talk:
 
     def waiting(self, wanted: tuple[str, ...] = ()) -> list[Json]:
         """The cards that wait for a decision, of whomever."""
-        return [m for m in self._with(self.of_the_bot(), wanted) if "show_all" in buttons(m)]
+        return [m for m in self._with(self.of_the_bot(), wanted) if _waits(m)]
 
     async def settled(self, card: Json, *wanted: str) -> Json:
         """Wait until a card shows what came of it, to everybody."""
 
         def now() -> Json | None:
             message = next(m for m in self.teams.posts(card["conversation"]) if m["id"] == card["id"])
-            return message if "show_all" not in buttons(message) and self._with([message], wanted) else None
+            return message if not _waits(message) and self._with([message], wanted) else None
 
         return dict(await self.teams.until(now))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from bot.turns.messages import ASKED
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.teams.server import ANA, BEN, GUS, FakeTeams
 from tests.support.product import ProductFolder
@@ -73,7 +72,7 @@ async def test_somebody_who_writes_while_another_is_waited_for_is_told_so_alone(
     theirs = as_(ben, talk)
     await theirs.mentions("and me?")
     await theirs.told("waits for", "workshop: make")
-    assert not any("waits for a decision" in words(m) for m in talk.of_the_bot())
+    assert not any("Waiting on someone else" in words(m) for m in talk.of_the_bot())
     assert len(talk.waiting()) == 1
 
 
@@ -143,7 +142,7 @@ async def test_a_chat_goes_on_until_somebody_says_new_and_the_bot_says_so(chat: 
         await chat.says(f"You said: {text}")
     assert prompts(model) == ["one", "two"]
     await chat.mentions("New")
-    await chat.says(ASKED)
+    await chat.says("New conversation. Earlier messages are not part of it.")
     await chat.mentions("three")
     await chat.says("You said: three")
     assert prompts(model) == ["three"]

@@ -27,10 +27,10 @@ async def test_a_link_to_a_service_opens_in_a_new_tab_and_nobody_has_to_say_that
     product.services.links["s"] = f"{product.url}/static/icon.svg?s=secret"
     await product.services.post(THREAD, SIGN_IN)
     await window.open(THREAD)
-    await expect(window.log).to_contain_text("I need your GitHub account")
+    await expect(window.log).to_contain_text("This needs your GitHub account.")
     await expect(window.button("I have signed in")).to_have_count(0)
     assert "secret" not in await window.page.content(), "before somebody asks for it"
-    await window.button("Get my link").click()
+    await window.button("Sign in").click()
     async with window.page.context.expect_page() as opened:
         await window.log.get_by_role("link", name="Open the sign-in page").click()
     tab = await opened.value
@@ -47,8 +47,8 @@ async def test_who_opened_the_page_at_another_address_is_sent_to_the_one_that_kn
     product.services.links["s"] = "http://bot.example.com:3978/oauth/start?s=secret"
     await product.services.post(THREAD, SIGN_IN)
     await window.open(THREAD)
-    await window.button("Get my link").click()
-    link = window.log.get_by_role("link", name="Go on at bot.example.com:3978")
+    await window.button("Sign in").click()
+    link = window.log.get_by_role("link", name="Continue at bot.example.com:3978")
     await expect(link).to_have_attribute("href", "http://bot.example.com:3978/#web%3Aone")
     assert "secret" not in await window.page.content()
 
@@ -60,9 +60,9 @@ async def test_what_a_server_says_of_its_link_comes_with_the_link_as_text_after_
     product.services.links["s"] = "https://pay.example.com/bill"
     await product.services.post(THREAD, replace(SIGN_IN, service="", message="The <b>bill</b> of Dr. Brown"))
     await window.open(THREAD)
-    await expect(window.button("Get my link")).to_be_visible()
+    await expect(window.button("Sign in")).to_be_visible()
     assert "Brown" not in await window.page.content(), "before somebody asks for it"
-    await window.button("Get my link").click()
+    await window.button("Sign in").click()
     await expect(window.log).to_contain_text("issues says: The <b>bill</b> of Dr. Brown")
 
 
@@ -71,7 +71,7 @@ async def test_a_refused_link_says_why_on_the_card(product: Product, window: Win
     await product.services.post(THREAD, SIGN_IN)
     await window.open(THREAD)
     product.services.keep(replace(SIGN_IN, owner="Ben", owner_id="web:ben"))  # since the card was drawn
-    await window.button("Get my link").click()
+    await window.button("Sign in").click()
     await expect(window.log).to_contain_text("This link is for Ben only.")
     window.complaints.clear()  # the browser's own about the 403
 
@@ -109,7 +109,7 @@ async def test_accounts_are_listed_and_disconnected_after_a_second_click(product
     product.services.accounts["c/3"] = ("web:ben", replace(view, connection_id="c/3", service="Slack"))
     await window.open()
     await window.button("Connected accounts…").click()
-    for text in ("GitHub", "ana-gh", "Allowed: repo", "Google", "does not accept it any more"):
+    for text in ("GitHub", "ana-gh", "Allowed: repo", "Google", "Access was revoked."):
         await expect(window.dialog).to_contain_text(text)
     await expect(window.dialog).not_to_contain_text("Slack")
     await window.dialog.get_by_role("button", name="Disconnect GitHub").click()
@@ -130,7 +130,7 @@ async def test_an_account_is_connected_from_the_list(product: Product, window: W
     }
     await window.open()
     await window.button("Connected accounts…").click()
-    await expect(window.dialog).to_contain_text("None.")
+    await expect(window.dialog).to_contain_text("No connected accounts.")
     await expect(window.dialog.get_by_role("link")).to_have_count(0)
     await expect(window.dialog.get_by_role("button", name="Connect <b>Notes</b>")).to_be_visible()
     await window.dialog.get_by_role("button", name="Connect GitHub").click()
@@ -161,16 +161,16 @@ async def test_an_account_is_connected_from_the_list(product: Product, window: W
 async def test_a_tools_question_names_its_server_and_its_words_are_no_markup(product: Product, window: Window) -> None:
     await product.services.post(THREAD, QUESTION)
     await window.open(THREAD)
-    await expect(window.log).to_contain_text("From the tool server shop")
+    await expect(window.log).to_contain_text("Question from the tool server shop")
     await expect(window.log).to_contain_text("Which **size**?")
     await window.become("Ben")
-    await expect(window.log).to_contain_text("Waiting for Ana.")
+    await expect(window.log).to_contain_text("Only Ana can answer.")
     for name in ("Answer", "Decline", "Cancel"):
         await expect(window.button(name)).to_have_count(0)
 
 
 @pytest.mark.parametrize(
-    ("name", "action", "ends"), [("Decline", "decline", "Declined"), ("Cancel", "cancel", "Cancelled")]
+    ("name", "action", "ends"), [("Decline", "decline", "Declined"), ("Cancel", "cancel", "Canceled")]
 )
 async def test_a_tools_question_need_not_be_answered(
     product: Product, window: Window, name: str, action: str, ends: str
@@ -209,11 +209,11 @@ async def test_several_options_are_ticked_and_go_back_as_a_list(product: Product
     await product.services.post(THREAD, replace(QUESTION, fields=fields))
     await window.open(THREAD)
     await window.button("Answer").click()
-    await expect(window.dialog).to_contain_text("From the tool server shop")
+    await expect(window.dialog).to_contain_text("The tool server shop asks this")
     plays, likes = (window.dialog.get_by_role("group", name=name) for name in ("Plays", "Likes"))
     await plays.get_by_label("Guitar").uncheck()
     await window.dialog.get_by_role("button", name="Send answer", exact=True).click()
-    await expect(window.dialog).to_contain_text("This is needed.")
+    await expect(window.dialog).to_contain_text("Required")
     await plays.get_by_label("Drums").check()
     await plays.get_by_label("Piano").check()
     await likes.get_by_label("Guitar").check()

@@ -22,15 +22,23 @@ def card(window: Window, name: str) -> Locator:
     return window.log.get_by_role("article").filter(has_text=name)
 
 
+async def choose(window: Window, name: str) -> None:
+    """Press an entry of the card's menu."""
+    await window.button("More actions").click()
+    await window.page.get_by_role("menuitem", name=name, exact=True).click()
+
+
 async def test_a_card_shows_all_that_a_decision_needs(product: Product, window: Window) -> None:
     view = an_approval(risk=("writes", "destroys"), may_decide="anyone but Ana", title="Create event")
     await product.services.post(THREAD, view)
     await window.open(THREAD)
     shown = card(window, "calendar › create_event")
-    for text in ("Create event", "Team Meeting", "2026-11-21T10:00:00+01:00", "Writes", "Destroys", "anyone but Ana"):
+    for text in ("Create event", "Team Meeting", "2026-11-21T10:00:00+01:00", "Changes data", "Deletes data"):
         await expect(shown).to_contain_text(text)
-    await expect(shown.locator("time").nth(1)).to_have_attribute("datetime", "2026-11-22T10:00:00.000Z")
-    for name in ("Approve", "Reject", "Edit"):
+    await expect(shown.locator("time").first).to_have_attribute("datetime", "2026-11-22T10:00:00.000Z")
+    await expect(shown).to_contain_text("Requested by Ana · calendar › create_event · Changes data")
+    await expect(shown).to_contain_text("Approver: anyone but Ana · Expires ")
+    for name in ("Approve", "Reject…", "Edit…", "More actions"):
         await expect(shown.get_by_role("button", name=name, exact=True)).to_be_enabled()
 
 
@@ -44,20 +52,21 @@ async def test_approving_shows_who_when_and_the_result(product: Product, window:
     await product.services.change(
         replace(product.services.approvals["a"], result="Created at 10:00.", result_tone="success")
     )
-    await expect(window.log).to_contain_text("Result: Created at 10:00.")
+    await window.log.get_by_text("Details").click()
+    await expect(window.log.get_by_text("Created at 10:00.")).to_be_visible()
 
 
 async def test_rejecting_asks_for_the_reason_in_a_dialog(product: Product, window: Window) -> None:
     await product.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
-    await window.button("Reject").click()
-    await expect(window.dialog.get_by_label("Reason")).to_be_focused()
+    await window.button("Reject…").click()
+    await expect(window.dialog.get_by_label("Reason, or what to do instead")).to_be_focused()
     await window.page.keyboard.press("Escape")
     await expect(window.dialog).to_have_count(0)
-    await expect(window.button("Reject")).to_be_focused()
+    await expect(window.button("Reject…")).to_be_focused()
     assert product.services.decisions == []
-    await window.button("Reject").click()
-    await window.dialog.get_by_label("Reason").fill("should be 10am")
+    await window.button("Reject…").click()
+    await window.dialog.get_by_label("Reason, or what to do instead").fill("should be 10am")
     await window.dialog.get_by_role("button", name="Reject", exact=True).click()
     await expect(window.log).to_contain_text("Rejected by Ana")
     await expect(window.log).to_contain_text("Reason: should be 10am")
@@ -66,7 +75,7 @@ async def test_rejecting_asks_for_the_reason_in_a_dialog(product: Product, windo
 async def test_a_reason_that_is_required_is_asked_for(product: Product, window: Window) -> None:
     await product.services.post(THREAD, an_approval("a", reason_required=True))
     await window.open(THREAD)
-    await window.button("Reject").click()
+    await window.button("Reject…").click()
     await window.dialog.get_by_role("button", name="Reject", exact=True).click()
     await expect(window.dialog).to_contain_text("Please give a reason.")
     assert product.services.decisions == []
@@ -84,7 +93,7 @@ async def test_two_people_see_the_same_card_and_only_the_clicker_sees_the_refusa
         await other.open(THREAD)
         await window.button("Approve").click()
         await expect(window.log).to_contain_text("You may not decide this: anyone but Ana may.")
-        await expect(other.log).to_contain_text("Who may decide")
+        await expect(other.log).to_contain_text("Approver: anyone but Ana")
         await expect(other.log).not_to_contain_text("You may not decide this")
         await other.button("Approve").click()
         await expect(window.log).to_contain_text("Approved by Ben")
@@ -98,7 +107,7 @@ async def test_approve_is_offered_to_those_who_may_decide(product: Product, wind
     await product.services.post(THREAD, an_approval("b"))
     await window.open(THREAD)
     await expect(window.button("Approve")).to_have_count(1)
-    await expect(window.button("Reject")).to_have_count(1)
+    await expect(window.button("Reject…")).to_have_count(1)
     await expect(window.button("Approve all")).to_be_hidden()
 
 
@@ -106,7 +115,7 @@ async def test_a_call_that_was_approved_and_failed_looks_failed(product: Product
     view = an_approval("a", status="approved", decided_by=("Ana",), result="Failed: no such room", result_tone="error")
     await product.services.post(THREAD, view)
     await window.open(THREAD)
-    await expect(window.log.locator("article.approval.bad .chip.bad")).to_have_text("Approved, but failed")
+    await expect(window.log.locator("article.approval.bad .result.error")).to_have_text("Failed: no such room")
     await expect(window.log.locator(".good")).to_have_count(0)
 
 
@@ -116,7 +125,7 @@ async def test_enormous_arguments_are_counted_and_whole_behind_show_all(product:
     await product.services.post(THREAD, an_approval("a", arguments=arguments))
     await window.open(THREAD)
     await expect(window.log.get_by_text("today", exact=True)).to_be_visible()
-    await expect(window.log).to_contain_text("39,407 characters are not shown above.")
+    await expect(window.log).to_contain_text("39,407 characters hidden.")
     await window.log.get_by_role("button", name="Show all").click()
     await expect(window.dialog).to_contain_text("Page 1 of 4")
     for _ in range(3):
@@ -150,11 +159,11 @@ async def test_approve_all_is_there_when_several_wait(product: Product, window: 
     await expect(window.button("Approve all")).to_be_hidden()
     await product.services.post(THREAD, an_approval("b"))
     await product.services.post(THREAD, an_approval("c", risk=("destroys",)))
-    await expect(window.page.get_by_text("3 approvals are waiting for you.")).to_be_visible()
+    await expect(window.page.get_by_text("3 requests need approval")).to_be_visible()
     product.services.may_decide["c"] = {"web:ben"}
     await window.button("Approve all").click()
-    await expect(window.dialog.locator("ol > li")).to_have_count(3)
-    await expect(window.dialog.locator("ol > li").nth(2)).to_contain_text("Destroys")
+    await expect(window.dialog.locator(".approving > li")).to_have_count(3)
+    await expect(window.dialog.locator(".approving > li").nth(2)).to_contain_text("Deletes data")
     assert not product.services.decisions
     await window.dialog.get_by_role("button", name="Approve 3").click()
     await expect(window.log.get_by_text("Approved by Ana")).to_have_count(2)
@@ -167,18 +176,18 @@ async def test_approve_all_is_there_when_several_wait(product: Product, window: 
 async def test_a_long_argument_says_beside_approve_how_much_is_not_shown(product: Product, window: Window) -> None:
     await product.services.post(THREAD, an_approval("a", arguments={"notes": "word " * 300 + "the end"}))
     await window.open(THREAD)
-    await expect(window.log).to_contain_text("907 characters are not shown above.")
+    await expect(window.log).to_contain_text("907 characters hidden.")
     await expect(window.log).not_to_contain_text("the end")
     await window.log.get_by_role("button", name="Show all").click()
     await expect(window.log).to_contain_text("the end")
-    await expect(window.log).not_to_contain_text("characters are not shown")
+    await expect(window.log).not_to_contain_text("characters hidden")
 
 
 async def test_what_an_approver_changed_is_marked(product: Product, window: Window) -> None:
     view = an_approval("a", status="approved", arguments={"name": "Standup"}, asked_arguments={"name": "Meeting"})
     await product.services.post(THREAD, view)
     await window.open(THREAD)
-    await window.log.get_by_text("What was asked, and changed").click()
+    await window.log.get_by_text("Details").click()
     await expect(window.log.locator("del")).to_have_text("Meeting")
     await expect(window.log.locator("ins")).to_have_text("Standup")
 
@@ -191,8 +200,8 @@ async def test_what_is_left_out_of_what_was_asked_is_counted_and_no_text_is_not_
     now = {"name": "Standup", "more": "empty", "less": ""}
     await product.services.post(THREAD, an_approval("a", status="approved", arguments=now, asked_arguments=asked))
     await window.open(THREAD)
-    await window.log.get_by_text("What was asked, and changed").click()
-    await expect(window.log.locator("del").first).to_contain_text("… (400 more characters)")
+    await window.log.get_by_text("Details").click()
+    await expect(window.log.locator("del").first).to_contain_text("… (400 characters hidden)")
     await expect(window.log.locator("del")).to_contain_text(["word", "(empty)", "empty"])
     await expect(window.log.locator("ins")).to_have_text(["Standup", "empty", "(empty)"])
 
@@ -201,7 +210,7 @@ async def test_a_sign_in_link_shows_its_host_to_its_owner_alone(product: Product
     product.services.links["s"] = "https://accounts.example.com/authorize?state=1"
     await product.services.post(THREAD, SignInView("s", "open", "github", "accounts.example.com", "", "Ana", "web:ana"))
     await window.open(THREAD)
-    await window.button("Get my link").click()
+    await window.button("Sign in").click()
     link = window.log.get_by_role("link", name="Open the sign-in page")
     await expect(link).to_have_attribute("href", "https://accounts.example.com/authorize?state=1")
     await expect(link).to_have_attribute("rel", "noopener noreferrer")
@@ -218,19 +227,23 @@ async def test_a_link_that_is_no_web_address_is_not_offered(product: Product, wi
     product.services.links["s"] = "javascript:alert(1)"
     await product.services.post(THREAD, SignInView("s", "open", "github", "", "", "Ana", "web:ana"))
     await window.open(THREAD)
-    await window.button("Get my link").click()
-    await expect(window.log).to_contain_text("it is no web address")
+    await window.button("Sign in").click()
+    await expect(window.log).to_contain_text("it is not a web address")
     await expect(window.log.get_by_role("link")).to_have_count(0)
 
 
-@pytest.mark.parametrize("choice", ["It was done", "Try again", "Skip"])
-async def test_the_outcome_of_a_broken_attempt_is_settled(product: Product, window: Window, choice: str) -> None:
+@pytest.mark.parametrize(
+    ("choice", "ended"), [("It was done", "Confirmed"), ("Try again", "Tried again"), ("Skip", "Skipped")]
+)
+async def test_the_outcome_of_a_broken_attempt_is_settled(
+    product: Product, window: Window, choice: str, ended: str
+) -> None:
     await product.services.post(
         THREAD, OutcomeView("o:1.0/1", "open", "tasks", "add_task", "", {"title": "milk"}, "Ana", "web:ana")
     )
     await window.open(THREAD)
     await window.button(choice).click()
-    await expect(window.log).to_contain_text("says Ana")
+    await expect(window.log).to_contain_text(f"{ended} by Ana")
 
 
 async def test_enormous_arguments_of_a_broken_attempt_and_of_a_grant_are_whole_behind_show_all(
@@ -244,7 +257,7 @@ async def test_enormous_arguments_of_a_broken_attempt_and_of_a_grant_are_whole_b
     await window.log.get_by_role("button", name="Show all").click()
     await all_pages_end(window, "the end")
     await window.dialog.get_by_role("button", name="Close", exact=True).click()
-    await window.button("Always allowed…").click()
+    await window.button("Standing approvals…").click()
     await window.dialog.get_by_role("button", name="Show all").click()
     await all_pages_end(window, "the end")
 
@@ -262,9 +275,9 @@ async def test_always_allowing_asks_for_how_long(product: Product, window: Windo
     await product.services.post(THREAD, an_approval("a", always_offered=True, quote="book the team meeting"))
     await window.open(THREAD)
     await expect(card(window, "calendar")).to_contain_text("Ana wrote: “book the team meeting”")
-    await window.button("Always allow…").click()
-    await window.dialog.get_by_label("For").select_option("8 h")
-    await window.dialog.get_by_role("button", name="Approve", exact=True).click()
+    await choose(window, "Always allow…")
+    await window.dialog.get_by_label("For how long").select_option("8 hours")
+    await window.dialog.get_by_role("button", name="Approve and always allow").click()
     await expect(window.log).to_contain_text("Approved by Ana")
     [decision] = product.services.decisions
     assert decision.choices[0].always_for == 28_800
@@ -273,13 +286,14 @@ async def test_always_allowing_asks_for_how_long(product: Product, window: Windo
 async def test_somebody_else_is_asked_and_withdrawing_is_for_who_asked(product: Product, window: Window) -> None:
     await product.services.post(THREAD, an_approval("a", requester_ids=("web:ana",)))
     await window.open(THREAD)
-    await window.button("Ask somebody else…").click()
+    await choose(window, "Ask someone else…")
     await window.dialog.get_by_label("Who should decide?").select_option("Ben")
     await window.dialog.get_by_role("button", name="Ask", exact=True).click()
-    await expect(card(window, "calendar")).to_contain_text("Also asked to decide")
+    await expect(card(window, "calendar")).to_contain_text("Also asked: ")
     [handover] = product.services.handovers
     assert handover.to == "web:ben"
-    await window.button("Withdraw").click()
+    await choose(window, "Withdraw…")
+    await window.dialog.get_by_role("button", name="Withdraw", exact=True).click()
     await expect(window.log).to_contain_text("Withdrawn by Ana")
 
 
@@ -287,11 +301,11 @@ async def test_what_one_always_allows_is_listed_and_revoked(product: Product, wi
     given = GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW, client="cursor")
     product.services.given["g1"] = ("web:ana", given)
     await window.open(THREAD)
-    await window.button("Always allowed…").click()
+    await window.button("Standing approvals…").click()
     await expect(window.dialog).to_contain_text("Standup")
-    await expect(window.dialog).to_contain_text("Through cursor, until")
+    await expect(window.dialog).to_contain_text("Through cursor, expires")
     await window.dialog.get_by_role("button", name="Revoke", exact=True).click()
-    await expect(window.dialog).to_contain_text("every call that needs you asks you")
+    await expect(window.dialog).to_contain_text("No standing approvals")
     await window.dialog.get_by_role("button", name="Close", exact=True).click()
     assert product.services.given == {}
 
@@ -308,8 +322,8 @@ async def test_what_is_hidden_is_counted_and_shown_in_a_dialog_to_whoever_asks_a
     await window.open(THREAD)
     shown = card(window, "calendar › create_event")
     await expect(shown).to_contain_text(f"use {mask}")
-    await expect(shown.locator(".unseen")).to_have_text("1 part is masked. Fingerprint of this call: #3fa9c2d1e0b4.")
-    await window.button("Look at what is hidden").click()
+    await expect(shown.locator(".unseen")).to_have_text("1 part is masked. Fingerprint: #3fa9c2d1e0b4.")
+    await choose(window, "Look at hidden values…")
     await expect(window.dialog).to_contain_text(token)
     await expect(window.dialog).to_contain_text(mask)
     await window.page.keyboard.press("Escape")
@@ -319,9 +333,9 @@ async def test_what_is_hidden_is_counted_and_shown_in_a_dialog_to_whoever_asks_a
 async def test_whoever_may_not_look_is_told_so(product: Product, window: Window) -> None:
     await product.services.post(THREAD, an_approval("a", masks=1))
     await window.open(THREAD)
-    await expect(window.button("Look at what is hidden")).to_be_visible()
+    await expect(window.button("Approve")).to_be_visible()
     product.services.may_decide["a"] = {"web:ben"}  # since the card was drawn
-    await window.button("Look at what is hidden").click()
+    await choose(window, "Look at hidden values…")
     await expect(window.log).to_contain_text("You may not look at this.")
     await expect(window.dialog).to_have_count(0)
     window.complaints.clear()  # the browser's own about the answer's status
@@ -330,5 +344,7 @@ async def test_whoever_may_not_look_is_told_so(product: Product, window: Window)
 async def test_where_nothing_is_hidden_there_is_nothing_to_look_at(product: Product, window: Window) -> None:
     await product.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
-    await expect(window.button("Look at what is hidden")).to_have_count(0)
+    await window.button("More actions").click()
+    await expect(window.page.get_by_role("menuitem", name="Show all")).to_be_visible()
+    await expect(window.page.get_by_role("menuitem", name="Look at hidden values…")).to_have_count(0)
     await expect(window.log.locator(".unseen")).to_be_hidden()

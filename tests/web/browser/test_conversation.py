@@ -60,7 +60,7 @@ async def test_an_answer_streams_and_is_then_replaced_by_the_post(product: Produ
     live.text("m1", "** meetings.")
     stage = window.page.locator("#scroller")
     await expect(stage.get_by_text("You have two meetings.")).to_have_count(1)
-    await product.services.post(THREAD, Said("You have **two** meetings."))
+    await product.services.post(THREAD, Said("You have **two** meetings."), message_id="m1")
     await expect(window.log.get_by_text("You have two meetings.")).to_have_count(1)
     await expect(stage.get_by_text("You have two meetings.")).to_have_count(1)
     live.end(waiting=False)
@@ -93,7 +93,7 @@ async def test_an_answer_stands_once_at_every_moment_while_its_post_takes_its_pl
     if at_rest_first:
         live.end(waiting=False)
         await expect(window.button("Stop")).to_be_hidden()
-    await product.services.post(THREAD, Said("You have **two meetings** today."))
+    await product.services.post(THREAD, Said("You have **two meetings** today."), message_id="m1")
     await expect(window.log.get_by_text("two meetings")).to_have_count(1)
     if not at_rest_first:
         live.end(waiting=False)
@@ -145,11 +145,11 @@ async def test_a_page_that_was_cut_off_says_so_comes_back_and_catches_up(product
     # Offline cuts new connections only: end the one that is open.
     for reader in list(product.sender.hub._readers):
         reader.end()
-    await expect(window.page.get_by_text("Reconnecting…")).to_be_visible()
+    await expect(window.page.get_by_text("Can't reach Countersign. Retrying…")).to_be_visible()
     await product.services.post(THREAD, Said("Meanwhile"))
     await window.page.context.set_offline(False)
     await expect(window.log).to_contain_text("Meanwhile")
-    await expect(window.page.get_by_text("Reconnecting…")).to_be_hidden()
+    await expect(window.page.get_by_text("Can't reach Countersign. Retrying…")).to_be_hidden()
     await expect(window.log.get_by_text("Before")).to_have_count(1)
     window.complaints.clear()  # the browser's own about the lost network
 
@@ -188,7 +188,7 @@ async def test_two_tabs_of_one_browser_are_the_same_person(product: Product, win
         await tab.open(THREAD)
     await window.become("Chloe")
     for tab in (second, cut_off):
-        await expect(tab.page.get_by_label("You are").locator("option:checked")).to_have_text("Chloe")
+        await expect(tab.page.get_by_label("Acting as").locator("option:checked")).to_have_text("Chloe")
 
 
 async def test_an_answer_that_was_broken_off_does_not_stay(product: Product, window: Window) -> None:
@@ -226,7 +226,7 @@ async def test_what_is_typed_and_what_was_not_sent_stay_in_their_conversation(pr
 
 async def test_without_the_server_a_conversation_says_so_and_the_tools_are_not_green(window: Window) -> None:
     await window.open(THREAD)
-    gone = window.page.get_by_text("The server cannot be reached. This conversation")
+    gone = window.page.get_by_text("This conversation appears when the connection is back.")
     await window.page.route("**/api/**", lambda route: route.abort())
     await window.page.evaluate("location.hash = encodeURIComponent('web:another')")
     await expect(gone).to_be_visible()
@@ -238,7 +238,7 @@ async def test_without_the_server_a_conversation_says_so_and_the_tools_are_not_g
 
 
 async def test_the_product_is_honest_about_its_model_and_its_tools(window: Window) -> None:
-    await expect(window.page.get_by_text("No language model is connected.")).to_be_visible()
+    await expect(window.page.get_by_text("Demo mode.")).to_be_visible()
     await window.page.get_by_role("button", name="Tools").click()
     panel = window.page.get_by_role("dialog", name="Tool servers")
     await expect(panel).to_contain_text("calendar")

@@ -68,12 +68,12 @@ async def test_on_a_phone_everything_fits_and_the_threads_are_in_a_drawer(produc
         assert await window.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
         threads = window.page.get_by_role("navigation", name="Conversations")
         await expect(threads).to_be_hidden()
-        await window.button("Show threads").click()
+        await window.button("Open conversations").click()
         await expect(threads).to_be_visible()
         await window.page.keyboard.press("Escape")
         await expect(threads).to_be_hidden()
-        await expect(window.button("Show threads")).to_be_focused()
-        await window.button("Show threads").click()
+        await expect(window.button("Open conversations")).to_be_focused()
+        await window.button("Open conversations").click()
         await window.button("New conversation").click()
         await expect(threads).to_be_hidden()
         await expect(window.page.get_by_text("What can I do for you?")).to_be_visible()
@@ -91,7 +91,7 @@ async def test_every_text_can_be_read(product: Product, chrome: Chromium, colour
 async def test_everything_that_can_be_used_has_a_name(product: Product, window: Window) -> None:
     await fill(product)
     await window.open(THREAD)
-    await window.button("Edit").first.click()
+    await window.button("Edit…").first.click()
     await expect(window.dialog).to_be_visible()
     assert await window.page.evaluate(UNNAMED) == []
 
@@ -102,19 +102,19 @@ async def test_the_page_has_landmarks_and_the_conversation_is_a_live_log(window:
     await expect(window.page.get_by_role("main", name="Conversation")).to_be_visible()
     await expect(window.log).to_have_attribute("aria-live", "polite")
     await expect(window.page.locator("#status")).to_have_attribute("aria-live", "polite")
-    await expect(window.page.get_by_role("combobox", name="You are", exact=True)).to_be_visible()
+    await expect(window.page.get_by_role("combobox", name="Acting as", exact=True)).to_be_visible()
 
 
 async def test_a_decision_can_be_made_with_the_keyboard_alone(product: Product, window: Window) -> None:
     await product.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
-    await expect(window.button("Reject")).to_be_visible()
+    await expect(window.button("Reject…")).to_be_visible()
     await window.page.locator("#title").click()
     for _ in range(20):
-        if await window.button("Reject").evaluate("(button) => button === document.activeElement"):
+        if await window.button("Reject…").evaluate("(button) => button === document.activeElement"):
             break
         await window.page.keyboard.press("Tab")
-    outline = await window.button("Reject").evaluate("(button) => getComputedStyle(button).outlineStyle")
+    outline = await window.button("Reject…").evaluate("(button) => getComputedStyle(button).outlineStyle")
     assert outline == "solid", "the focus can be seen"
     await window.page.keyboard.press("Enter")
     await window.page.keyboard.type("no")

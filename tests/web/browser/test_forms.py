@@ -19,12 +19,12 @@ THREAD = "web:one"
 async def open_edit_form(product: Product, window: Window, **changes: object) -> None:
     await product.services.post(THREAD, an_approval("a", **changes))
     await window.open(THREAD)
-    await window.button("Edit").click()
+    await window.button("Edit…").click()
     await expect(window.dialog).to_be_visible()
 
 
 async def approve_with_changes(window: Window) -> None:
-    await window.dialog.get_by_role("button", name="Approve with changes", exact=True).click()
+    await window.dialog.get_by_role("button", name="Save and approve", exact=True).click()
 
 
 def values_of(product: Product) -> dict[str, object]:
@@ -36,19 +36,63 @@ def values_of(product: Product) -> dict[str, object]:
 async def test_what_nobody_touched_goes_back_as_it_came(product: Product, window: Window) -> None:
     arguments = {"name": "A\r\nB", "start": "2026-11-21T10:00:00+01:00", "duration": 60, "calendar": "primary"}
     await open_edit_form(product, window, arguments=arguments)
+    await window.dialog.get_by_label("All day").check()
     await approve_with_changes(window)
     await expect(window.log).to_contain_text("Approved by Ana")
     values = values_of(product)
     assert {name: values[name] for name in arguments} == arguments
-    assert values["all_day"] is False
+    assert values["all_day"] is True
+
+
+async def test_an_edit_cannot_be_saved_before_something_changed(product: Product, window: Window) -> None:
+    await open_edit_form(product, window)
+    save = window.dialog.get_by_role("button", name="Save and approve", exact=True)
+    await expect(save).to_be_disabled()
+    name = window.dialog.get_by_label("Name")
+    await name.fill("Standup")
+    await expect(save).to_be_enabled()
+    await name.fill("Team Meeting")
+    await expect(save).to_be_disabled()
+    await name.press("Control+Enter")
+    await name.fill("Standup")
+    await name.press("Control+Enter")
+    await expect(window.log).to_contain_text("Approved by Ana")
+    [decision] = product.services.decisions
+    assert decision.choices[0].arguments is not None
+
+
+async def test_whoever_moves_the_start_moves_the_end_until_they_change_the_end_themselves(window: Window) -> None:
+    """A meeting that is moved keeps its length, and none ends before it begins."""
+    fields = (
+        FormField(name="start", label="Start", type=FieldType.DATE_TIME, default="2026-11-21T10:00:00+01:00"),
+        FormField(name="end", label="End", type=FieldType.DATE_TIME, default="2026-11-21T10:45:00+01:00"),
+    )
+    services = window.product.services
+    await services.post(THREAD, ClarificationView("c:1", "open", "When?", "", fields, "Ana", "web:ana"))
+    await window.open(THREAD)
+    await window.button("Answer").click()
+    start, end = window.dialog.get_by_label("Start"), window.dialog.get_by_label("End")
+    await start.fill("2026-11-22T23:30")
+    await expect(end).to_have_value("2026-11-23T00:15")
+    await end.fill("2026-11-22T10:00")
+    await start.fill("2026-11-22T11:00")
+    await expect(end).to_have_value("2026-11-22T10:00")
+    await window.dialog.get_by_role("button", name="Send answer", exact=True).click()
+    await expect(window.dialog).to_contain_text("End must be after start.")
+    assert services.answers == []
+    await end.fill("2026-11-22T12:00")
+    await window.dialog.get_by_role("button", name="Send answer", exact=True).click()
+    await expect(window.log).to_contain_text("Answered")
+    assert services.answers[0].values == {"start": "2026-11-22T11:00:00+01:00", "end": "2026-11-22T12:00:00+01:00"}
 
 
 async def test_a_value_that_is_too_long_for_an_input_is_named_and_stays(product: Product, window: Window) -> None:
     """Rule 12: nobody is to believe that they changed all there is."""
     arguments = {"name": "A" * 50_001, "start": "2026-11-21T10:00:00+01:00", "duration": 60, "calendar": "primary"}
     await open_edit_form(product, window, arguments=arguments)
-    await expect(window.dialog).to_contain_text("left as it is: Name.")
+    await expect(window.dialog).to_contain_text("kept as is: Name.")
     await expect(window.dialog.get_by_label("Name")).to_have_count(0)
+    await window.dialog.get_by_label("All day").check()
     await approve_with_changes(window)
     await expect(window.log).to_contain_text("Approved by Ana")
     assert "name" not in values_of(product)
@@ -110,22 +154,22 @@ async def test_what_is_missing_or_no_json_is_said_before_anything_is_sent(produc
     await window.dialog.get_by_label("Name").fill("")
     await window.dialog.get_by_label("Attendees").fill("[")
     await approve_with_changes(window)
-    await expect(window.dialog).to_contain_text("This is needed.")
+    await expect(window.dialog).to_contain_text("Required")
     await expect(window.dialog).to_contain_text("This is not valid JSON")
     assert product.services.decisions == []
 
 
 async def test_invisible_characters_in_a_value_are_pointed_out(product: Product, window: Window) -> None:
     await open_edit_form(product, window, arguments={"name": "safe\u202egnp.exe"})
-    await expect(window.dialog).to_contain_text("Holds characters that cannot be seen: safe⟨U+202E⟩gnp.exe")
+    await expect(window.dialog).to_contain_text("Contains invisible characters: safe⟨U+202E⟩gnp.exe")
 
 
 async def test_who_may_not_edit_is_told_on_the_card(product: Product, window: Window) -> None:
     await product.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
-    await expect(window.button("Edit")).to_be_visible()
+    await expect(window.button("Edit…")).to_be_visible()
     product.services.may_decide["a"] = {"web:ben"}  # since the card was drawn
-    await window.button("Edit").click()
+    await window.button("Edit…").click()
     await expect(window.log).to_contain_text("You may not edit this.")
     await expect(window.dialog).to_have_count(0)
     window.complaints.clear()  # the browser's own about the 403
@@ -190,5 +234,5 @@ async def test_a_question_without_fields_is_answered_in_the_message_box(product:
 async def test_a_question_to_somebody_else_only_says_whom_it_waits_for(product: Product, window: Window) -> None:
     await product.services.post(THREAD, ClarificationView("c:1", "open", "Which one?", "", (), "Ben", "web:ben"))
     await window.open(THREAD)
-    await expect(window.log).to_contain_text("Waiting for Ben.")
+    await expect(window.log).to_contain_text("Only Ben can answer.")
     await expect(window.button("Answer")).to_have_count(0)

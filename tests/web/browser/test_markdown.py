@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -21,6 +22,7 @@ DRAW = """async (text) => {
   const { markdown } = await import("/static/markdown.js");
   const place = document.createElement("div");
   place.append(...markdown(text));
+  for (const block of place.querySelectorAll(".code-block")) block.replaceWith(block.querySelector("pre"));
   return [...place.childNodes].map((node) => node.outerHTML ?? node.textContent).join("");
 }"""
 
@@ -37,9 +39,18 @@ CASES = {
     "> said\n> this": "<blockquote><p>said<br>this</p></blockquote>",
     "```py\nif a < b:\n    **x**\n```": '<pre tabindex="0"><code>if a &lt; b:\n    **x**</code></pre>',
     "```\nnever closed": '<pre tabindex="0"><code>never closed</code></pre>',
-    "| a | b |\n|---|:-:|\n| 1 | 2 |": (
+    "1. a\n\n2. b": "<ol><li>a</li><li>b</li></ol>",
+    "- a\n\t- b": "<ul><li>a<ul><li>b</li></ul></li></ul>",
+    "#### Deep\n# Top\n### Next": "<h3>Deep</h3><h3>Top</h3><h4>Next</h4>",
+    "| a | b | c |\n|---|:-:|--:|\n| 1 | 2 | 3 |": (
+        '<div class="table" tabindex="0"><table><thead><tr><th scope="col">a</th><th scope="col" class="center">b</th>'
+        '<th scope="col" class="right">c</th></tr></thead>'
+        '<tbody><tr><td>1</td><td class="center">2</td><td class="right">3</td></tr></tbody></table></div>'
+    ),
+    "a | b\n-|-\nx \\| y | `p \\| q`\n1 | 2 | 3": (
         '<div class="table" tabindex="0"><table><thead><tr><th scope="col">a</th><th scope="col">b</th></tr></thead>'
-        "<tbody><tr><td>1</td><td>2</td></tr></tbody></table></div>"
+        "<tbody><tr><td>x | y</td><td><code>p | q</code></td></tr><tr><td>1</td><td>2 | 3</td></tr></tbody></table>"
+        "</div>"
     ),
     "---": "<hr>",
     r"\*plain\*": "<p>*plain*</p>",
@@ -105,3 +116,76 @@ async def test_hostile_text_takes_no_time(drawn: Draw, window: Window) -> None:
             piece * (20_000 // len(piece)),
         )
         assert took < 2000, piece
+
+
+TABLE = """async (rows) => {
+  const { markdown } = await import("/static/markdown.js");
+  const line = (cells) => `| ${cells.map((cell) => cell.replaceAll("|", "\\\\|")).join(" | ")} |`;
+  const place = document.createElement("div");
+  place.append(...markdown([line(rows[0]), line(rows[0].map(() => "---")), ...rows.slice(1).map(line)].join("\\n")));
+  return [...place.querySelectorAll("tr")].map((row) => [...row.children].map((cell) => cell.textContent));
+}"""
+
+
+async def test_every_cell_of_a_table_is_where_it_was_written_whatever_is_in_it(window: Window) -> None:
+    """Rule 12: a table that shifts its cells says something else."""
+    chance = random.Random(7)
+    pieces = ("|", "a", "1,200", "-", ":", " ", "x y", "||", "é")
+    for _ in range(60):
+        width, height = chance.randint(1, 5), chance.randint(2, 5)
+        rows = [
+            [
+                "c" + "".join(chance.choice(pieces) for _ in range(chance.randint(0, 6))).rstrip() + "e"
+                for _ in range(width)
+            ]
+            for _ in range(height)
+        ]
+        assert await window.page.evaluate(TABLE, rows) == rows
+
+
+async def test_no_word_of_a_text_is_lost_whatever_marks_stand_around_it(drawn: Draw, window: Window) -> None:
+    """Rule 8: nothing of what was said is hidden."""
+    chance = random.Random(11)
+    marks = (
+        "# ",
+        "- ",
+        "3. ",
+        "> ",
+        "  ",
+        "| ",
+        " |",
+        "**",
+        "_",
+        "`",
+        "~~",
+        "\n",
+        "\n\n",
+        "\t",
+        "```\n",
+        "|-|\n",
+        "\\\\",
+    )
+    for _ in range(150):
+        words = [f"w{number}w" for number in range(chance.randint(1, 9))]
+        text = "".join(chance.choice(marks) + word + chance.choice(marks) for word in words)
+        html = await drawn(text)
+        missing = [word for word in words if word not in html]
+        # What follows ``` on its line names the language, which the head of the block shows.
+        assert not missing, (text, missing, html)
+
+
+CLOCKS = """async () => {
+  const { fromNow, short, duration } = await import("/static/time.js");
+  document.documentElement.dataset.zone = "Asia/Tokyo";
+  const now = Date.now() / 1000;
+  const said = [fromNow(now + 23.9 * 3600), fromNow(now - 90), fromNow(now + 3 * 86400), duration(2.06), duration(42)];
+  const noon = Date.UTC(2020, 2, 3, 12) / 1000;
+  said.push(short(noon));
+  delete document.documentElement.dataset.zone;
+  return said;
+}"""
+
+
+async def test_times_are_written_in_one_way_and_in_the_zone_that_is_chosen(window: Window) -> None:
+    said = await window.page.evaluate(CLOCKS)
+    assert said == ["in 24 hours", "2 minutes ago", "in 3 days", "2.1 s", "42 s", "Mar 3, 2020, 9:00 PM"]

@@ -13,7 +13,7 @@ import "./page.css";
 const NOTHING = { users: [], channels: [], user_groups: [] };
 
 // The renderer takes `:00:` in plain text for an emoji, also where `emoji: false` says that it is none.
-const HOOKS = { emoji: ({ name }) => `:${name}:` };
+const HOOKS = { emoji: ({ name }) => `:${name.replace(/^:|:$/g, "")}:` };
 
 function face(name, colour) {
   const letter = name.slice(0, 1);

@@ -17,7 +17,10 @@ function rows(source) {
   (function look(value) {
     if (Array.isArray(value)) return value.forEach(look);
     if (value === null || typeof value !== "object") return undefined;
-    if (Array.isArray(value.actions)) found.push(value.actions.length);
+    if (Array.isArray(value.actions)) {
+      const beside = value.actions.filter((action) => action.mode !== "secondary").length;
+      found.push(beside + (beside < value.actions.length ? 1 : 0)); // with the button of the menu
+    }
     return Object.entries(value).forEach(([key, inner]) => key === "data" || look(inner));
   })(source);
   return found;

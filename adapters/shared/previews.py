@@ -1,0 +1,143 @@
+"""What a call would change, as rows for cards. Pure; every text is `visible`.
+
+It is a tool's words (`graph.card_facts`): literal, bounded, with the source beside them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bot.domain import ApprovalView, CallActivity, ChangeView, GrantView, OutcomeView
+from bot.readings import ReadableLine, change_in_words, readings
+from bot.safe_text import visible_excerpt, visible_line, written_value
+from graph.presentation import ArgumentKind, CallPresentation, PresentedArgument, Preview
+from translations import gettext as _
+from translations import ngettext
+
+PREVIEW_ROWS = 8
+"""Rows of a preview that a card shows."""
+PREVIEW_VALUE = 160
+"""Characters of each value."""
+_VALUE_LINES = 4
+LONGEST_LABEL = 60
+LONGEST_SOURCE = 120
+_REFUSAL = 300
+NOTHING = "–"
+"""Stands where there is no value on one of the two sides."""
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d)?", re.ASCII)
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+CallView = ApprovalView | OutcomeView | ChangeView | GrantView | CallActivity
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewRow:
+    """One thing that a call would change, or that a deletion takes away."""
+
+    label: str
+    before: str
+    """Empty: there is nothing of it before."""
+    after: str
+    """Empty: there is nothing of it afterwards, or only before was told."""
+    change: str
+    """Both on one line: "9:00 → 10:00"; where there is one side alone, that."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewRows:
+    """A preview as a card shows it."""
+
+    rows: tuple[PreviewRow, ...]
+    has_after: bool
+    """Whether there are two sides; else how things are now is all that is told."""
+    hidden: str
+    """What is not shown, in words, such as "2 unchanged, 3 values hidden"; empty: nothing."""
+    source: str
+    """Where it is from, in words: "Preview from calendar › preview_update_event"."""
+    problem: str
+    """Why there is no preview, as a sentence; empty: there is one."""
+
+
+def preview_rows(view: CallView, most: int = PREVIEW_ROWS, longest: int = PREVIEW_VALUE) -> PreviewRows | None:
+    """Returns the preview of a call: what changes first, and of a change nothing that stays; `None`: there is none, and
+    none is named for it.
+
+    Args:
+        most: rows.
+        longest: characters of each value.
+    """
+    preview = view.presentation.preview
+    if preview is None:
+        return None
+    source = _("Preview from {source}").format(source=visible_line(preview.source, LONGEST_SOURCE))
+    if preview.problem:
+        return PreviewRows((), has_after=False, hidden="", source=source, problem=_problem(preview))
+    kept = _with_kinds(preview, view.presentation)
+    before, after = (_by_names(side, kept) for side in (preview.before, preview.after))
+    names = list(dict.fromkeys([*before, *after]))
+    has_after = bool(after)
+    same = {each for each in names if has_after and each in before and each in after and _is_same(preview, each)}
+    shown = [each for each in names if each not in same]
+    rows = tuple(_row(before.get(each), after.get(each), longest, has_after=has_after) for each in shown[:most])
+    left_out = max(0, len(shown) - most) + preview.hidden
+    hidden = [
+        ngettext("{count} unchanged", "{count} unchanged", len(same)).format(count=len(same)) if same else "",
+        ngettext("{count} value hidden", "{count} values hidden", left_out).format(count=left_out) if left_out else "",
+    ]
+    return PreviewRows(rows, has_after, ", ".join(filter(None, hidden)), source, problem="")
+
+
+def _with_kinds(preview: Preview, presentation: CallPresentation) -> CallPresentation:
+    """With what a preview has beside the arguments of its call, as it looks. Nothing that runs is read so."""
+    kinds = dict(presentation.arguments)
+    for name, value in {**preview.before, **preview.after}.items():
+        kind = _kind_of(value) if isinstance(value, str) and name not in kinds else None
+        if kind:
+            kinds[name] = PresentedArgument(kind=kind)
+    return presentation.model_copy(update={"arguments": kinds, "known_ids": ()})
+
+
+def _kind_of(value: str) -> ArgumentKind | None:
+    if _MOMENT.fullmatch(value):
+        return "date-time"
+    return "date" if _DAY.fullmatch(value) else None
+
+
+def _by_names(side: Mapping[str, Any], presentation: CallPresentation) -> dict[tuple[str, ...], ReadableLine]:
+    return {each.names: each for each in readings(side, presentation)}
+
+
+def _is_same(preview: Preview, names: Iterable[str]) -> bool:
+    return all(_side(preview.before, name) == _side(preview.after, name) for name in names)
+
+
+def _side(side: Mapping[str, Any], name: str) -> str | None:
+    return written_value(side[name]) if name in side else None
+
+
+def _row(before: ReadableLine | None, after: ReadableLine | None, longest: int, *, has_after: bool) -> PreviewRow:
+    either = before or after
+    old, new = (_excerpt(each.text, longest) if each else "" for each in (before, after))
+    moved = change_in_words(before, after) if before and after else ""
+    both = _excerpt(moved, longest) if moved else f"{old or NOTHING} → {new or NOTHING}"
+    label = visible_line(either.label if either else "", LONGEST_LABEL)
+    return PreviewRow(label, old, new, both if has_after else old)
+
+
+def _excerpt(text: str, longest: int) -> str:
+    return visible_excerpt(text, longest, _VALUE_LINES)[0]
+
+
+def _problem(preview: Preview) -> str:
+    source = visible_line(preview.source, LONGEST_SOURCE)
+    match preview.problem:
+        case "nothing":
+            return _("No preview: nothing to show.")
+        case "refused":
+            said = visible_line(preview.said, _REFUSAL)
+            return _("No preview. {source} says: {text}").format(source=source, text=said)
+        case _:
+            return _("No preview: {source} didn't answer.").format(source=source)

@@ -1,0 +1,106 @@
+"""Retries: a call that was approved and failed is proposed once more, as it was made, when its requester says so.
+
+The retry is a message of its requester's that carries the call: an ordinary turn begins with it, in which the call is
+judged as any other, and of which every crash is survived as of any message. Once for each approval: the key of the
+message is made of the approval's id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bot.domain import Person
+from bot.gateway.thread_ids import is_gateway_thread
+from bot.records import attempts, deliveries
+from bot.records.approvals import ApprovalRow
+from bot.records.database import Transaction
+from bot.records.deliveries import Delivery
+from bot.safe_text import one_line
+from graph.calls import GIVEN_CALL, GivenCall
+from policies.model import tool_name_for_model
+from translations import gettext as _
+
+CLICK = "click"
+"""In the body of a retry: the key of the click that asked for it."""
+LONGEST_VALUE = 80
+"""Characters of the main argument in the message."""
+_OF_ITS_OWN = frozenset({"text", "origin", "at", "begins", "person", "name", "time_zone", "addressed"})
+"""In the body of the message that began the turn of the call: what a retry does not take over."""
+
+
+def retry_key(approval_id: str) -> str:
+    """Returns the key of the delivery that has the call of an approval proposed once more."""
+    return f"retry:{approval_id}"
+
+
+async def is_offered(tx: Transaction, row: ApprovalRow) -> bool:
+    """Returns whether the call of an approval may be proposed once more: it failed for certain, at its last try and at
+    every one before, and nobody had it proposed again."""
+    if row.status != "approved" or is_gateway_thread(row.thread_id):
+        return False
+    attempt = await attempts.latest(tx, row.asked.call_id)
+    if attempt is None or attempt.status != "failed" or await deliveries.exists(tx, retry_key(row.approval_id)):
+        return False
+    return attempt.number == 1 or not await attempts.was_tried_again(tx, attempt.call_id, attempt.number)
+
+
+async def retry_of(
+    tx: Transaction, row: ApprovalRow, requester: Person, *, click: str, text: str, now: float
+) -> Delivery:
+    """Returns the message that has the call proposed once more, under the terms of the turn in which it was made.
+
+    Args:
+        requester: of that turn, as they are called now.
+        click: key of the click that asks for it.
+        text: what stands in the conversation.
+        now: seconds since the epoch.
+    """
+    turn = row.asked.call_id.rsplit(".", 2)[0]
+    began = await deliveries.body_of(tx, turn) or {}
+    call = GivenCall(
+        name=tool_name_for_model(row.asked.server, row.asked.tool),
+        args=dict(arguments_of(row)),
+        quote=row.asked.quote,
+    )
+    body = {
+        **{name: said for name, said in began.items() if name not in _OF_ITS_OWN | {GIVEN_CALL, CLICK}},
+        "person": requester.person_id,
+        "name": requester.name,
+        "time_zone": requester.time_zone,
+        "text": text,
+        "addressed": True,
+        "origin": {},
+        "at": now,
+        "begins": None,
+        GIVEN_CALL: call,
+        CLICK: click,
+    }
+    return Delivery(retry_key(row.approval_id), row.thread_id, "message", body, False, now, now)
+
+
+def given_call_of(delivery: Delivery) -> GivenCall | None:
+    """Returns the call that a message has made; none: it is what somebody wrote."""
+    call: GivenCall | None = delivery.body.get(GIVEN_CALL)
+    return call
+
+
+def arguments_of(row: ApprovalRow) -> Mapping[str, Any]:
+    """Returns the arguments with which the call was made, edits included."""
+    return row.approved_arguments if row.approved_arguments is not None else row.asked.arguments
+
+
+def retry_text(row: ApprovalRow, shown: Mapping[str, Any]) -> str:
+    """Returns what stands in the conversation, such as "Retry: Create event: Standup".
+
+    Args:
+        shown: the arguments of the call as its card shows them, secrets masked.
+    """
+    asked = row.asked
+    trusted = asked.presentation.trusted and asked.title
+    title = asked.title if trusted else f"{asked.server}: {asked.tool}"
+    main = shown.get(asked.presentation.main) if asked.presentation.main else None
+    title = one_line(title, LONGEST_VALUE)
+    if not isinstance(main, str) or not main.strip():
+        return _("Retry: {call}").format(call=title)
+    return _("Retry: {call}: {value}").format(call=title, value=one_line(main, LONGEST_VALUE))

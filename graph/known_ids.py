@@ -1,0 +1,234 @@
+"""What the ids among a call's arguments stand for, as results of the same turn say. Nothing here raises.
+
+A result is a tool's word, so only results of the server that is called count: an id is that server's own, and no other
+server may say what it stands for. Where a result can be read in more than one way, nothing is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date, datetime
+from itertools import islice
+from typing import Any
+
+from langchain_core.messages import AnyMessage, ToolMessage
+
+from graph.presentation import LONGEST_KNOWN, KnownId
+
+MOST_IDS = 10
+"""Ids of one call that are looked for. Our own choice."""
+LOOKED_THROUGH = 200_000
+"""Characters of results that are read as JSON for one call, the newest first; it takes some 10 ms."""
+_SMALL = 20_000
+"""Characters of results that are looked through in the event loop, some 2 ms."""
+MOST_VALUES = 20_000
+"""Objects, lists and values of one result that are looked at."""
+_MOST_TEXTS = 30
+"""Places of one result at which JSON may begin."""
+_DEEPEST = 8
+_LONGEST_ID = 200
+_TITLES = ("title", "name", "subject", "summary", "displayName", "display_name", "headline")
+"""The best first."""
+_TIMES = ("start", "starts_at", "start_time", "startTime", "when", "due", "due_date", "date", "time", "at")
+"""The best first."""
+_OWN_IDS = ("id", "uuid")
+_ID_NAME = re.compile(r"(?:.*_)?(?:id|uuid)|.*[a-z0-9](?:Id|ID|Uuid)")
+_UNMISTAKABLE = re.compile(r"(?=.*[0-9])[^\s]{12,200}")
+"""An id that hardly two things have."""
+_BEGINNING = re.compile(r"^[ \t]*[\[{]", re.MULTILINE)
+_DECODER = json.JSONDecoder()
+
+
+def is_id_name(name: str) -> bool:
+    """Returns whether something of this name is an id: `id`, `event_id`, `eventId`."""
+    return bool(_ID_NAME.fullmatch(name))
+
+
+def ids_in(arguments: Mapping[str, Any], schema: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """Returns argument → id, as text, of the arguments that are ids: by their name, their schema (`format: uuid`), or
+    because hardly anything else looks so.
+
+    Args:
+        schema: of the tool's arguments, where it is known.
+    """
+    properties = schema.get("properties") if schema else None
+    formats = properties if isinstance(properties, Mapping) else {}
+    found: dict[str, str] = {}
+    for name, value in islice(arguments.items(), 100):
+        written = _as_id(value)
+        about = formats.get(name)
+        is_uuid = isinstance(about, Mapping) and about.get("format") == "uuid"
+        if written and (is_uuid or is_id_name(name) or (isinstance(value, str) and _UNMISTAKABLE.fullmatch(value))):
+            found[name] = written
+    return dict(islice(found.items(), MOST_IDS))
+
+
+def known_in_turn(server: str, arguments: Mapping[str, Any], messages: Sequence[AnyMessage]) -> list[KnownId]:
+    """Returns what the results among the messages of a turn say of the ids of a call; the newest result counts. The
+    `source` of each is the name by which the model calls the tool.
+
+    Args:
+        server: the name of the server that is called.
+    """
+    wanted = ids_in(arguments)
+    known: dict[str, KnownId] = {}
+    space_left = LOOKED_THROUGH
+    for message in reversed(messages):
+        if len(known) == len(wanted):
+            break
+        if not isinstance(message, ToolMessage) or message.status != "success":
+            continue
+        name, text = message.name or "", message.text
+        if not name.startswith(f"{server}__") or not any(value in text for value in wanted.values()):
+            continue
+        space_left -= len(text)
+        if space_left < 0:
+            break
+        missing = {argument: value for argument, value in wanted.items() if argument not in known}
+        owner = message.additional_kwargs.get("owner")
+        for argument, (title, at) in described(missing, documents_in(text)).items():
+            known[argument] = known_id(argument, wanted[argument], title, at, source=name, owner=owner)
+    return list(known.values())
+
+
+async def looked_through(server: str, arguments: Mapping[str, Any], messages: Sequence[AnyMessage]) -> list[KnownId]:
+    """Returns `known_in_turn`; made in a thread where that may take long."""
+    if not ids_in(arguments):
+        return []
+    size = sum(len(message.text) for message in messages if isinstance(message, ToolMessage))
+    if size <= _SMALL:
+        return known_in_turn(server, arguments, messages)
+    return await asyncio.to_thread(known_in_turn, server, arguments, messages)
+
+
+def known_id(
+    argument: str, value: str, title: str, at: str, *, source: str, owner: str | None, looked_up: bool = False
+) -> KnownId:
+    """Returns it with its title cut to what is kept."""
+    return KnownId(
+        argument=argument,
+        value=value,
+        title=title[:LONGEST_KNOWN],
+        hidden=max(0, len(title) - LONGEST_KNOWN),
+        at=at,
+        source=source,
+        looked_up=looked_up,
+        owner=owner,
+    )
+
+
+def documents_in(text: str) -> list[Any]:
+    """Returns the JSON objects and lists that a result consists of, or that begin on lines of their own in it."""
+    found: list[Any] = []
+    end = 0
+    for match in islice(_BEGINNING.finditer(text), _MOST_TEXTS):
+        start = match.end() - 1
+        if start < end:
+            continue
+        with suppress(ValueError, RecursionError):
+            value, end = _DECODER.raw_decode(text, start)
+            found.append(value)
+    return found
+
+
+def described(wanted: Mapping[str, str], documents: Iterable[Any]) -> dict[str, tuple[str, str]]:
+    """Returns argument → title and time of what stands under its id in these; nothing of an id under which different
+    things stand. An id that is no text is compared as it is written.
+
+    Args:
+        wanted: argument → id.
+    """
+    found: dict[str, set[tuple[str, str]]] = {}
+    for container, thing in islice(_objects(documents), MOST_VALUES):
+        title = _title_of(thing)
+        if not title:
+            continue
+        for key, value in _own_ids(thing):
+            for argument, wanted_id in wanted.items():
+                if value == wanted_id and _is_of_kind(argument, wanted_id, key, container):
+                    found.setdefault(argument, set()).add((title, _time_of(thing)))
+    return {argument: next(iter(titles)) for argument, titles in found.items() if len(titles) == 1}
+
+
+def title_and_time(document: Any) -> tuple[str, str] | None:
+    """Returns title and time of the one thing that an answer is about: the object itself, or the only one in it;
+    `None`: it says neither."""
+    thing = document
+    for _ in range(2):
+        if not isinstance(thing, Mapping):
+            return None
+        if title := _title_of(thing):
+            return title, _time_of(thing)
+        inner = list(islice(thing.values(), 2))
+        thing = inner[0] if len(inner) == 1 else None
+    return None
+
+
+def _objects(documents: Iterable[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every object, with the name under which it, or the list that it is in, stands."""
+    left: list[tuple[str, Any, int]] = [("", document, 0) for document in documents]
+    left.reverse()
+    looked_at = 0
+    while left and looked_at < MOST_VALUES:
+        looked_at += 1
+        name, value, depth = left.pop()
+        if isinstance(value, Mapping):
+            yield name, value
+            inner = [(key, item) for key, item in value.items() if isinstance(item, Mapping | list)]
+        elif isinstance(value, list):
+            inner = [(name, item) for item in islice(value, MOST_VALUES)]
+        else:
+            continue
+        if depth < _DEEPEST:
+            left.extend((key, item, depth + 1) for key, item in reversed(inner))
+
+
+def _own_ids(thing: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The id of the thing itself: other ids beside it lead to other things."""
+    own = [key for key in _OWN_IDS if key in thing] or [key for key in thing if is_id_name(key)]
+    if len(own) == 1 and (value := _as_id(thing[own[0]])):
+        yield own[0], value
+
+
+def _is_of_kind(argument: str, value: str, key: str, container: str) -> bool:
+    """Whether an id that is found under `key` is one of the argument's kind: `1` may be that of an event, and of a
+    calendar."""
+    if _UNMISTAKABLE.fullmatch(value) or (key == argument and key not in _OWN_IDS):
+        return True
+    kind = re.sub(r"_?(?:id|uuid)$", "", argument, flags=re.IGNORECASE).lower()
+    return bool(kind) and container.lower() in (kind, f"{kind}s", f"{kind}es")
+
+
+def _as_id(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return ""
+    if isinstance(value, int):
+        return str(value) if abs(value) < 10**18 else ""
+    return value if 0 < len(value) <= _LONGEST_ID and not any(c.isspace() for c in value) else ""
+
+
+def _title_of(thing: Mapping[str, Any]) -> str:
+    texts = (thing.get(key) for key in _TITLES)
+    return next((" ".join(text.split()) for text in texts if isinstance(text, str) and text.strip()), "")
+
+
+def _time_of(thing: Mapping[str, Any]) -> str:
+    for key in _TIMES:
+        value = thing.get(key)
+        if isinstance(value, Mapping):  # as Google's calendar has it
+            value = value.get("dateTime") or value.get("date")
+        if isinstance(value, str) and len(value) <= len("2026-11-22T09:00:00.000000+01:00") and _is_time(value):
+            return value
+    return ""
+
+
+def _is_time(text: str) -> bool:
+    try:
+        (datetime.fromisoformat if len(text) > len("2026-11-22") else date.fromisoformat)(text)
+    except ValueError:
+        return False
+    return True

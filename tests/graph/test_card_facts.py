@@ -1,0 +1,213 @@
+"""What is read for the card of a call, and calls that are asked about again because it has changed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage
+
+from graph import card_facts
+from graph.interrupts import ApprovalAsked, Approved
+from graph.ports import AccountNeeded, Failed, Succeeded
+from graph.presentation import Preview
+from graph.single_calls import SingleCalls, first_progress
+from graph.state import RunContext, Silent
+from policies.model import Lookup
+from tests.graph.parts import POLICY, Bench, calls, does, ports_of, rig, turn
+
+LIVE = Silent()
+SAYS: dict[str, Any] = {"reads_only": True, "preview_tool": "shows", "lookups": {"k": Lookup("gets", "id")}}
+"""What is said of every tool of the bench: `shows` and `gets` are called for cards alone."""
+
+
+def showing(before: Callable[[], Any], **more: Any) -> Bench:
+    """A bench of which the preview tool shows what `before` returns."""
+    outcomes = {"shows": lambda _: Succeeded(json.dumps({"before": before(), "after": {"at": "10:00"}}))}
+    return Bench(["ask", "shows", "gets"], outcomes={**outcomes, **more}, more=SAYS)
+
+
+def ran(bench: Bench, name: str = "ask") -> int:
+    """How often a call of the model's was made, rather than one for a card."""
+    return sum(":" not in call_id for call_id in bench.called)
+
+
+async def test_a_call_that_is_asked_about_says_what_it_would_change_and_what_it_is_about(tmp_path: Path) -> None:
+    bench = showing(lambda: {"at": "9:00"}, gets=lambda given: Succeeded(json.dumps({"title": f"Standup {given}"})))
+    async with rig(tmp_path, does("ask"), bench) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+    shown = bench.asked[0].presentation
+    assert shown.preview is not None
+    assert (shown.preview.before, shown.preview.after) == ({"at": "9:00"}, {"at": "10:00"})
+    assert [(each.argument, each.title, each.source) for each in shown.known_ids] == [
+        ("k", "Standup {'id': 1}", "s › gets")
+    ]
+    assert {(each.tool.name, each.failed) for each in bench.read_for_cards} == {("shows", False), ("gets", False)}
+
+
+async def test_what_was_shown_is_what_is_there_when_the_call_is_made(tmp_path: Path) -> None:
+    bench = showing(lambda: {"at": "9:00"})
+    async with rig(tmp_path, does("ask"), bench) as r:
+        await approve(r, await r.agent.begin(turn("m1"), "go", LIVE))
+    assert (len(bench.asked), ran(bench)) == (1, 1)
+
+
+async def test_a_call_is_asked_about_again_when_what_was_shown_has_changed(tmp_path: Path) -> None:
+    """Rule 12: who approved saw the event at 9:00."""
+    now = ["9:00"]
+    bench = showing(lambda: {"at": now[0]})
+    async with rig(tmp_path, does("ask"), bench) as r:
+        waiting = await r.agent.begin(turn("m1"), "go", LIVE)
+        now[0] = "11:00"
+        again = await approve(r, waiting)
+        assert ran(bench) == 0
+        assert [(each.round, each.presentation.again) for each in bench.asked] == [(1, ""), (2, "changed")]
+        assert bench.asked[1].presentation.preview is not None
+        assert bench.asked[1].presentation.preview.before == {"at": "11:00"}
+        await approve(r, again)
+    assert (len(bench.asked), ran(bench)) == (2, 1)
+
+
+async def test_a_call_is_asked_about_again_when_nobody_can_tell_whether_it_has_changed(tmp_path: Path) -> None:
+    outcomes = [Succeeded('{"before": {"at": "9:00"}}'), AccountNeeded("s"), AccountNeeded("s")]
+    bench = Bench(["ask", "shows"], outcomes={"shows": lambda _: outcomes.pop(0)}, more=SAYS)
+    async with rig(tmp_path, does("ask"), bench) as r:
+        again = await approve(r, await r.agent.begin(turn("m1"), "go", LIVE))
+        assert ran(bench) == 0
+        assert bench.asked[1].presentation.again == "not found out"
+        await approve(r, again)
+    assert ran(bench) == 1, "the second card says that there is no preview, and was approved without"
+    assert not bench.needed, "nobody is asked to sign in for it"
+
+
+async def test_an_edit_is_compared_by_what_the_tool_says_of_the_edited_call(tmp_path: Path) -> None:
+    bench = Bench(
+        ["ask", "shows"], outcomes={"shows": lambda given: Succeeded(json.dumps({"before": given}))}, more=SAYS
+    )
+    async with rig(tmp_path, does("ask"), bench) as r:
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        edited = Approved(by=("Ana",), arguments={"k": 2}, edited_by="web:ana")
+        await r.agent.resume("t", "d2", {status.interrupts[0].interrupt_id: edited}, LIVE)
+    assert [each.arguments for each in bench.asked] == [{"k": 1}, {"k": 2}]
+    assert bench.asked[1].presentation.preview is not None
+    assert bench.asked[1].presentation.preview.before == {"k": 2}
+
+
+async def test_a_call_of_another_agent_is_asked_about_again_too() -> None:
+    now = ["9:00"]
+    bench = showing(lambda: {"at": now[0]})
+    driver, context = SingleCalls(ports_of(bench)), RunContext(live=LIVE)
+    waiting = await driver.advance(first_progress(turn("g1"), "g1.0.0", "s__ask", {"k": 1}), context)
+    now[0] = "11:00"
+    again = await driver.advance(waiting, context, Approved(by=("Ana",)))
+    assert isinstance(again.stop, ApprovalAsked)
+    assert (again.stop.round, again.stop.presentation.again, ran(bench)) == (2, "changed", 0)
+    ended = await driver.advance(again, context, Approved(by=("Ana",)))
+    assert ended.ended is not None
+    assert ran(bench) == 1
+
+
+async def test_what_does_not_answer_delays_no_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(card_facts, "CARD_SECONDS", 0.01)
+
+    async def never(_arguments: Any) -> Succeeded:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    bench = Bench(["ask", "shows", "gets"], outcomes={"shows": never, "gets": never}, more=SAYS)
+    async with rig(tmp_path, does("ask"), bench) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+    shown = bench.asked[0].presentation
+    assert shown.known_ids == ()
+    assert shown.preview == Preview(source="s › shows", problem="unavailable")
+    assert len(bench.given_up) == 2, "what they may have asked is given up"
+
+
+async def test_a_tool_that_may_do_more_than_read_is_not_called_for_a_card(tmp_path: Path) -> None:
+    bench = showing(lambda: {"at": "9:00"})
+    bench.more = {**SAYS, "reads_only": False}
+    async with rig(tmp_path, does("ask"), bench) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+    assert bench.called == []
+    assert bench.asked[0].presentation.preview == Preview(source="s › shows", problem="unavailable")
+
+
+async def test_a_tool_that_a_rule_denies_is_not_called_for_a_card(tmp_path: Path) -> None:
+    denied = POLICY.replace("rules:", "rules:\n  - {name: no, match: {tool: shows}, decide: deny, reason: not here}")
+    bench = showing(lambda: {"at": "9:00"})
+    async with rig(tmp_path, does("ask"), bench, policy=denied) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+    assert [each.tool.name for each in bench.read_for_cards] == ["gets"]
+
+
+async def test_a_call_that_nobody_is_asked_about_reads_nothing_for_a_card(tmp_path: Path) -> None:
+    bench = Bench(["free", "shows", "gets"], more=SAYS)
+    async with rig(tmp_path, does("free"), bench) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+    assert len(bench.called) == 1
+
+
+async def test_what_an_earlier_result_says_is_not_looked_up(tmp_path: Path) -> None:
+    event = "877f3c1e-0000-4000-8000-000000000001"
+
+    def answering(messages: Sequence[BaseMessage]) -> AIMessage:
+        if not any(m.type == "tool" for m in messages):
+            return calls("lists")
+        return AIMessage("", tool_calls=[{"name": "s__ask", "args": {"k": event}, "id": "c"}])
+
+    listed = Succeeded(json.dumps({"events": [{"id": event, "title": "Standup"}]}), owner="web:ana")
+    bench = Bench(["ask", "lists", "gets"], outcomes={"lists": listed}, more={**SAYS, "preview_tool": ""})
+    async with rig(tmp_path, answering, bench) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+    (known,) = bench.asked[0].presentation.known_ids
+    assert (known.title, known.source, known.owner, known.looked_up) == ("Standup", "s › lists", "web:ana", False)
+    assert bench.read_for_cards == []
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ('{"before": {"a": 1}, "after": {"a": 2}}', ({"a": 1}, {"a": 2}, "")),
+        ('{"a": 1}', ({"a": 1}, {}, "")),
+        ('{"before": {"a": 1}, "after": null}', ({"a": 1}, {}, "")),
+        ('{"before": 1, "and": 2}', ({"before": 1, "and": 2}, {}, "")),
+        ("{}", ({}, {}, "nothing")),
+        ("[1]", ({}, {}, "nothing")),
+        ("no JSON", ({}, {}, "nothing")),
+        ('{"a": NaN}', ({}, {}, "nothing")),
+    ],
+)
+async def test_a_preview_has_two_sides_or_one(tmp_path: Path, given: str, shown: Any) -> None:
+    bench = Bench(["ask", "shows"], outcomes={"shows": Succeeded(given)}, more=SAYS)
+    async with rig(tmp_path, does("ask"), bench) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+    preview = bench.asked[0].presentation.preview
+    assert preview is not None
+    assert (preview.before, preview.after, preview.problem) == shown
+    assert bool(preview.digest) == (not preview.problem)
+
+
+async def test_what_a_preview_tool_refuses_is_told_in_its_words(tmp_path: Path) -> None:
+    refused = Failed("There is no such event.", returned={"content": []})
+    bench = Bench(["ask", "shows"], outcomes={"shows": refused}, more=SAYS)
+    async with rig(tmp_path, does("ask"), bench) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+    preview = bench.asked[0].presentation.preview
+    assert preview is not None
+    assert (preview.problem, preview.said) == ("refused", "There is no such event.")
+
+
+def test_a_large_preview_is_counted_and_still_told_apart() -> None:
+    sides = [{"a": 1, "long": "x" * card_facts.LARGEST_SIDE + end} for end in "yz"]
+    first, second = (card_facts.preview_in({"before": side, "after": {}}, "s › t", None) for side in sides)
+    assert (first.before, first.hidden) == ({"a": 1}, 1)
+    assert first.digest != second.digest
+
+
+async def approve(r: Any, status: Any) -> Any:
+    answers = {each.interrupt_id: Approved(by=("Ana",)) for each in status.interrupts}
+    return await r.agent.resume("t", f"d{len(r.bench.asked)}", answers, LIVE, interrupts=status.interrupts)

@@ -1,0 +1,332 @@
+"""Arguments as people read them: what they look like, and that no two calls read alike."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from adapters.shared.arguments import CARD_ARGUMENTS, excerpt, excerpts_of_approval, unchanged_in_words
+from adapters.shared.live.entries import arguments_json
+from adapters.shared.wording import WHOLE, call_title
+from bot.card_masks import is_exact, masked, unseen_in_words
+from bot.readings import readings, reads_exactly
+from bot.views import result_line
+from graph.presentation import CallPresentation, KnownId, presentation_of
+from policies.masking import Masker
+from policies.model import Tool
+from tests.slack.shown import an_approval
+from tests.support.cpu import at_most_cpu
+from tests.support.examples import examples
+from translations import in_language
+
+ASKED = 1_795_200_000.0
+"""In November 2026."""
+MASKER = Masker(key=b"a key")
+STRING = {"type": "string"}
+SCHEMA = {
+    "type": "object",
+    "required": ["title"],
+    "properties": {
+        "title": {**STRING, "title": "Title"},
+        "start": {**STRING, "format": "date-time", "title": "Start"},
+        "end": {"anyOf": [{**STRING, "format": "date-time"}, {"type": "null"}], "title": "End"},
+        "due": {**STRING, "format": "date"},
+        "at": {**STRING, "format": "time"},
+        "urgent": {"type": "boolean"},
+        "guests": {"type": "array", "items": STRING, "title": "Guests"},
+        "priority": {"oneOf": [{"const": "1", "title": "High"}, {"const": "2", "title": "Low"}]},
+    },
+}
+
+
+def a_tool(schema: dict[str, Any] | None = None, *, trusted: bool = True) -> Tool:
+    return Tool(
+        server="calendar",
+        name="create_event",
+        title="Create event",
+        input_schema=SCHEMA if schema is None else schema,
+        annotations_trusted=trusted,
+    )
+
+
+def shown_in(zone: str = "Europe/Berlin", schema: dict[str, Any] | None = None) -> CallPresentation:
+    return presentation_of(a_tool(schema), zone, ASKED)
+
+
+def lines(arguments: dict[str, Any], presentation: CallPresentation | None = None) -> list[tuple[str, str]]:
+    return [(each.label, each.text) for each in readings(arguments, presentation or shown_in())]
+
+
+def test_a_call_reads_as_people_would_say_it() -> None:
+    arguments = {
+        "title": "Standup",
+        "start": "2026-11-22T09:00:00+01:00",
+        "end": "2026-11-22T10:00:00+01:00",
+        "due": "2026-11-23",
+        "urgent": True,
+        "guests": ["Ana", "Ben"],
+        "priority": "1",
+    }
+    assert lines(arguments) == [
+        ("Title", "Standup"),
+        ("When", "Sun 22 Nov, 9:00–10:00 (Europe/Berlin)"),
+        ("Due", "Mon 23 Nov"),
+        ("Urgent", "yes"),
+        ("Guests", "Ana, Ben"),
+        ("Priority", "High"),
+    ]
+    assert reads_exactly(arguments, shown_in())
+
+
+def test_days_and_times_have_the_form_of_the_language() -> None:
+    start = {"start": "2026-11-22T09:00:00+01:00", "end": "2026-11-22T10:00:00+01:00"}
+    with in_language("de"):
+        assert lines(start)[0][1] == "So. 22. Nov., 9:00–10:00 (Europe/Berlin)"
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ("2026-11-22T09:00:00+01:00", "Sun 22 Nov, 9:00 (Europe/Berlin)"),
+        ("2027-11-22T09:00:05+01:00", "Mon 22 Nov 2027, 9:00:05 (Europe/Berlin)"),
+        ("2026-11-22T08:00:00Z", "Sun 22 Nov, 9:00 (Europe/Berlin, given in UTC)"),
+        ("2026-11-22T13:30:00+05:30", "Sun 22 Nov, 9:00 (Europe/Berlin, given in UTC+5:30)"),
+        ("2026-10-25T02:30:00+02:00", "Sun 25 Oct, 2:30 (Europe/Berlin, UTC+2:00)"),
+        ("2026-10-25T02:30:00+01:00", "Sun 25 Oct, 2:30 (Europe/Berlin, UTC+1:00)"),
+        ("2026-03-29T02:30:00+01:00", "Sun 29 Mar, 3:30 (Europe/Berlin, given in UTC+1:00)"),
+        ("2026-11-22T09:00:00", "Sun 22 Nov, 9:00 (no time zone)"),
+        ("2026-11-22T09:00:00.5+01:00", "2026-11-22T09:00:00.5+01:00"),
+        ("2026-11-22T09:00:00-00:00", "2026-11-22T09:00:00-00:00"),
+        ("2026-02-30T09:00:00+01:00", "2026-02-30T09:00:00+01:00"),
+        ("0001-01-01T00:00:00+01:00", "0001-01-01T00:00:00+01:00"),
+        ("9999-12-31T23:59:59-12:00", "9999-12-31T23:59:59-12:00"),
+        ("Sun 22 Nov, 9:00 (Europe/Berlin)", '"Sun 22 Nov, 9:00 (Europe/Berlin)"'),
+    ],
+)
+def test_a_moment_is_read_in_the_zone_of_the_requester(given: str, read: str) -> None:
+    assert lines({"start": given}) == [("Start", read)]
+    assert reads_exactly({"start": given}, shown_in())
+
+
+def test_another_spelling_of_the_same_moment_is_told_by_the_fingerprint() -> None:
+    view = an_approval(arguments={"start": "2026-11-22T09:00+01:00"}, presentation=shown_in())
+    card = masked(view, MASKER)
+    assert lines({"start": "2026-11-22T09:00+01:00"}) == [("Start", "Sun 22 Nov, 9:00 (Europe/Berlin)")]
+    assert not card.exact
+    assert card.fingerprint in unseen_in_words(card, "")
+
+
+@pytest.mark.parametrize("zone", ["", "Nowhere/At_All", "../etc/passwd", "Europe", "\0", "x" * 10_000])
+def test_where_no_such_zone_is_known_times_are_in_utc(zone: str) -> None:
+    assert lines({"start": "2026-11-22T09:00:00+00:00"}, shown_in(zone))[0][1] == "Sun 22 Nov, 9:00 (UTC)"
+
+
+def test_titles_of_a_server_that_is_not_trusted_are_not_labels() -> None:
+    presentation = presentation_of(a_tool(trusted=False), "UTC", ASKED)
+    assert lines({"guests": ["Ana"], "priority": "1"}, presentation) == [("Guests", "Ana"), ("Priority", '"1"')]
+    assert not any(each.title or each.choices for each in presentation.arguments.values())
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["B", "b", "When", 'x"', "*bold*", "a\u202eb", "", " ", "a: b", "x" * 61, "<@U1>", "(nothing)", 5, None, []],
+)
+def test_no_title_makes_two_arguments_look_like_one(title: Any) -> None:
+    schema = {"properties": {"a": {**STRING, "title": title}, "b": STRING, "when": STRING, **SCHEMA["properties"]}}
+    presentation = shown_in(schema=schema)
+    arguments = {"a": "1", "b": "1", "when": "1", "B": "1", "start": "2026-11-22T09:00:00+01:00", "When": "1"}
+    shown = [label for label, _ in lines(arguments, presentation)]
+    assert len({label.casefold() if label.istitle() else label for label in shown}) == len(arguments)
+
+
+def test_an_argument_that_the_schema_does_not_have_never_takes_the_label_of_one_that_it_has() -> None:
+    schema = {"properties": {"a": {**STRING, "title": "Other"}}}
+    assert lines({"other": "1"}, shown_in(schema=schema)) == [('"other"', '"1"')]
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5),
+    st.sampled_from(
+        [
+            "2026-11-22T09:00:00+01:00",
+            "2026-11-22T09:00:00Z",
+            "2026-11-22T09:00+01:00",
+            "2026-11-22T08:00:00+00:00",
+            "2026-11-22T09:00:00",
+            "2026-10-25T02:30:00+02:00",
+            "2026-10-25T02:30:00+01:00",
+            "2026-10-25T01:30:00Z",
+            "2026-11-22",
+            "2027-11-22",
+            "09:00",
+            "9:00",
+            "09:00:00",
+            "Sun 22 Nov",
+            "Sun 22 Nov, 9:00 (Europe/Berlin)",
+            '"Sun 22 Nov"',
+            "High",
+            "1",
+            "2",
+            "yes",
+            "Ana, Ben",
+            "Ana",
+            "(none)",
+            "(nothing)",
+            "",
+            '"Ana"',
+        ]
+    ),
+    st.lists(
+        st.sampled_from(["Ana", "Ben", "Ana, Ben", "yes", "1", "", " ", '"', "(none)", 1, True, None]), max_size=3
+    ),
+    st.datetimes().map(lambda at: at.isoformat()),
+    st.datetimes(timezones=st.timezones()).map(lambda at: at.isoformat()),
+    st.text(max_size=8),
+)
+CALLS = st.dictionaries(st.sampled_from([*SCHEMA["properties"], "when", "extra", "End"]), VALUES, max_size=4)
+
+
+@given(CALLS, CALLS, st.sampled_from(["en", "de"]))
+@example({"start": "2026-11-22T09:00:00+01:00"}, {"start": "Sun 22 Nov, 9:00 (Europe/Berlin)"}, "en")
+@example({"guests": ["Ana"]}, {"guests": "Ana"}, "en")
+@example({"guests": []}, {"guests": "(none)"}, "en")
+@example({"at": "09:00"}, {"at": "9:00"}, "en")
+@example({"when": "x"}, {"start": "x", "end": "x"}, "en")
+@example({"urgent": "ja"}, {"urgent": True}, "de")
+@settings(max_examples=examples(1_000), deadline=None)
+def test_no_two_calls_read_alike(one: dict[str, Any], other: dict[str, Any], language: str) -> None:
+    assume(json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True))
+    presentation = shown_in()
+    assume(all(reads_exactly(each, presentation) and is_exact("s", "t", each) for each in (one, other)))
+    with in_language(language):
+        assert sorted(lines(one, presentation)) != sorted(lines(other, presentation))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
+    max_leaves=12,
+)
+WORDS = st.sampled_from(
+    ["type", "format", "title", "anyOf", "oneOf", "allOf", "$ref", "const", "enum", "properties", "required", "items"]
+)
+SCHEMAS = st.dictionaries(
+    WORDS, JSON | st.sampled_from(["string", "date-time", "#/$defs/x", "#/properties"]), max_size=6
+)
+
+
+@given(st.dictionaries(st.text(max_size=5), SCHEMAS | JSON, max_size=4), JSON, JSON, st.text(max_size=10))
+@settings(max_examples=examples(300), deadline=None)
+def test_no_schema_and_no_argument_raises(properties: Any, required: Any, value: Any, zone: str) -> None:
+    schema = {"properties": properties, "required": required, "$defs": properties}
+    presentation = presentation_of(a_tool(schema), zone, ASKED)
+    arguments = {**dict.fromkeys(properties, value), "x": value}
+    assert CallPresentation.model_validate(presentation.model_dump(mode="json")) == presentation
+    assert excerpt(arguments, presentation=presentation).pairs
+    assert arguments_json(arguments, presentation)
+    assert call_title(masked(an_approval(arguments=arguments, presentation=presentation), MASKER))
+
+
+def test_a_huge_schema_and_huge_arguments_take_bounded_time() -> None:
+    text = {**STRING, "title": "T" * 100_000, "format": "date-time"}
+    schema = {"properties": {f"n{number}": text for number in range(20_000)}, "required": ["n1"] * 100_000}
+    arguments = {f"n{number}": "2026-11-22T09:00:00+01:00" for number in range(20_000)}
+    with at_most_cpu(0.05):
+        presentation = presentation_of(a_tool(schema), "Europe/Berlin", ASKED)
+    with at_most_cpu(0.05):
+        shown = excerpt(arguments, presentation=presentation)
+    assert len(presentation.arguments) == 100
+    assert shown.unseen == f"{20_000 - CARD_ARGUMENTS:,} arguments hidden"
+
+
+def test_what_is_hidden_is_counted() -> None:
+    assert excerpt({"a": "x" * 700}).unseen == "223 characters hidden"
+    assert excerpt({str(number): "x" for number in range(11)}).unseen == "1 argument hidden"
+    assert excerpt({"a": "x"}).unseen == ""
+
+
+# ------------------------------------------------------------------------------------------------ titles
+def titled(arguments: dict[str, Any], *, trusted: bool = True, **how: Any) -> str:
+    presentation = presentation_of(a_tool(trusted=trusted), "Europe/Berlin", ASKED).model_copy(update=how)
+    view = an_approval(
+        server="calendar", tool="create_event", title="Create event", arguments=arguments, presentation=presentation
+    )
+    return call_title(masked(view, MASKER))
+
+
+def test_a_title_says_what_happens_to_what() -> None:
+    assert titled({"title": "Standup"}) == "Create event: Standup"
+    assert titled({"title": "Standup"}, trusted=False) == "calendar › “Create event”: Standup"
+    assert titled({}) == "Create event"
+    assert titled({"title": "a\n\u202eb"}) == "Create event: a ⟨U+202E⟩b"
+    assert len(titled({"title": "x" * 10_000})) < 120
+
+
+def test_an_id_in_a_title_is_what_it_stands_for_or_nothing() -> None:
+    event = "877f2f0e-6b34-4b5e-9c6e-111111111111"
+    known = KnownId(
+        argument="id", value=event, title="Standup", at="2026-11-22T09:00:00+01:00", source="calendar › list_events"
+    )
+    assert titled({"id": event}, main="id", known_ids=(known,)) == "Create event: Standup, Sun 22 Nov, 9:00"
+    assert titled({"id": "another"}, main="id", known_ids=(known,)) == "Create event"
+    assert titled({"title": event}) == "Create event"
+
+
+def test_what_stands_for_an_id_is_shown_with_its_source_and_the_id_counted() -> None:
+    known = KnownId(argument="id", value="e" * 36, title="Standup", source="calendar › list_events")
+    presentation = shown_in(schema={"properties": {"id": STRING}}).model_copy(update={"known_ids": (known,)})
+    shown = excerpt({"id": "e" * 36}, presentation=presentation)
+    assert shown.pairs == (("Id", "Standup (from calendar › list_events)"),)
+    assert shown.unseen == "36 characters hidden"
+    assert not masked(an_approval(arguments={"id": "e" * 36}, presentation=presentation), MASKER).exact
+
+
+# ------------------------------------------------------------------------------------------------ results
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        (
+            '{"title": "Standup", "start": "2026-11-22T09:00:00+01:00", "end": "2026-11-22T10:00:00+01:00", "id": "1"}',
+            "Standup, Sun 22 Nov, 9:00–10:00 (Europe/Berlin)",
+        ),
+        ('{"event": {"id": "877f", "title": "Standup"}}', "Standup"),
+        ('{"title": "Buy milk", "due": "2026-11-23", "tags": ["a"]}', "Buy milk, Mon 23 Nov"),
+        ('{"events": [{"id": 1}, {"id": 2}], "left_out": 0}', "2 entries"),
+        ('{"id": "877f2f0e-6b34-4b5e-9c6e-111111111111", "ok": true}', ""),
+        ('{"title": "877f2f0e-6b34-4b5e-9c6e-111111111111"}', ""),
+        ("[1, 2]", ""),
+        ("[draft] saved", "[draft] saved"),
+        ("Sent to Ana.\nid: 877f2f0e", "Sent to Ana.… (12 more characters)"),
+        ("", ""),
+    ],
+)
+def test_a_result_is_what_people_know_it_by(result: str, said: str) -> None:
+    assert result_line(result, shown_in()) == said
+
+
+# ------------------------------------------------------------------------------------------------ edits, the page
+def test_an_edit_shows_what_changed_and_counts_the_rest() -> None:
+    asked = {"title": "Standup", "start": "2026-11-22T13:00:00+01:00", "guests": ["Ana"]}
+    view = replace(
+        an_approval(arguments={**asked, "start": "2026-11-22T14:30:00+01:00"}, presentation=shown_in()),
+        asked_arguments=asked,
+        status="approved",
+    )
+    shown = excerpts_of_approval(view)(WHOLE)
+    assert shown.pairs == (("Start", "Sun 22 Nov, 13:00 → 14:30 (Europe/Berlin)"),)
+    assert unchanged_in_words(shown) == "2 unchanged"
+    assert shown.unseen == ""
+
+
+def test_the_page_gets_what_people_read_and_what_it_is_letter_by_letter() -> None:
+    (line,) = arguments_json({"due": "2026-11-22"}, shown_in())
+    assert line == {"name": "Due", "value": "Sun 22 Nov", "shown": "Sun 22 Nov", "hidden": 0, "raw": "2026-11-22"}
+    (plain,) = arguments_json({"title": "Standup"}, shown_in())
+    assert "raw" not in plain

@@ -1,0 +1,116 @@
+"""What an id stands for and what a call would change, as cards show it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adapters.shared.arguments import excerpt
+from adapters.shared.live.entries import content_json
+from adapters.shared.previews import PREVIEW_VALUE, preview_rows
+from bot.card_masks import PLAIN, masked
+from bot.domain import ApprovalView
+from graph.presentation import CallPresentation, KnownId, Preview, PreviewProblem
+from tests.support.views import an_approval
+
+EVENT = "877f3c1e-0000-4000-8000-000000000001"
+SOURCE = "calendar › preview_update_event"
+BEFORE = {
+    "title": "Standup",
+    "start": "2026-11-22T09:00:00+01:00",
+    "end": "2026-11-22T10:00:00+01:00",
+    "location": "",
+}
+
+
+def deleting(**known: Any) -> ApprovalView:
+    stands_for = KnownId(
+        **{
+            "argument": "event_id",
+            "value": EVENT,
+            "title": "Standup",
+            "at": "2026-11-22T09:00:00+01:00",
+            "source": "calendar › list_events",
+            **known,
+        }
+    )
+    kept = CallPresentation(time_zone="Europe/Berlin", year=2026, known_ids=(stands_for,))
+    return an_approval(tool="delete_event", title="Delete event", arguments={"event_id": EVENT}, presentation=kept)
+
+
+def changing(before: dict[str, Any], after: dict[str, Any], **more: Any) -> ApprovalView:
+    preview = Preview(before=before, after=after, digest="d", source=SOURCE, **more)
+    return an_approval(presentation=CallPresentation(time_zone="Europe/Berlin", year=2026, preview=preview))
+
+
+def test_an_id_is_told_with_the_source_of_that_knowledge() -> None:
+    ((_, told),) = excerpt(deleting().arguments, presentation=deleting().presentation).pairs
+    assert told.startswith("Standup, Sun 22 Nov, 9:00 (from calendar › list_events)")
+
+
+def test_an_id_that_was_edited_since_is_not_described() -> None:
+    ((_, told),) = excerpt({"event_id": "another"}, presentation=deleting().presentation).pairs
+    assert told == "another"
+
+
+def test_a_card_that_reads_an_id_has_the_fingerprint() -> None:
+    """Rule 12: two events may have the same title and time."""
+    view = deleting()
+    assert not masked(view, PLAIN).exact
+    nothing_known = an_approval(tool=view.tool, title=view.title, arguments=view.arguments)
+    assert masked(nothing_known, PLAIN).exact
+
+
+def test_what_a_tool_says_of_an_id_can_neither_hide_nor_break_anything() -> None:
+    view = deleting(title="Stand\u202eup\n<b>")
+    ((_, told),) = excerpt(view.arguments, presentation=view.presentation).pairs
+    assert "⟨U+202E⟩" in told
+
+
+def test_a_change_shows_what_changes_and_counts_the_rest() -> None:
+    moved = {**BEFORE, "start": "2026-11-22T11:00:00+01:00", "end": "2026-11-22T12:00:00+01:00"}
+    shown = preview_rows(changing(BEFORE, moved))
+    assert shown is not None
+    (row,) = shown.rows
+    assert "9:00–10:00" in row.before
+    assert "11:00–12:00" in row.after
+    assert (shown.has_after, shown.hidden, shown.source) == (True, "2 unchanged", f"Preview from {SOURCE}")
+
+
+def test_a_deletion_shows_what_is_there() -> None:
+    shown = preview_rows(changing(BEFORE, {}))
+    assert shown is not None
+    assert not shown.has_after
+    rows = {row.label: row.change for row in shown.rows}
+    assert rows["Title"] == "Standup"
+    assert any("Sun 22 Nov, 9:00–10:00" in value for value in rows.values())
+
+
+def test_what_a_card_has_no_space_for_is_counted() -> None:
+    before = {f"name_{number}": "x" * 1_000 for number in range(20)}
+    shown = preview_rows(changing(before, {}, hidden=3))
+    assert shown is not None
+    assert shown.hidden == f"{20 - len(shown.rows) + 3} values hidden"
+    assert all(len(row.before) <= PREVIEW_VALUE and " characters" in row.before for row in shown.rows)
+
+
+@pytest.mark.parametrize(
+    ("problem", "said", "note"),
+    [
+        ("nothing", "", "No preview: nothing to show."),
+        ("unavailable", "", f"No preview: {SOURCE} didn't answer."),
+        ("refused", "There is no such event.", f"No preview. {SOURCE} says: There is no such event."),
+    ],
+)
+def test_why_there_is_no_preview_is_a_sentence(problem: PreviewProblem, said: str, note: str) -> None:
+    view = changing({}, {}, problem=problem, said=said)
+    shown = preview_rows(view)
+    assert shown is not None
+    assert (shown.rows, shown.problem) == ((), note)
+
+
+def test_the_page_gets_rows() -> None:
+    assert content_json(deleting())["preview"] is None
+    preview = content_json(changing({"a": 1}, {"a": 2}))["preview"]
+    assert list(preview["rows"]) == [{"label": "A", "before": "1", "after": "2", "change": "1 → 2"}]

@@ -1,0 +1,141 @@
+"""The frame of the page: finding, renaming and deleting conversations, settings, keys, and what is missing."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+from playwright.async_api import Browser as Chromium
+from playwright.async_api import expect
+
+from bot.domain import Said
+from tests.web.browsing import Window, window_of
+from tests.web.serving import Product
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+THREAD = "web:one"
+
+
+async def test_conversations_stand_in_groups_by_day_and_a_search_narrows_them(product: Product, window: Window) -> None:
+    now = time.time()
+    for thread_id, days in (("web:new", 0), ("web:week", 4), ("web:old", 40)):
+        await product.services.post(thread_id, Said("Hello"), at=now - days * 86_400)
+        product.services.titles[thread_id] = f"About {thread_id[4:]}"
+    product.sender.hub.threads_changed()
+    threads = window.page.get_by_role("region", name="Your conversations")
+    await expect(threads.get_by_role("heading")).to_have_text(["Today", "Previous 7 days", "Older"])
+    await window.page.locator("#title").click()
+    await window.page.keyboard.press("/")
+    await window.page.keyboard.type("WEEK")
+    await expect(threads.get_by_role("link")).to_have_count(1)
+    await expect(threads.get_by_role("heading")).to_have_text("1 result")
+    await window.page.get_by_role("searchbox", name="Search conversations").fill("nowhere")
+    await expect(window.page.get_by_text("Nothing found for “nowhere”")).to_be_visible()
+    await window.page.keyboard.press("Escape")
+    await expect(threads.get_by_role("link")).to_have_count(3)
+
+
+async def test_a_conversation_is_renamed_and_deleted_from_its_menu_and_asks_once(
+    product: Product, window: Window
+) -> None:
+    await product.services.post(THREAD, Said("Hello"))
+    await window.open(THREAD)
+    await window.button("Conversation options").click()
+    await window.page.get_by_role("menuitem", name="Rename…").click()
+    await window.dialog.get_by_label("Title").fill("Summer trip")
+    await window.dialog.get_by_role("button", name="Rename", exact=True).click()
+    await expect(window.page.locator("#title")).to_have_text("Summer trip")
+    await window.button("Conversation options").click()
+    await window.page.keyboard.press("ArrowDown")
+    await window.page.keyboard.press("Enter")
+    await window.dialog.get_by_role("button", name="Cancel").click()
+    assert not product.services.deleted
+    await window.button("Conversation options").click()
+    await window.page.get_by_role("menuitem", name="Delete…").click()
+    await window.dialog.get_by_role("button", name="Delete", exact=True).click()
+    await expect(window.page.locator("#title")).to_have_text("New conversation")
+    await expect(window.page.get_by_text("No conversations yet")).to_be_visible()
+    assert product.services.deleted == {THREAD}
+    await window.page.evaluate("location.hash = encodeURIComponent('web:one')")
+    await expect(window.page.get_by_text("This conversation doesn't exist, or you can't see it.")).to_be_visible()
+    window.complaints.clear()  # the browser's own about the 404
+
+
+async def test_a_chosen_theme_is_there_before_anything_is_painted_and_stays(product: Product, chrome: Chromium) -> None:
+    async with window_of(product, chrome, color_scheme="light") as window:
+        await window.button("Settings…").click()
+        await window.dialog.get_by_role("radio", name="Dark").check()
+        await expect(window.page.locator("html")).to_have_attribute("data-theme", "dark")
+        await window.page.reload(wait_until="commit")
+        await expect(window.page.locator("html")).to_have_attribute("data-theme", "dark")
+        assert await window.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(19, 20, 23)"
+
+
+async def test_a_chosen_time_zone_is_what_times_are_shown_in_and_what_the_server_is_told(
+    product: Product, chrome: Chromium
+) -> None:
+    async with window_of(product, chrome, locale="en-GB") as window:
+        await window.button("Settings…").click()
+        await window.dialog.get_by_label("Time zone").fill("Asia/Tokyo")
+        await window.dialog.get_by_label("Time zone").blur()
+        await window.dialog.get_by_role("button", name="Close").click()
+        await expect(window.dialog).to_have_count(0)
+        await expect(window.box).to_be_visible()
+        await window.say("hello")
+        await expect(window.log.get_by_text("hello")).to_be_visible()
+        await expect(window.log.get_by_text("Sending…")).to_have_count(0)
+        assert [message.author.time_zone for message in product.services.messages] == ["Asia/Tokyo"]
+        midnight = datetime.now(UTC).replace(hour=0, minute=5, second=0, microsecond=0)
+        await product.services.post("web:another", Said("At five past nine in Tokyo"), at=midnight.timestamp())
+        await window.open("web:another")
+        await expect(window.log.locator("time").first).to_have_text("9:05")
+
+
+async def test_a_draft_survives_a_reload_and_is_gone_after_it_is_sent(window: Window) -> None:
+    await window.open(THREAD)
+    await window.box.fill("half a thought")
+    await window.page.reload()
+    await expect(window.box).to_have_value("half a thought")
+    await window.box.press("Control+Enter")
+    await expect(window.log.get_by_text("half a thought")).to_be_visible()
+    await window.page.reload()
+    await expect(window.box).to_have_value("")
+
+
+async def test_a_question_mark_lists_the_keys_but_not_where_somebody_types(window: Window) -> None:
+    await window.box.press("?")
+    await expect(window.dialog).to_have_count(0)
+    await window.page.locator("#title").click()
+    await window.page.keyboard.press("?")
+    await expect(window.page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    await window.page.keyboard.press("Escape")
+    await expect(window.dialog).to_have_count(0)
+    await window.page.locator("#title").click()
+    await window.page.keyboard.press("g")
+    await window.page.keyboard.press("i")
+    await expect(window.page.get_by_text("You're all caught up")).to_be_visible()
+
+
+async def test_a_message_in_the_middle_of_an_answer_stands_below_it_as_queued(product: Product, window: Window) -> None:
+    await window.open(THREAD)
+    live = product.sender.live(THREAD, product.services.place, "web:ana")
+    live.status("Thinking…")
+    live.text("web:one:m0.0", "You have")
+    await expect(window.page.get_by_text("You have", exact=True)).to_be_visible()
+    await window.say("And tomorrow?")
+    queued = window.page.get_by_role("group", name="Queued")
+    await expect(queued).to_contain_text("And tomorrow?")
+    live.end(waiting=False)
+    await expect(queued).to_be_empty()
+    await expect(window.log.get_by_text("And tomorrow?")).to_be_visible()
+
+
+async def test_the_demo_notice_can_be_dismissed_for_good(product: Product, chrome: Chromium) -> None:
+    async with window_of(product, chrome) as window:
+        notice = window.page.get_by_text("Demo mode. Set OPENAI_API_KEY for a real model.")
+        await expect(notice).to_be_visible()
+        await window.page.locator("#banner-dismiss").click()
+        await window.page.reload()
+        await expect(window.page.get_by_role("heading", name="Set up Countersign")).to_be_visible()
+        await expect(notice).to_be_hidden()
