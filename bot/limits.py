@@ -214,7 +214,7 @@ class TokenBudget:
             used = await threads.tokens_on(tx, await threads.accounts_of(tx, person_id), self._today())
         if used < self._most:
             return None
-        used_up = _("You have used today's {count} tokens. Resets at midnight UTC.")
+        used_up = _("You have used today’s {count} tokens. Resets at midnight UTC.")
         return used_up.format(count=f"{self._most:,}")
 
     async def spent(self, person_id: str, tokens: int) -> None:

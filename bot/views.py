@@ -346,7 +346,7 @@ async def _why_void(tx: Transaction, row: ApprovalRow) -> str:
     editor = (await threads.names(tx, [row.edited_by]))[row.edited_by]
     if row.status == "approved":  # the run has not come to asking yet
         return why_asked_again(row, editor)
-    return _("Asked again: {name} edited the request. Earlier votes don't count.").format(name=editor)
+    return _("Asked again: {name} edited the request. Earlier votes don’t count.").format(name=editor)
 
 
 def result_line(text: str, presentation: CallPresentation = NOTHING_KNOWN) -> str:

@@ -75,9 +75,9 @@ def judge_decider(ask: Ask, decider: Decider) -> Permission:
         return Permitted()
     unknown = [approver for approver, answer in answers.items() if answer is None]
     if unknown:
-        text = _("Couldn't check whether you're in {group}. Try again in a moment.")
+        text = _("Couldn’t check whether you’re in {group}. Try again in a moment.")
         return CouldNotFindOut(text.format(group=_in_words(unknown)))
-    return NotPermitted(_("You can't approve this."))
+    return NotPermitted(_("You can’t approve this."))
 
 
 def several_may_decide(ask: Ask, requesters: Sequence[str]) -> bool:

@@ -70,7 +70,7 @@ class _Pages:
     async def start(self, request: web.Request) -> PageAnswer:
         """`POST /oauth/start`, from the page's button and from nowhere else."""
         if not _is_from_our_page(request.headers, request.host):
-            raise _RefusedError(403, _("This came from another site's page. Open the link from the chat yourself."))
+            raise _RefusedError(403, _("This came from another site’s page. Open the link from the chat yourself."))
         token = _only_field(await _form(request))
         visitor = await self._page_visitor(request)
         return await self._flow.start(token, visitor=visitor, cookie=self._own_cookie(request))
@@ -162,7 +162,7 @@ def _parameters(request: web.Request) -> dict[str, str]:
 
 async def _form(request: web.Request) -> bytes:
     if request.content_type != "application/x-www-form-urlencoded":
-        raise _RefusedError(400, _("This is not what the page's button sends."))
+        raise _RefusedError(400, _("This is not what the page’s button sends."))
     if (request.content_length or 0) > LONGEST_FORM:
         raise _RefusedError(413, _("This is more than the form holds."))
     return await request.read()
@@ -175,7 +175,7 @@ def _only_field(form: bytes) -> str:
     except ValueError:  # more of them
         fields = []
     if len(fields) != 1 or fields[0][0] != "s" or len(fields[0][1]) > LONGEST_PARAMETER:
-        raise _RefusedError(400, _("This is not what the page's button sends."))
+        raise _RefusedError(400, _("This is not what the page’s button sends."))
     return fields[0][1]
 
 

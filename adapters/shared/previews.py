@@ -140,4 +140,4 @@ def _problem(preview: Preview) -> str:
             said = visible_line(preview.said, _REFUSAL)
             return _("No preview. {source} says: {text}").format(source=source, text=said)
         case _:
-            return _("No preview: {source} didn't answer.").format(source=source)
+            return _("No preview: {source} didn’t answer.").format(source=source)

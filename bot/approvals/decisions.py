@@ -285,7 +285,7 @@ class Approvals:
     ) -> _Edit | Invalid | Refused | None:
         """The edited arguments; `None` when nothing was changed."""
         if tool is None:
-            return Refused(_("{server} is unavailable. You can't edit this now.").format(server=row.asked.server))
+            return Refused(_("{server} is unavailable. You can’t edit this now.").format(server=row.asked.server))
         # In a thread: masking a megabyte of arguments, and checking and comparing them, takes half a second.
         return await asyncio.to_thread(self._edited, row, tool, values)
 
@@ -331,7 +331,7 @@ class Approvals:
             return _begun()
         tool = await self._tool(row)
         if tool is None:
-            return Refused(_("{server} is unavailable. You can't edit this now.").format(server=row.asked.server))
+            return Refused(_("{server} is unavailable. You can’t edit this now.").format(server=row.asked.server))
         asked, editable = row.asked.arguments, row.asked.ask.editable
         masked = await masked_arguments(asked, self._masker)
         # In a thread: a hundred long values, or defaults of the schema, take a tenth of a second.
@@ -394,7 +394,7 @@ class Approvals:
                     self._directory.for_voting(person_id, [approval_id]), self._meant(handover)
                 )
         except TimeoutError:
-            return Refused(_("Couldn't check whether they can approve this. Try again in a moment."))
+            return Refused(_("Couldn’t check whether they can approve this. Try again in a moment."))
         hand = partial(self._hand_over, handover=handover, of_them=of_them, others=others)
         return await locking_as_found(self._database.writing_urgently, hand)
 
@@ -431,10 +431,10 @@ class Approvals:
                 return handed
             case CouldNotFindOut():
                 return Refused(
-                    _("Couldn't check whether {name} can approve this. Try again in a moment.").format(name=name)
+                    _("Couldn’t check whether {name} can approve this. Try again in a moment.").format(name=name)
                 )
             case NotPermitted():
-                return Refused(_("{name} can't approve this.").format(name=name))
+                return Refused(_("{name} can’t approve this.").format(name=name))
 
     async def _meant(self, handover: Handover) -> Mapping[str, Known]:
         """Each account of whoever is asked, with what is to be known of it; those of the same workspace first, and then
@@ -547,12 +547,12 @@ class Approvals:
                 return Settled(_("Requested again."))
             return AlreadySettled(_("Already requested again."))
         if not await retries.is_offered(tx, row):
-            return Refused(_("This can't be retried."))
+            return Refused(_("This can’t be retried."))
         thread = await threads.get(tx, row.thread_id)
         if thread is None:
             return no_such()
         if await waiting.in_thread(tx, row.thread_id):
-            return Refused(_("Something in this conversation is still waiting. Retry when that's settled."))
+            return Refused(_("Something in this conversation is still waiting. Retry when that’s settled."))
         known = await threads.person(tx, requester)
         person = known or replace(request.person, person_id=requester)
         text = retries.retry_text(row, shown)
@@ -576,7 +576,7 @@ class Approvals:
         async with self._database.writing_urgently(person_lock(person.person_id)) as tx:
             if await approvals.revoke_grant(tx, grant_id, person.person_id, self._clock()):
                 await self._outbox.show_revoked(tx, grant_id)
-                return Settled(_("Revoked. You'll be asked next time."))
+                return Settled(_("Revoked. You’ll be asked next time."))
             row = await approvals.grant(tx, grant_id)
         if row is None or row.person_id != person.person_id:
             return _no_standing_approval()
@@ -733,7 +733,7 @@ def _faster() -> AlreadySettled:
 
 
 def _begun() -> Refused:
-    return Refused(_("This has already started, so you can't edit it. Approve it as it is, or reject it."))
+    return Refused(_("This has already started, so you can’t edit it. Approve it as it is, or reject it."))
 
 
 def _no_standing_approval() -> Unknown:

@@ -209,17 +209,17 @@ def _unknown_human(row: ApprovalRow, person_id: str, identity: Identity, request
     """Why it is not known whether they are somebody else than those who count already, and what to do."""
     if identity.human is None and not identity.is_member:
         if identity.is_member is False:
-            return _("This needs a second person, and guest or external accounts don't count. Ask a full member.")
-        return _("This needs a second person, and we couldn't verify your account. Try again, or ask a colleague.")
+            return _("This needs a second person, and guest or external accounts don’t count. Ask a full member.")
+        return _("This needs a second person, and we couldn’t verify your account. Try again, or ask a colleague.")
     if any(each.human is None and not each.is_member for each in requesters.values()):
         return _(
-            "This needs a second person, and we couldn't verify who requested or edited it. Try again, or have a full "
+            "This needs a second person, and we couldn’t verify who requested or edited it. Try again, or have a full "
             "member request it."
         )
     here = _platform_of(row.thread_id)
     if here == _platform_of(person_id):
-        return _("We couldn't verify that you're a second person. Approve it in the workspace where it was requested.")
-    text = _("We couldn't verify that you're a second person. Approve it in {platform}, where it was requested.")
+        return _("We couldn’t verify that you’re a second person. Approve it in the workspace where it was requested.")
+    text = _("We couldn’t verify that you’re a second person. Approve it in {platform}, where it was requested.")
     return text.format(platform=here.capitalize())
 
 

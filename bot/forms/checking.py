@@ -49,7 +49,7 @@ def mistakes(schema: Mapping[str, Any], arguments: Mapping[str, Any], fields: Co
 
 
 def _uncheckable() -> str:
-    return _("The tool's description of its arguments is invalid, so edits can't be checked. Approve or reject as is.")
+    return _("The tool’s description of its arguments is invalid, so edits can’t be checked. Approve or reject as is.")
 
 
 def _by_field(errors: Iterable[ValidationError], fields: Collection[str]) -> dict[str, str]:
@@ -121,7 +121,7 @@ def _sentence(error: ValidationError) -> str:
         case _:
             # It may repeat what is masked elsewhere, and half a secret is not recognised.
             short = len(error.message) <= _LONGEST_REPEATED
-            return error.message if short else _("Does not fit the tool's description.")
+            return error.message if short else _("Does not fit the tool’s description.")
 
 
 def _bound(rule: str, limit: Any) -> str:  # noqa: PLR0912  # a sentence each

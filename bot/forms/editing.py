@@ -29,7 +29,7 @@ def not_a_mask() -> str:
     """Returns what is said of something in square brackets that stands for no secret of its field."""
     return _(
         "A mask in square brackets stands for what it hides. Leave it, move it within this field or remove it. "
-        "What you wrote is none of this field's masks."
+        "What you wrote is none of this field’s masks."
     )
 
 
@@ -83,7 +83,7 @@ def read_form(
     made = {one.form_field.name: one for one in inputs(schema, shown, editable)}
     foreign = [str(name) for name in values if name not in made]
     if foreign:
-        return FormErrors({"": _("This can't be changed here: {names}.").format(names=", ".join(foreign)[:200])})
+        return FormErrors({"": _("This can’t be changed here: {names}.").format(names=", ".join(foreign)[:200])})
     edited = dict(arguments)
     errors: dict[str, str] = {}
     for name, entry in values.items():

@@ -111,7 +111,7 @@ async def test_nobody_who_may_not_decide_is_handed_it(routing: Routing, to: Pers
     approval_id = await routing.ask(self_approval="fourEyes")
     refused = await routing.hand(BEN, approval_id, to)
     assert isinstance(refused, Refused)
-    assert refused.text.endswith("can't approve this.")
+    assert refused.text.endswith("can’t approve this.")
     assert (await routing.row(approval_id)).handed_to == ()
     assert len(await routing.services.queries.shown(approval_id)) == 1
 
@@ -120,7 +120,7 @@ async def test_of_both_it_is_looked_up_whether_they_may(routing: Routing) -> Non
     approval_id = await routing.ask(approvers=(FINANCE,))
     routing.chat.groups[FINANCE] = {BEN.person_id: True}
     refused = await routing.hand(BEN, approval_id, CHLOE)
-    assert refused == Refused("Couldn't check whether chloe can approve this. Try again in a moment.")
+    assert refused == Refused("Couldn’t check whether chloe can approve this. Try again in a moment.")
     routing.chat.groups[FINANCE][CHLOE.person_id] = True
     assert isinstance(await routing.hand(BEN, approval_id, CHLOE), Settled)
 
@@ -199,7 +199,7 @@ async def test_an_address_of_nobody_who_may_decide_says_so(routing: Routing) -> 
     approval_id = await routing.ask(self_approval="fourEyes")
     assert await routing.hand_to(BEN, approval_id, "zoe@example.com") == Refused("No Countersign user has that email.")
     await seen(routing, ANA)
-    assert "can't approve this" in (await routing.hand_to(BEN, approval_id, "ana@example.com")).text
+    assert "can’t approve this" in (await routing.hand_to(BEN, approval_id, "ana@example.com")).text
     await seen(routing, BEN)
     assert await routing.hand_to(BEN, approval_id, "ben@example.com") == Refused("Choose someone else.")
     assert (await routing.row(approval_id)).handed_to == ()

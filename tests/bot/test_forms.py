@@ -367,7 +367,7 @@ def test_a_default_of_a_required_argument_that_was_never_given_is_taken_as_shown
 
 def test_what_may_not_be_edited_cannot_be_changed_by_sending_it_anyway() -> None:
     read = read_form(schema(a=TEXT, b=TEXT), {"a": "1", "b": "2"}, ("b",), {"a": "9", "b": "3"})
-    assert read == FormErrors({"": "This can't be changed here: a."})
+    assert read == FormErrors({"": "This can’t be changed here: a."})
     assert read_form(schema(a=TEXT, b=TEXT), {"a": "1", "b": "2"}, ("b",), {"b": "3"}) == {"a": "1", "b": "3"}
 
 
@@ -397,7 +397,7 @@ def test_the_call_that_was_asked_for_is_not_changed_by_reading_a_form() -> None:
 def test_a_schema_that_cannot_check_accepts_no_edit(broken: dict[str, Any]) -> None:
     read = read_form(broken, {"it": "a"}, None, {"it": "b"})
     assert isinstance(read, FormErrors)
-    assert "can't be checked" in read.errors[""]
+    assert "can’t be checked" in read.errors[""]
 
 
 def test_nothing_is_fetched_for_a_schema_that_refers_to_another_place() -> None:
@@ -408,7 +408,7 @@ def test_nothing_is_fetched_for_a_schema_that_refers_to_another_place() -> None:
         with pytest.raises(BlockingIOError):  # nobody has connected
             elsewhere.accept()
     assert isinstance(read, FormErrors)
-    assert "can't be checked" in read.errors[""]
+    assert "can’t be checked" in read.errors[""]
 
 
 def test_the_slow_schema_library_is_loaded_only_when_a_form_is_read() -> None:

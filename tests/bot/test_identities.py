@@ -151,5 +151,5 @@ async def test_handing_over_by_address_answers_in_time_though_two_look_ups_hang_
     async with at_most_waiting(2.9):
         said = await routing.hand_to(CHLOE, approval_id, "ben@example.com")
     assert isinstance(said, Refused)
-    assert said.text.startswith("Couldn't check whether they can approve this.")
+    assert said.text.startswith("Couldn’t check whether they can approve this.")
     routing.chat.silent.set()

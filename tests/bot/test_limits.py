@@ -117,7 +117,7 @@ async def test_the_tokens_of_a_day_are_counted_per_person_and_begin_anew(databas
     await budget.spent("web:ana", 600)
     assert await budget.refusal("web:ana") is None
     await budget.spent("web:ana", 400)
-    assert await budget.refusal("web:ana") == ("You have used today's 1,000 tokens. Resets at midnight UTC.")
+    assert await budget.refusal("web:ana") == ("You have used today’s 1,000 tokens. Resets at midnight UTC.")
     assert await budget.refusal("web:ben") is None
     after_a_restart = TokenBudget(database, clock, 1_000)
     assert await after_a_restart.refusal("web:ana") is not None

@@ -91,7 +91,7 @@ async def test_where_two_accounts_could_be_one_human_the_platform_where_it_was_a
     approval_id = await routing.ask(FAR, **how)
     refused = await routing.click(CARA, approval_id)
     assert isinstance(refused, Refused)
-    assert "couldn't verify" in refused.text
+    assert "couldn’t verify" in refused.text
     assert isinstance(await routing.click(BEN, approval_id), Settled)
 
 

@@ -212,7 +212,7 @@ async def test_a_call_that_waits_in_the_middle_is_approved_or_rejected_as_it_is(
     has begun with would be asked about ("try again?") while other arguments run."""
     approval_id = await routing.ask()
     await begun(routing, approval_id, "asking")
-    already_begun = Refused("This has already started, so you can't edit it. Approve it as it is, or reject it.")
+    already_begun = Refused("This has already started, so you can’t edit it. Approve it as it is, or reject it.")
     assert await routing.edit(BEN, approval_id, {"what": "chair"}) == already_begun
     assert await routing.services.approvals.edit_form(approval_id, BEN) == already_begun
     assert await routing.edit(BEN, approval_id, {"what": "lamp"}) == Settled("Approved.")
@@ -333,7 +333,7 @@ async def test_the_card_of_an_edited_call_says_that_votes_before_do_not_count(ro
     await until(lambda: (card := routing.chat.view(THREAD)) and card.status == "void")
     (reference,) = routing.chat.shown
     await ask_anew(routing, approval_id)
-    why = "Asked again: Chloe edited the request. Earlier votes don't count."
+    why = "Asked again: Chloe edited the request. Earlier votes don’t count."
 
     def card() -> ApprovalView | None:
         content = routing.chat.shown[reference].content

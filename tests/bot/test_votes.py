@@ -94,7 +94,7 @@ async def test_under_four_eyes_a_guest_of_the_same_workspace_is_nobody_s_second_
     routing.chat.claims[BEN.person_id] = ("ben@private.example",)
     approval_id = await routing.ask(self_approval="fourEyes")
     assert await routing.click(BEN, approval_id) == Refused(
-        "This needs a second person, and guest or external accounts don't count. Ask a full member."
+        "This needs a second person, and guest or external accounts don’t count. Ask a full member."
     )
     assert await routing.click(CHLOE, approval_id) == Settled("Approved.")
 
@@ -105,7 +105,7 @@ async def test_what_a_guest_asks_for_nobody_is_known_to_be_somebody_else_for(rou
     routing.chat.outsiders.add(ANA.person_id)
     approval_id = await routing.ask(self_approval="fourEyes")
     assert await routing.click(BEN, approval_id) == Refused(
-        "This needs a second person, and we couldn't verify who requested or edited it. Try again, or have a full "
+        "This needs a second person, and we couldn’t verify who requested or edited it. Try again, or have a full "
         "member request it."
     )
 
@@ -149,7 +149,7 @@ async def test_a_guest_is_no_second_voter(routing: Routing) -> None:
     approval_id = await routing.ask(quorum=2)
     await routing.click(BEN, approval_id)
     assert await routing.click(CHLOE, approval_id) == Refused(
-        "This needs a second person, and guest or external accounts don't count. Ask a full member."
+        "This needs a second person, and guest or external accounts don’t count. Ask a full member."
     )
 
 
@@ -257,7 +257,7 @@ async def test_a_rejection_without_a_reason_counts_for_nothing_where_one_is_need
 async def test_members_of_a_group_may_decide_and_others_may_not(routing: Routing) -> None:
     routing.chat.groups[FINANCE] = {BEN.person_id: True, CHLOE.person_id: False}
     approval_id = await routing.ask(approvers=(FINANCE,))
-    assert await routing.click(CHLOE, approval_id) == Refused("You can't approve this.")
+    assert await routing.click(CHLOE, approval_id) == Refused("You can’t approve this.")
     assert await routing.click(BEN, approval_id) == Settled("Approved.")
     assert await authorities(routing, approval_id) == [("Ben", f"member of {FINANCE}")]
 
@@ -265,7 +265,7 @@ async def test_members_of_a_group_may_decide_and_others_may_not(routing: Routing
 async def test_a_group_that_cannot_be_looked_up_refuses_and_says_so(routing: Routing) -> None:
     approval_id = await routing.ask(approvers=(FINANCE,))
     refused = await routing.click(BEN, approval_id)
-    assert refused == Refused(f"Couldn't check whether you're in {FINANCE}. Try again in a moment.")
+    assert refused == Refused(f"Couldn’t check whether you’re in {FINANCE}. Try again in a moment.")
     assert isinstance(await routing.services.approvals.edit_form(approval_id, BEN), Refused)
     assert (await routing.services.queries.overview(BEN, "chat:w1:", everywhere)).to_decide == ()
     assert await routing.services.queries.decidable_with(approval_id, BEN) == ()

@@ -160,7 +160,7 @@ async def test_a_foreign_click(scene: Scene) -> None:
     await ben.sees("lamp")
     chloe.card = ana.card = ben.card
     for somebody in (chloe, ana):
-        await somebody.is_refused("can't approve this")
+        await somebody.is_refused("can’t approve this")
     assert scene.both.shop.done == []
     await ben.approves()
     await ben.sees_it_end("approved", "Ben")
@@ -196,7 +196,7 @@ async def test_an_escalation_gives_it_to_somebody_else_and_lets_them_decide(scen
     await ana.asks("use make what=lamp")
     await ben.sees("lamp")
     chloe.card = ben.card
-    await chloe.is_refused("can't approve this")
+    await chloe.is_refused("can’t approve this")
     await chloe.is_given("lamp")
     await chloe.approves()
     await ben.sees_it_end("approved", "Chloe")
@@ -207,7 +207,7 @@ async def test_somebody_else_is_asked_and_gets_it_themselves(scene: Scene) -> No
     ana, ben, chloe = await scene.open()
     await ana.asks("use make what=lamp")
     await ben.sees("lamp")
-    assert "can't approve this" in await ben.asks_somebody_else(ana.person_id)
+    assert "can’t approve this" in await ben.asks_somebody_else(ana.person_id)
     assert "Chloe" in await ben.asks_somebody_else(chloe.person_id)
     await ben.sees_on_it("Chloe")
     await chloe.is_given("lamp", "Ana")
@@ -226,7 +226,7 @@ async def test_a_requester_who_may_not_decide_asks_somebody_who_may(scene: Scene
     await ana.sees("lamp")
     assert "Asked Chloe" in await ana.asks_somebody_else(chloe.person_id)
     await chloe.is_given("lamp", "Ana")
-    await ana.is_refused("can't approve this")
+    await ana.is_refused("can’t approve this")
     assert scene.both.shop.done == []
 
 

@@ -102,7 +102,7 @@ async def test_an_entra_group_decides_where_it_can_be_looked_up(both: Both, *, p
         if permitted:
             await slack.says("Results: made lamp")
         else:
-            assert "couldn't check" in answer.message.lower()
+            assert "couldn’t check" in answer.message.lower()
     assert both.shop.done == (["make lamp 1"] if permitted else [])
 
 

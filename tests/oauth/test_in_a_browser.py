@@ -83,5 +83,5 @@ async def test_another_sites_form_is_refused_by_what_the_browser_says_of_it() ->
     ):
         await page.goto(f"{elsewhere}/evil?to={base}/oauth/start")
         await page.get_by_role("button").click()
-        await expect(page.get_by_text("another site's page")).to_be_visible()
+        await expect(page.get_by_text("another site’s page")).to_be_visible()
         assert flow.asked == []

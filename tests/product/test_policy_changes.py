@@ -225,7 +225,7 @@ async def revoked(visitor: Visitor) -> None:
     """Revoke what is allowed for a while."""
     (given,) = (await visitor.get("/api/grants")).body["grants"]
     told = await visitor.delete(f"/api/grants/{given['id']}")
-    assert told.body["text"] == "Revoked. You'll be asked next time."
+    assert told.body["text"] == "Revoked. You’ll be asked next time."
 
 
 async def test_a_call_that_was_just_judged_is_asked_about_once_what_allows_it_is_revoked(

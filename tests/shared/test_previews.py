@@ -99,7 +99,7 @@ def test_what_a_card_has_no_space_for_is_counted() -> None:
     ("problem", "said", "note"),
     [
         ("nothing", "", "No preview: nothing to show."),
-        ("unavailable", "", f"No preview: {SOURCE} didn't answer."),
+        ("unavailable", "", f"No preview: {SOURCE} didn’t answer."),
         ("refused", "There is no such event.", f"No preview. {SOURCE} says: There is no such event."),
     ],
 )

@@ -30,7 +30,7 @@ async function call(method, path, body) {
       signal: AbortSignal.timeout(SECONDS * 1000),
     });
   } catch {
-    throw new Refused(0, { error: t("Can't reach Countersign.") });
+    throw new Refused(0, { error: t("Can’t reach Countersign.") });
   }
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw new Refused(response.status, answer);

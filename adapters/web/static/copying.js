@@ -14,7 +14,7 @@ export function copyButton(text, label) {
     clearTimeout(timer);
     const copied = await copy(text());
     button.classList.toggle("copied", copied);
-    said.textContent = copied ? t("Copied") : t("Couldn't copy");
+    said.textContent = copied ? t("Copied") : t("Couldn’t copy");
     timer = setTimeout(() => {
       button.classList.remove("copied");
       said.textContent = "";

@@ -319,7 +319,7 @@ async function decided(view, decision) {
 }
 
 function resultOf({ results }, id) {
-  return results[id] ?? { kind: "unknown", text: t("Couldn't confirm. Reload to check.") };
+  return results[id] ?? { kind: "unknown", text: t("Couldn’t confirm. Reload to check.") };
 }
 
 /** End a standing approval. */

@@ -145,7 +145,7 @@ function makeRow(field, value, note) {
         const missing = field.required && control.kind !== "checkbox" && control.isEmpty();
         return missing ? { error: t("Required") } : { value: control.original };
       }
-      if (control.element.validity?.badInput) return { error: t("This can't be read. Check what you typed.") };
+      if (control.element.validity?.badInput) return { error: t("This can’t be read. Check what you typed.") };
       if (field.required && control.isEmpty()) return { error: t("Required") };
       return control.read();
     },

@@ -77,7 +77,7 @@ function closeMenu(focusBack) {
 /** Whether the server can be reached: else nobody knows how its tool servers are. */
 export function drawReachable(is) {
   byId("tools").classList.toggle("unknown", !is);
-  byId("tools").title = is ? "" : t("Can't reach Countersign, so the state of the tools is unknown.");
+  byId("tools").title = is ? "" : t("Can’t reach Countersign, so the state of the tools is unknown.");
   byId("offline").hidden = is;
 }
 

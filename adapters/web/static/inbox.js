@@ -118,7 +118,7 @@ function section(title, items) {
 }
 
 function caughtUp() {
-  return h("div", { className: "empty" }, icon(ICONS.check), h("p", { className: "empty-title" }, t("You're all caught up")), h("p", { className: "muted" }, t("Requests from all conversations appear here.")));
+  return h("div", { className: "empty" }, icon(ICONS.check), h("p", { className: "empty-title" }, t("You’re all caught up")), h("p", { className: "muted" }, t("Requests from all conversations appear here.")));
 }
 
 function questionsIn(thread) {

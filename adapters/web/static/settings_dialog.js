@@ -27,7 +27,7 @@ function zone() {
   const box = h("input", { type: "text", id: "zone", autocomplete: "off", spellcheck: false, maxLength: 60, value: settings.timeZone(), "aria-describedby": "zone-help" });
   box.setAttribute("list", "zones");
   const tell = () => {
-    help.textContent = t("It is {time} there. Your browser's: {zone}.", { time: new Date().toLocaleTimeString(document.documentElement.lang, { timeZone: settings.timeZone(), hour: "2-digit", minute: "2-digit" }), zone: settings.ownZone() });
+    help.textContent = t("It is {time} there. Your browser’s: {zone}.", { time: new Date().toLocaleTimeString(document.documentElement.lang, { timeZone: settings.timeZone(), hour: "2-digit", minute: "2-digit" }), zone: settings.ownZone() });
   };
   box.onchange = () => {
     const wanted = box.value.trim();
@@ -42,7 +42,7 @@ function zone() {
 }
 
 function language() {
-  const menu = h("select", { id: "language" }, h("option", { value: "" }, t("Browser's language")), Object.entries(LANGUAGES).map(([value, name]) => h("option", { value, lang: value }, name)));
+  const menu = h("select", { id: "language" }, h("option", { value: "" }, t("Browser’s language")), Object.entries(LANGUAGES).map(([value, name]) => h("option", { value, lang: value }, name)));
   menu.value = settings.language();
   menu.onchange = () => settings.chooseLanguage(menu.value);
   return h("div", { className: "field" }, h("label", { for: "language" }, t("Language")), menu);
@@ -55,7 +55,7 @@ function notifications() {
     button.textContent = settings.notifies() ? t("Turn off notifications") : t("Turn on notifications");
     said.textContent = t("Shown when something needs you while this page is in the background.");
     if (!("Notification" in window)) said.textContent = t("This browser has no notifications.");
-    else if (Notification.permission === "denied") said.textContent = t("Notifications are blocked in your browser's settings.");
+    else if (Notification.permission === "denied") said.textContent = t("Notifications are blocked in your browser’s settings.");
     button.disabled = !("Notification" in window) || Notification.permission === "denied";
   };
   button.onclick = async () => {

@@ -121,7 +121,7 @@ function redraw() {
   const none = byId("no-threads");
   none.hidden = threads.length > 0 || !isLoaded;
   none.textContent = found?.problem ?? (found ? t("Nothing found for “{text}”", { text: found.text }) : t("No conversations yet"));
-  place.setAttribute("aria-label", byId("everybody").checked ? t("Everybody's conversations") : t("Your conversations"));
+  place.setAttribute("aria-label", byId("everybody").checked ? t("Everybody’s conversations") : t("Your conversations"));
   if (focused) place.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
   const current = place.querySelector("a[aria-current]");
   if (current && scrolledTo !== openId) {

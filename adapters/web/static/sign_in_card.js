@@ -72,7 +72,7 @@ async function showLink(view, place) {
 /** Puts a link there, and returns its address; `ours`: it leads to the server of this page. */
 export function putLink(place, url, ours) {
   const address = webAddress(url);
-  if (!address) place.textContent = t("This sign-in link can't be opened: it is not a web address.");
+  if (!address) place.textContent = t("This sign-in link can’t be opened: it is not a web address.");
   // Browsers tell a page's cookies to its own host alone, and it is they that prove who opens the link.
   else if (ours && address.host !== location.host) place.replaceChildren(...parts(t("Sign-ins work at another address of this page. {link} and get your link there."), { link: h("a", { href: `${address.origin}/${location.hash}` }, t("Continue at {host}", { host: address.host })) }));
   else place.replaceChildren(...parts(t("{link} in a new tab."), { link: anchor(address, t("Open the sign-in page"), "") }));

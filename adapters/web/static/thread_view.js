@@ -369,7 +369,7 @@ export class ThreadView {
     this.#drawDrafts();
     this.#drawSeenAs("owner");
     this.#connected(true);
-    this.#conversation.unreachable(t("This conversation doesn't exist, or you can't see it."));
+    this.#conversation.unreachable(t("This conversation doesn’t exist, or you can’t see it."));
     this.#drawTitle();
     const { threads } = await api.threads().catch(() => ({ threads: this.#threads }));
     if (threadId !== this.threadId) return;

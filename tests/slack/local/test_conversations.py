@@ -133,7 +133,7 @@ async def test_somebody_else_may_not_approve_and_only_they_are_told(ana: LocalPe
         lambda: next((m for m in thread.workspace.messages() if m.get("ephemeral_to") == ben.user), None),
         "a refusal for Ben",
     )
-    assert "You can't approve this" in shown(refusal)
+    assert "You can’t approve this" in shown(refusal)
     assert thread.waiting() == [card]
 
 

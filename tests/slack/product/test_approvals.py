@@ -130,7 +130,7 @@ async def test_somebody_else_is_refused_and_nobody_but_them_sees_it(
     before = len(slack.messages("C1"))
     theirs = as_(ben, talk)
     await theirs.clicks(card, "approve")
-    await theirs.told("You can't approve this")
+    await theirs.told("You can’t approve this")
     assert slack.ephemerals("U1") == []
     assert len(slack.messages("C1")) == before
     assert len(talk.waiting()) == 1

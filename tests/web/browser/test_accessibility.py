@@ -70,7 +70,7 @@ async def test_a_conversation_with_each_kind_of_card(product: Product, screen: W
 
 async def test_the_inbox(product: Product, screen: Window) -> None:
     await screen.page.evaluate("location.hash = 'inbox'")
-    await expect(screen.page.get_by_text("You're all caught up")).to_be_visible()
+    await expect(screen.page.get_by_text("You’re all caught up")).to_be_visible()
     assert await violations(screen.page) == []
     for thread_id, approver in (("web:theirs", "web:ana"), ("web:mine", "web:ben")):
         view = an_approval(thread_id, requester_ids=("web:ana",), handed_to=(approver,))

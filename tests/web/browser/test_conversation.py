@@ -145,11 +145,11 @@ async def test_a_page_that_was_cut_off_says_so_comes_back_and_catches_up(product
     # Offline cuts new connections only: end the one that is open.
     for reader in list(product.sender.hub._readers):
         reader.end()
-    await expect(window.page.get_by_text("Can't reach Countersign. Retrying…")).to_be_visible()
+    await expect(window.page.get_by_text("Can’t reach Countersign. Retrying…")).to_be_visible()
     await product.services.post(THREAD, Said("Meanwhile"))
     await window.page.context.set_offline(False)
     await expect(window.log).to_contain_text("Meanwhile")
-    await expect(window.page.get_by_text("Can't reach Countersign. Retrying…")).to_be_hidden()
+    await expect(window.page.get_by_text("Can’t reach Countersign. Retrying…")).to_be_hidden()
     await expect(window.log.get_by_text("Before")).to_have_count(1)
     window.complaints.clear()  # the browser's own about the lost network
 

@@ -58,7 +58,7 @@ async def test_a_conversation_is_renamed_and_deleted_from_its_menu_and_asks_once
     await expect(window.page.get_by_text("No conversations yet")).to_be_visible()
     assert product.services.deleted == {THREAD}
     await window.page.evaluate("location.hash = encodeURIComponent('web:one')")
-    await expect(window.page.get_by_text("This conversation doesn't exist, or you can't see it.")).to_be_visible()
+    await expect(window.page.get_by_text("This conversation doesn’t exist, or you can’t see it.")).to_be_visible()
     window.complaints.clear()  # the browser's own about the 404
 
 
@@ -114,7 +114,7 @@ async def test_a_question_mark_lists_the_keys_but_not_where_somebody_types(windo
     await window.page.locator("#title").click()
     await window.page.keyboard.press("g")
     await window.page.keyboard.press("i")
-    await expect(window.page.get_by_text("You're all caught up")).to_be_visible()
+    await expect(window.page.get_by_text("You’re all caught up")).to_be_visible()
 
 
 async def test_a_message_in_the_middle_of_an_answer_stands_below_it_as_queued(product: Product, window: Window) -> None:

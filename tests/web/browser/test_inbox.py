@@ -40,7 +40,7 @@ async def test_requests_of_others_are_decided_in_the_inbox_wherever_they_were_ma
     await expect(window.page).to_have_title("(1) Countersign")
     assert services.approvals["s/1"].status == "approved"
     await decide.get_by_role("button", name="Approve", exact=True).click()
-    await expect(window.page.get_by_text("You're all caught up")).to_be_visible()
+    await expect(window.page.get_by_text("You’re all caught up")).to_be_visible()
     await expect(window.page).to_have_title("Countersign")
 
 
