@@ -15,7 +15,7 @@ from html.parser import HTMLParser
 from io import BytesIO
 from pathlib import Path
 
-from babel.messages.catalog import Catalog
+from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
@@ -109,10 +109,16 @@ def page_sentences(catalogue: Catalog) -> bytes:
     """Returns what the page reads, as JSON: English sentence → its translation, or its forms for one and for many."""
     said = {}
     for message in catalogue:
-        if message.id and message.string and any(at.startswith(f"{PAGE}/") for at, _ in message.locations):
+        forms = _forms(message)
+        if message.id and all(forms) and any(at.startswith(f"{PAGE}/") for at, _ in message.locations):
             one = message.id if isinstance(message.id, str) else message.id[0]
-            said[one] = message.string if isinstance(message.string, str) else list(message.string)
+            said[one] = forms[0] if isinstance(message.id, str) else forms
     return json.dumps(said, ensure_ascii=False, indent=0, sort_keys=True).encode() + b"\n"
+
+
+def _forms(message: Message) -> list[str]:
+    """A translation, or its forms for one and for many; with an empty one where something of it is missing."""
+    return [message.string] if isinstance(message.string, str) else list(message.string or [""])
 
 
 def main() -> int:
@@ -125,7 +131,7 @@ def main() -> int:
             write_po(file, catalogue, width=120, sort_by_file=True, include_lineno=False, omit_header=True)
         (FOLDER / f"{language}.mo").write_bytes(compiled(catalogue))
         (ROOT / PAGE / f"sentences.{language}.json").write_bytes(page_sentences(catalogue))
-        missing = sum(1 for message in catalogue if message.id and not message.string)
+        missing = sum(1 for message in catalogue if message.id and not all(_forms(message)))
         sys.stdout.write(f"{language}: {len(catalogue)} sentences, {missing} without a translation\n")
     return 0
 
