@@ -12,19 +12,26 @@ def first_steps(settings: Settings, url: str) -> str:
         url: where people reach it.
     """
     page = "Open it in your browser" if settings.web_enabled else "Running"
-    steps = [
-        ("A language model", settings.model_name == DEMO, "put OPENAI_API_KEY into .env"),
+    missing = [step for is_missing, step in _steps(settings) if is_missing]
+    connect = ["", "To connect more, do this and start again:", *missing] if missing else []
+    return "\n".join(["", f"{page}: {url}", *connect, "", "Press Ctrl-C to stop.", ""])
+
+
+def _steps(settings: Settings) -> list[tuple[bool, str]]:
+    """What can be connected: whether it is missing, and how to connect it, in lines of 80 characters at most."""
+    return [
+        (settings.model_name == DEMO, "  A language model\n    Put OPENAI_API_KEY into the file .env."),
         (
-            "Slack",
             not settings.slack_configured,
-            "create an app from manifest.yml, put SLACK_BOT_TOKEN and SLACK_APP_TOKEN into .env (docs/slack.md)",
+            "  Slack (docs/slack.md)\n"
+            "    Create an app from manifest.yml.\n"
+            "    Put SLACK_BOT_TOKEN and SLACK_APP_TOKEN into .env.",
         ),
         (
-            "Microsoft Teams",
             not settings.teams_configured,
-            "put MICROSOFT_APP_ID, _PASSWORD and _TENANT_ID into .env, then make teams-package (docs/teams.md)",
+            "  Microsoft Teams (docs/teams.md)\n"
+            "    Register a bot. Put MICROSOFT_APP_ID, MICROSOFT_APP_PASSWORD,\n"
+            "    MICROSOFT_APP_TENANT_ID and PUBLIC_URL into .env.\n"
+            "    Run make teams-package, and upload what it writes to Teams.",
         ),
     ]
-    missing = [f"  {name}: {how}" for name, is_missing, how in steps if is_missing]
-    connect = ["", "Connect, and start again:", *missing] if missing else []
-    return "\n".join(["", f"{page}: {url}", *connect, "", "Stop with Ctrl-C.", ""])

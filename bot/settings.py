@@ -267,21 +267,21 @@ class Settings(BaseSettings):
     )
     web_login: Annotated[Literal["local", "password", "oidc"], LowerCase] = Field(
         "local",
-        description="Who people on the web page are: local (three made-up people, on this machine only), password "
-        "(accounts made with `python app.py user add`) or oidc (OIDC_ISSUER says).",
+        description="How people on the web page are identified: local (three made-up people, on this machine only), "
+        "password (accounts made with `python app.py user add`) or oidc (sign-in at OIDC_ISSUER).",
     )
-    web_register: bool = Field(False, description="With WEB_LOGIN=password: let anybody make themselves an account.")
+    web_register: bool = Field(False, description="With WEB_LOGIN=password: anyone may create an account.")
     oidc_issuer: Annotated[str, AfterValidator(issuer_address)] | None = Field(
-        None, description="With WEB_LOGIN=oidc: the issuer that people sign in at (Entra, Google, Okta, Keycloak, …)."
+        None, description="With WEB_LOGIN=oidc: the issuer where people sign in (Entra, Google, Okta, Keycloak, …)."
     )
-    oidc_client_id: str | None = Field(None, description="Our client there.")
-    oidc_client_secret: SecretStr | None = Field(None, description="Its secret; none: a public client.")
-    oidc_scopes: str = Field("openid profile email", description="What is asked for there, separated by spaces.")
+    oidc_client_id: str | None = Field(None, description="Id of the client that you registered there.")
+    oidc_client_secret: SecretStr | None = Field(None, description="Its secret; when not set: a public client.")
+    oidc_scopes: str = Field("openid profile email", description="Scopes to ask for there, separated by spaces.")
     oidc_allowed_domains: Annotated[Names, AfterValidator(mail_domains)] = Field(
         (),
-        description="Domains of the addresses, vouched for by OIDC_ISSUER or API_JWT_ISSUER, of those who may sign in, "
-        "separated by commas; * or not set: everybody whom the issuer signs in. Where anybody in the world can sign in "
-        "(Google, Slack, …) it has to be set.",
+        description="Only people with a verified address in these domains may sign in, at OIDC_ISSUER or with tokens "
+        "of API_JWT_ISSUER; separated by commas. * or not set: everyone whom the issuer signs in. Required where "
+        "anyone in the world can sign in (Google, Slack, …).",
     )
     operators: Annotated[Names, AfterValidator(people_and_groups)] = Field(
         (),
@@ -291,9 +291,9 @@ class Settings(BaseSettings):
     api_jwt_issuer: Annotated[str, AfterValidator(issuer_address)] | None = Field(
         None, description="Issuer whose JWTs programs may send as `Authorization: Bearer …`."
     )
-    api_jwt_audience: str | None = Field(None, description="What such tokens have to be for (`aud`).")
+    api_jwt_audience: str | None = Field(None, description="The `aud` that such tokens must have.")
     api_jwt_secret: Annotated[SecretStr, AfterValidator(jwt_secret)] | None = Field(
-        None, description="Secret shared with whoever signs JWTs for programs (HS256); at least 32 bytes."
+        None, description="Secret shared with those who sign JWTs for programs (HS256); at least 32 bytes."
     )
     api_cors_origins: Annotated[Names, AfterValidator(origins)] = Field(
         (), description="Origins of pages elsewhere that may use the HTTP API, separated by commas; none by default."
@@ -301,7 +301,7 @@ class Settings(BaseSettings):
     gateway_enable: bool = Field(True, description="false: other agents cannot use the tools by MCP at /mcp.")
     gateway_wait: Annotated[float, BeforeValidator(duration)] = Field(
         300.0,
-        description="How long a call at /mcp waits for people before the client is told how to go on: 30s, 5m, 1h.",
+        description="How long a call at /mcp waits for people before the client is told how to continue: 30s, 5m, 1h.",
     )
     gateway_place: Annotated[str, AfterValidator(place_or_person)] | None = Field(
         None,
@@ -315,12 +315,13 @@ class Settings(BaseSettings):
     )
     language: Annotated[str, BeforeValidator(language_there_is)] = Field(
         translations.SOURCE,
-        description="Language of what several people see: en or de. What one person alone sees is in theirs.",
+        description="Language of what several people see, such as cards: en or de. What only one person sees is in "
+        "their own language.",
     )
     encryption_key: Annotated[SecretStr, AfterValidator(fernet_keys)] | None = Field(
         None,
-        description="Fernet key for people's tokens; made and kept under data/ when not set. Several replicas need "
-        "the same one. For a change of keys, several separated by commas: the first seals, all of them open.",
+        description="Fernet key that seals people's tokens; made and kept under data/ when not set. Replicas need the "
+        "same one. To change keys, give several, separated by commas: the first seals, all of them open.",
     )
 
     llm_model: str | None = Field(
@@ -335,19 +336,22 @@ class Settings(BaseSettings):
     )
     google_api_key: SecretStr | None = Field(None, description="Key for google:{model} (needs the extra `google`).")
     model_timeout_seconds: float = Field(
-        60.0, gt=0, le=3600, description="Longest wait for an answer to begin, and for each further piece of it."
+        60.0, gt=0, le=3600, description="Longest wait for an answer to start, and for each further piece of it."
     )
     model_retries: int = Field(3, ge=0, le=10, description="Further tries when the model's service fails.")
     turn_concurrency: int = Field(
-        64, ge=1, le=1000, description="Threads that are worked on at the same time, at most; fewer when it is busy."
+        64,
+        ge=1,
+        le=1000,
+        description="Conversations that are worked on at the same time, at most; fewer when it is busy.",
     )
 
     session_quiet_hours: float = Field(
         8.0,
         gt=0,
         le=8760,
-        description="In chats without threads (Teams chats, Slack DMs without the agent view): hours without a word, "
-        "and with nothing pending, after which a new conversation begins.",
+        description="In chats without threads (Teams chats, Slack DMs without the agent view): a new conversation "
+        "starts after this many hours without a message, if nothing is open.",
     )
 
     mcp_config: Path = Field(Path("mcp.json"), description="The tool servers.")
@@ -358,7 +362,7 @@ class Settings(BaseSettings):
     policy_file: Path = Field(Path("policies/default.yaml"), description="Who may approve what.")
     agent_mode: Mode = Field(Mode.DEFAULT, description="readOnly, default or safeWrite: the ceiling on the rules.")
     agent_strict_readonly: bool = Field(False, description="true: readOnly, whatever AGENT_MODE and the rules say.")
-    agent_enable: bool = Field(True, description="false: no turns begin anywhere; whoever writes is told so.")
+    agent_enable: bool = Field(True, description="false: no turn starts anywhere; people who write are told so.")
     hitl_timeout_seconds: float = Field(
         120.0, gt=0, le=86400, description="Seconds after which approvals asked for by POST /query/stream expire."
     )
@@ -371,10 +375,10 @@ class Settings(BaseSettings):
     redact_emails: bool = Field(False, description="Mask e-mail addresses there.")
 
     limit_turns_per_minute: int = Field(
-        30, ge=0, description="Messages a minute that one person may begin turns with; 0: no limit."
+        30, ge=0, description="Messages a minute with which one person may start turns; 0: no limit."
     )
     limit_thread_turns_per_minute: int = Field(
-        60, ge=0, description="Messages a minute that may begin turns in one conversation; 0: no limit."
+        60, ge=0, description="Messages a minute that may start turns in one conversation; 0: no limit."
     )
     limit_calls_per_turn: int = Field(50, ge=1, le=1000, description="Tool calls that the model may make in one turn.")
     limit_tokens_per_day: int = Field(
@@ -384,7 +388,10 @@ class Settings(BaseSettings):
         120, ge=0, description="Calls a minute that one person's programs may make at /mcp; 0: no limit."
     )
     limit_gateway_calls_waiting: int = Field(
-        100, ge=1, le=1000, description="Calls of one person's programs at /mcp that may wait for people at a time."
+        100,
+        ge=1,
+        le=1000,
+        description="Calls of one person's programs at /mcp that may wait for people at one time.",
     )
     limit_links_per_hour: int = Field(
         30, ge=0, description="Sign-in links that one person may ask for within an hour; 0: no limit."
@@ -405,8 +412,8 @@ class Settings(BaseSettings):
     slack_api_url: ServiceAddress = Field("https://slack.com/api/", description="Slack's Web API.")
     slack_agent_view: bool = Field(
         True,
-        description="Whether the Slack app has the agent view, as manifest.yml says: each direct message begins a "
-        "thread. false: direct messages are one conversation, begun anew after 8 quiet hours.",
+        description="Whether the Slack app has the agent view, as in manifest.yml: each direct message starts a "
+        "thread. false: direct messages are one conversation at a time (see SESSION_QUIET_HOURS).",
     )
     slack_allow_guests: bool = Field(False, description="Let guests of a workspace talk to the bot.")
     slack_allowed_teams: Names = Field(
@@ -429,8 +436,8 @@ class Settings(BaseSettings):
     )
     teams_targeted_messages: bool = Field(
         True,
-        description="Whether what one person alone may see is shown to them in the conversation, where Teams can do "
-        "that. false: always in their 1:1 chat, as in clouds whose Bot Connector does not know targeted messages.",
+        description="Whether private messages appear in the conversation, visible to one person only, where Teams can "
+        "do that. false: always in the person's chat with the bot, for clouds without targeted messages.",
     )
     teams_local_unauthenticated: bool = Field(
         False, description="Let local Teams clients talk to the bot without a token; loopback only."
@@ -440,17 +447,17 @@ class Settings(BaseSettings):
     )
     teams_openid_metadata_url: ServiceAddress = Field(
         "https://login.botframework.com/v1/.well-known/openidconfiguration",
-        description="Where the keys are that the Bot Connector signs with.",
+        description="Where to find the keys that the Bot Connector signs with.",
     )
     teams_token_issuer: ServiceAddress = Field(
         "https://api.botframework.com", description="Issuer of the Bot Connector's tokens."
     )
     teams_token_scope: ServiceAddress = Field(
-        "https://api.botframework.com", description="What the bot's own tokens are for."
+        "https://api.botframework.com", description="Scope of the bot's own tokens."
     )
     teams_service_url: ServiceAddress = Field(
         "https://smba.trafficmanager.net/teams/",
-        description="The Bot Connector for conversations that the bot has heard nothing from yet.",
+        description="The Bot Connector for conversations from which the bot has received nothing yet.",
     )
     teams_graph_url: ServiceAddress = Field(
         "https://graph.microsoft.com", description="Microsoft Graph, asked for Entra groups and addresses."
@@ -460,7 +467,7 @@ class Settings(BaseSettings):
     )
     entra_login_client_secret: SecretStr | None = Field(None, description="Belongs to ENTRA_LOGIN_CLIENT_ID.")
 
-    langfuse_public_key: str | None = Field(None, description="Tracing with Langfuse.")
+    langfuse_public_key: str | None = Field(None, description="For tracing with Langfuse; not used yet.")
     langfuse_secret_key: SecretStr | None = Field(None, description="Belongs to LANGFUSE_PUBLIC_KEY.")
     langfuse_host: ServiceAddress | None = Field(None, description="Your own Langfuse; when not set: Langfuse's cloud.")
     log_level: Annotated[Literal["debug", "info", "warning", "error", "critical"], LowerCase] = Field(
