@@ -623,13 +623,16 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True)
-class Decidable:
-    """The approvals that one person may decide now, wherever they were asked, newest first. Of a call with long
+class PendingApprovals:
+    """The approvals that wait and concern one person, wherever they were asked, newest first. Of a call with long
     arguments these are unread (`ApprovalView.unread`)."""
 
-    listed: tuple[Shown, ...] = ()
+    to_decide: tuple[Shown, ...] = ()
+    """Those that they may decide now."""
     more: int = 0
-    """How many more there are."""
+    """How many more of these there are."""
+    asked_for: tuple[Shown, ...] = ()
+    """Those that wait for others, for what this person has asked for."""
 
 
 @dataclass(frozen=True, slots=True)

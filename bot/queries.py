@@ -15,10 +15,10 @@ from bot.domain import (
     ApprovalView,
     Clock,
     ConversationReference,
-    Decidable,
     GrantView,
     MessageView,
     Overview,
+    PendingApprovals,
     Person,
     Post,
     Shown,
@@ -151,47 +151,39 @@ class Queries:
             more_waiting=max(0, len(own) - LISTED),
         )
 
-    async def decidable(self, person: Person, within: str = "", most: int = LISTED) -> Decidable:
-        """The approvals that this person may decide now: asked on the page, or where they have an account. Cheap where
-        nothing waits. As in an overview, what anybody may decide is shown to those only who are where it was asked.
+    async def pending(self, person: Person, within: str = "", most: int = LISTED) -> PendingApprovals:
+        """The approvals that this person may decide now, asked on the page or where they have an account, and those
+        that wait for others for what they asked for, under whichever account. Cheap where nothing waits. As in an
+        overview, what anybody may decide is shown to those only who are where it was asked.
 
         Args:
             within: what the ids of their threads, or of places that they were routed to, begin with.
-            most: how many are listed.
+            most: how many are listed of each.
         """
         async with self._database.reading() as tx:
             if not await waiting.is_anything_asked(tx):
-                return Decidable()
+                return PendingApprovals()
         accounts = await self._directory.accounts_of(person.person_id)
         homes = sorted({"web:", *(f"{home_of(account)}:" for account in accounts)})
         there = tuple(max(home, within, key=len) for home in homes if _is_one_within_the_other(home, within))
         async with self._database.reading() as tx:
             found = await waiting.pending_approvals(tx, there)
+        own = [row.approval_id for row in found if row.asked.requesters[0] in accounts]
         pending = [row for row in found if is_open(row, self._clock())]
         # What no conversation shows is listed first: whatever else waits is shown in its own as well.
         pending.sort(key=lambda row: not is_gateway_thread(row.thread_id))
         theirs = await self._to_decide(pending, person)
-        if not theirs:
-            return Decidable()
         async with self._database.reading() as tx:
-            cards = await self._cards(tx, theirs, there)
-        own = {row.approval_id for row in pending if row.asked.requesters[0] in accounts}
-        hidden = await self._hidden(pending, cards, set(theirs) - own, partial(self._among, person))
+            cards = await self._cards(tx, list(dict.fromkeys([*theirs, *own])), there)
+        hidden = await self._hidden(pending, cards, set(theirs) - set(own), partial(self._among, person))
         theirs = [subject for subject in theirs if subject in cards and subject not in hidden]
-        return Decidable(await self._listed(cards, theirs[:most]), max(0, len(theirs) - most))
-
-    async def asked_for(self, person: Person, most: int = LISTED) -> tuple[Shown, ...]:
-        """The approvals that wait for what this person, under whichever of their accounts, has asked for, newest
-        first. Cheap where nothing waits. Of a call with long arguments these are unread."""
-        async with self._database.reading() as tx:
-            if not await waiting.is_anything_asked(tx):
-                return ()
-        accounts = await self._directory.accounts_of(person.person_id)
-        async with self._database.reading() as tx:
-            pending = await waiting.pending_approvals(tx, sorted({f"{home_of(each)}:" for each in accounts} | {"web:"}))
-            own = [row.approval_id for row in pending if row.asked.requesters[0] in accounts]
-            cards = await self._cards(tx, own, "")
-        return await self._listed(cards, own[:most])
+        listed = set(theirs)
+        for_others = [subject for subject in own if subject not in listed]
+        return PendingApprovals(
+            await self._listed(cards, theirs[:most]),
+            max(0, len(theirs) - most),
+            await self._listed(cards, for_others[:most]),
+        )
 
     async def asked_through_programs(self, person: Person, most: int = LISTED) -> tuple[Shown, ...]:
         """The questions, sign-ins and unknown outcomes that wait for this very account, in calls of other agents whose

@@ -186,7 +186,8 @@ async def approval_view(
     known = await threads.known_names(tx, {*named, *ask.approvers})
     names = threads.shown_names(known, named)
     status = "void" if await is_asked_anew(tx, row) else row.status
-    result, tone = (await _why_void(tx, row), "info") if status == "void" else await _result(tx, row)
+    attempt = await attempts.latest(tx, row.asked.call_id) if status == "approved" else None
+    result, tone = (await _why_void(tx, row), "info") if status == "void" else await _result(tx, attempt)
     return ApprovalView(
         approval_id=approval_id,
         status=status,  # type: ignore[arg-type]  # the column holds only these words
@@ -226,7 +227,7 @@ async def approval_view(
         presentation=_presentation(row, seen_by_one=seen_by_one),
         notes=approvals.notes_in(cast),
         edited_by="" if row.edited_by is None else names[row.edited_by],
-        retry_offered=status == "approved" and await retries.is_offered(tx, row),
+        retry_offered=await retries.is_offered(tx, row, attempt),
     )
 
 
@@ -286,10 +287,9 @@ def _counts(verb: str, status: str) -> bool:
     return (verb, status) in {("approve", "approved"), ("approve", "void"), ("reject", "rejected")}
 
 
-async def _result(tx: Transaction, row: ApprovalRow) -> tuple[str, str]:
+async def _result(tx: Transaction, attempt: AttemptRow | None) -> tuple[str, str]:
     """What came of the call, in one line. What was said to somebody's own account is that one's alone,
     result or failure: a card shows only that there is one."""
-    attempt = await attempts.latest(tx, row.asked.call_id) if row.status == "approved" else None
     if attempt is None:
         return "", "info"
     line, tone = await _result_of(tx, attempt)

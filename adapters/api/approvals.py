@@ -233,10 +233,9 @@ class ApprovalResources:
         if query.status == "settled":
             settled_ = await queries.settled_for(person, query.limit)
             return _listed([(shown, False) for shown in settled_], 0)
-        theirs = await queries.decidable(person, most=query.limit)
-        decidable = {shown.post.post_id for shown in theirs.listed}
-        own = [each for each in await queries.asked_for(person, query.limit) if each.post.post_id not in decidable]
-        return _listed([*((each, True) for each in theirs.listed), *((each, False) for each in own)], theirs.more)
+        pending = await queries.pending(person, most=query.limit)
+        listed = [*((each, True) for each in pending.to_decide), *((each, False) for each in pending.asked_for)]
+        return _listed(listed, pending.more)
 
     async def get(self, call: ApiCall) -> web.Response:
         """`GET /api/v1/approvals/{id}`."""

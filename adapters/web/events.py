@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from time import monotonic
 from typing import Any
 from weakref import WeakValueDictionary
@@ -24,8 +24,7 @@ from adapters.web.bodies import RefusalError
 from adapters.web.config import PageFacts, setup_json
 from adapters.web.inbound import thread_id_of
 from bot.conversations import NO_CONVERSATION, Conversations
-from bot.domain import Decidable, Person, Shown, ThreadView, Unknown
-from bot.gateway.thread_ids import is_gateway_thread
+from bot.domain import PendingApprovals, Person, ThreadView, Unknown
 from bot.queries import Queries
 from bot.records.database import is_outage
 
@@ -33,8 +32,8 @@ HEARTBEAT_SECONDS = 15.0
 """Proxies close what is silent for longer; 30 to 60 s is usual."""
 THREADS_EVERY_SECONDS = 0.25
 """The list of threads is read at most this often for one page, whatever happens."""
-DECIDABLE_SECONDS = 5.0
-"""What somebody may decide is read anew after so long at the latest: also by whom changes with time."""
+PENDING_SECONDS = 5.0
+"""What waits for somebody is read anew after so long at the latest: also by whom changes with time."""
 MOST_KEPT = 200
 """People for whom it is kept."""
 OPERATOR_SECONDS = 60.0
@@ -204,8 +203,8 @@ class ThreadLists:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._as_of = hub.changes
         self._frames: dict[str, bytes] = {}
-        self._decidable: dict[str, tuple[Decidable, Sequence[Shown]]] = {}
-        self._decidable_while: tuple[object, float] = (None, 0.0)
+        self._pending: dict[str, PendingApprovals] = {}
+        self._pending_while: tuple[object, float] = (None, 0.0)
         """What waited when those were read, and until when they are believed."""
 
     async def now(self, person: Person) -> bytes:
@@ -230,33 +229,28 @@ class ThreadLists:
     async def _read(self, person: Person) -> bytes:
         cards = await self._queries.cards_that_wait()
         # May take two seconds, where another service has to be asked.
-        decidable, own_approvals = await self._approvals_of(person, cards)
+        pending = await self._approvals_of(person, cards)
         async with self._turn:
             threads = await self._conversations.owned(person)
             programs = await self._queries.asked_through_programs(person) if cards[-1] else ()
             # Reading from the database does not yield, so that the next in turn would follow within the same step.
             await asyncio.sleep(0)
-        for_others = [each for each in own_approvals if not is_gateway_thread(each.post.thread_id)]
-        of_programs = [*programs, *(each for each in own_approvals if is_gateway_thread(each.post.thread_id))]
-        return frame("threads", {**threads_json(threads), **asked_json(decidable, of_programs, for_others)})
+        return frame("threads", {**threads_json(threads), **asked_json(pending, programs)})
 
-    async def _approvals_of(self, person: Person, cards: tuple[int, ...]) -> tuple[Decidable, Sequence[Shown]]:
+    async def _approvals_of(self, person: Person, cards: tuple[int, ...]) -> PendingApprovals:
         """What they may decide, and what they asked for and others decide. Each word in any conversation changes the
         list of threads, and seldom what waits for decisions."""
         now = monotonic()
-        if cards != self._decidable_while[0] or now >= self._decidable_while[1] or len(self._decidable) >= MOST_KEPT:
-            self._decidable_while = (cards, now + DECIDABLE_SECONDS)
-            self._decidable.clear()
+        if cards != self._pending_while[0] or now >= self._pending_while[1] or len(self._pending) >= MOST_KEPT:
+            self._pending_while = (cards, now + PENDING_SECONDS)
+            self._pending.clear()
         if not cards[0]:
-            return Decidable(), ()
-        known, kept = self._decidable.get(person.person_id), self._decidable_while
+            return PendingApprovals()
+        known, kept = self._pending.get(person.person_id), self._pending_while
         if known is None:
-            decidable = await self._queries.decidable(person)
-            theirs = {shown.post.post_id for shown in decidable.listed}
-            asked = await self._queries.asked_for(person)
-            known = (decidable, tuple(each for each in asked if each.post.post_id not in theirs))
-            if kept == self._decidable_while:
-                self._decidable[person.person_id] = known
+            known = await self._queries.pending(person)
+            if kept == self._pending_while:
+                self._pending[person.person_id] = known
         return known
 
 

@@ -546,7 +546,7 @@ class Approvals:
             if asked.get(CLICK) == request.key:
                 return Settled(_("Requested again."))
             return AlreadySettled(_("Already requested again."))
-        if not await retries.is_offered(tx, row):
+        if not await retries.is_offered(tx, row, await attempts.latest(tx, row.asked.call_id)):
             return Refused(_("This can’t be retried."))
         thread = await threads.get(tx, row.thread_id)
         if thread is None:

@@ -101,7 +101,8 @@ class ApprovalRequests:
         expires_at = None if asked.ask.expires_in is None else now + asked.ask.expires_in
         if not await approvals.add(tx, approval_id, thread_id, asked, now=now, expires_at=expires_at):
             return
-        await self._outbox.show_again(tx, await approvals.void_unused(tx, asked.call_id, asked.round))
+        if asked.round > 1:
+            await self._outbox.show_again(tx, await approvals.void_unused(tx, asked.call_id, asked.round))
         if not self._is_asked_elsewhere(thread_id, asked):
             await self._outbox.say(tx, _card(thread_id, approval_id))
         await self._show_elsewhere(tx, thread_id, approval_id, asked, asked.ask.route_to)
@@ -120,13 +121,16 @@ class ApprovalRequests:
     async def _show_elsewhere(
         self, tx: Transaction, thread_id: str, approval_id: str, asked: ApprovalAsked, references: Iterable[str]
     ) -> None:
+        places = self._places(references, asked)
+        if not places:
+            return
         own = _card(thread_id, approval_id)
         thread, here = await threads.get(tx, thread_id), set[str]()
         if thread and not self._is_asked_elsewhere(thread_id, asked):
             here.add(thread.place.channel or thread.place.key)
             if thread.place.direct:
                 here.add(asked.requesters[0])
-        for key, place in self._places(references, asked).items():
+        for key, place in places.items():
             if key not in here:
                 await self._outbox.say(tx, replace(own, key=f"{own.key}@{key}", place=place))
 

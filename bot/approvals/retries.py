@@ -14,6 +14,7 @@ from bot.domain import Person
 from bot.gateway.thread_ids import is_gateway_thread
 from bot.records import attempts, deliveries
 from bot.records.approvals import ApprovalRow
+from bot.records.attempts import AttemptRow
 from bot.records.database import Transaction
 from bot.records.deliveries import Delivery
 from bot.safe_text import one_line
@@ -34,12 +35,15 @@ def retry_key(approval_id: str) -> str:
     return f"retry:{approval_id}"
 
 
-async def is_offered(tx: Transaction, row: ApprovalRow) -> bool:
+async def is_offered(tx: Transaction, row: ApprovalRow, attempt: AttemptRow | None) -> bool:
     """Returns whether the call of an approval may be proposed once more: it failed for certain, at its last try and at
-    every one before, and nobody had it proposed again."""
+    every one before, and nobody had it proposed again.
+
+    Args:
+        attempt: the newest at this call.
+    """
     if row.status != "approved" or is_gateway_thread(row.thread_id):
         return False
-    attempt = await attempts.latest(tx, row.asked.call_id)
     if attempt is None or attempt.status != "failed" or await deliveries.exists(tx, retry_key(row.approval_id)):
         return False
     return attempt.number == 1 or not await attempts.was_tried_again(tx, attempt.call_id, attempt.number)

@@ -136,9 +136,9 @@ async def test_whoever_may_decide_sees_the_card_and_its_requester_that_it_waits(
     services = stage.services
     await begun(stage)
     await approval(stage, BEN.person_id)
-    assert named((await services.queries.decidable(BEN)).listed) == [("ApprovalView", "claude-code")]
-    assert (await services.queries.decidable(ANA)).listed == ()
-    assert named(await services.queries.asked_for(ANA)) == [("ApprovalView", "claude-code")]
+    assert named((await services.queries.pending(BEN)).to_decide) == [("ApprovalView", "claude-code")]
+    assert (await services.queries.pending(ANA)).to_decide == ()
+    assert named((await services.queries.pending(ANA)).asked_for) == [("ApprovalView", "claude-code")]
     of_ana, of_ben = [await services.queries.overview(person, "web:", nowhere) for person in (ANA, BEN)]
     assert named(of_ana.waiting) == named(of_ben.to_decide) == [("ApprovalView", "claude-code")]
     for person in (ANA, BEN):

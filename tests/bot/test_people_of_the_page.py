@@ -11,9 +11,9 @@ from bot.domain import (
     AlreadySettled,
     ApprovalView,
     ConversationReference,
-    Decidable,
     Form,
     Handover,
+    PendingApprovals,
     Person,
     Refused,
     Settled,
@@ -165,8 +165,8 @@ async def test_a_rule_about_somebody_named_is_about_their_account_on_the_page_wh
 
 async def decides(routing: Routing, person: Person, within: str = "", most: int = 10) -> list[str]:
     """Ids of the approvals that somebody is shown as theirs to decide."""
-    found = await routing.services.queries.decidable(person, within, most)
-    contents = [shown.post.content for shown in found.listed]
+    found = await routing.services.queries.pending(person, within, most)
+    contents = [shown.post.content for shown in found.to_decide]
     return [content.approval_id for content in contents if isinstance(content, ApprovalView)]
 
 
@@ -186,7 +186,7 @@ async def test_on_the_page_they_are_shown_what_they_may_decide_wherever_it_was_a
     assert await decides(at_page, BEN_HERE, "chat:w1:room:1") == [in_chat]
     assert await decides(at_page, BEN_HERE, "mail:") == await decides(at_page, BEN_HERE, "chat:w1:hall") == []
     assert await decides(at_page, BEN_HERE, most=1) == [for_chat]
-    assert (await at_page.services.queries.decidable(BEN_HERE, most=1)).more == 2
+    assert (await at_page.services.queries.pending(BEN_HERE, most=1)).more == 2
     assert await decides(at_page, BEN) == [for_chat, in_chat]
     assert await decides(at_page, EVE_HERE) == []
     at_page.clock.move(60)
@@ -213,5 +213,5 @@ async def test_where_nothing_waits_nobody_is_looked_up(at_page: Routing) -> None
     at_page.clock.move(3600)
     at_page.chat.asked.clear()
     at_page.page.asked.clear()
-    assert await at_page.services.queries.decidable(BEN_HERE) == Decidable()
+    assert await at_page.services.queries.pending(BEN_HERE) == PendingApprovals()
     assert at_page.chat.asked == at_page.page.asked == []

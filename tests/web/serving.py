@@ -24,10 +24,10 @@ from bot.domain import (
     Clock,
     Content,
     ConversationReference,
-    Decidable,
     GrantView,
     Message,
     MessageView,
+    PendingApprovals,
     Person,
     Post,
     Settled,
@@ -133,22 +133,17 @@ class WebServices(StandInServices):
         cards = [post for post in self._posts() if isinstance(post.content, ApprovalView)]
         return len(cards), 0, sum(post.revision for post in cards), 1
 
-    async def decidable(self, person: Person, within: str = "", most: int = 16) -> Decidable:
-        return Decidable(
-            tuple(
-                Shown(post, None)
-                for post in self._posts()
-                if isinstance(view := post.content, ApprovalView)
-                if view.status == "pending" and person.person_id in view.handed_to
-            )
-        )
-
-    async def asked_for(self, person: Person, most: int = 16) -> tuple[Shown, ...]:
+    async def pending(self, person: Person, within: str = "", most: int = 16) -> PendingApprovals:
         views = [(post, post.content) for post in self._posts() if isinstance(post.content, ApprovalView)]
-        return tuple(
-            Shown(post, None)
-            for post, view in views
-            if view.status == "pending" and view.requester_ids == (person.person_id,)
+        waiting = [(Shown(post, None), view) for post, view in views if view.status == "pending"]
+        return PendingApprovals(
+            tuple(shown for shown, view in waiting if person.person_id in view.handed_to),
+            0,
+            tuple(
+                shown
+                for shown, view in waiting
+                if view.requester_ids == (person.person_id,) and person.person_id not in view.handed_to
+            ),
         )
 
     async def asked_through_programs(self, person: Person, most: int = 16) -> tuple[Shown, ...]:

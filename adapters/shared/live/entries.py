@@ -25,7 +25,6 @@ from bot.domain import (
     ClickResult,
     ConnectionView,
     Content,
-    Decidable,
     Form,
     GrantView,
     Hidden,
@@ -33,6 +32,7 @@ from bot.domain import (
     MessageView,
     Notice,
     OutcomeView,
+    PendingApprovals,
     Person,
     Post,
     Refused,
@@ -110,13 +110,19 @@ def threads_json(summaries: tuple[ThreadSummary, ...]) -> Json:
     return {"threads": [_json(each, lines="title owner", as_is=as_is) for each in summaries]}
 
 
-def asked_json(decidable: Decidable, through_programs: Sequence[Shown] = (), for_others: Sequence[Shown] = ()) -> Json:
-    """Approvals that somebody may decide, what waits for the calls of their other agents (`through_programs`), which
-    are in no conversation, and what they asked for in conversations and others decide (`for_others`)."""
+def asked_json(pending: PendingApprovals, through_programs: Sequence[Shown] = ()) -> Json:
+    """Approvals that somebody may decide; what waits for the calls of their other agents, which are in no conversation;
+    and what they asked for in conversations and others decide.
+
+    Args:
+        through_programs: what else than approvals waits for these calls.
+    """
+    in_programs = [*through_programs, *(each for each in pending.asked_for if is_gateway_thread(each.post.thread_id))]
+    for_others = [each for each in pending.asked_for if not is_gateway_thread(each.post.thread_id)]
     return {
-        "asked": list(map(_waiting_json, decidable.listed)),
-        "more_asked": decidable.more,
-        "through_programs": list(map(_waiting_json, through_programs)),
+        "asked": list(map(_waiting_json, pending.to_decide)),
+        "more_asked": pending.more,
+        "through_programs": list(map(_waiting_json, in_programs)),
         "for_others": list(map(_waiting_json, for_others)),
     }
 
