@@ -392,10 +392,11 @@ def _approvers(ask: Ask, requester: str) -> str:
 
 # ------------------------------------------------------------- who may decide, in the words of a card
 def describe_approvers(ask: Ask, requester_names: Sequence[str], name_of: Callable[[str], str]) -> str:
-    """Plain words such as "Ana", "anyone but Ana", "2 of: Ben, Chloe or members of finance".
+    """Plain words such as "Ana", "someone other than Ana", "2 of: Ben, Chloe or members of finance".
 
-    `requester_names` are names in the order of `ApprovalAsked.requesters`; `name_of` gives the name of a person id or
-    group reference. Names are passed through as they are: escaping them is the renderer's.
+    They stand after "Approver:" and after "Waiting for", on cards and in lists. `requester_names` are names in the
+    order of `ApprovalAsked.requesters`; `name_of` gives the name of a person id or group reference. Names are passed
+    through as they are: escaping them is the renderer's.
     """
     four_eyes = ask.self_approval == "fourEyes"
     listed = [approver for approver in ask.approvers if not (four_eyes and approver == "requester")]
@@ -404,14 +405,26 @@ def describe_approvers(ask: Ask, requester_names: Sequence[str], name_of: Callab
     words = [_in_words(approver, requester_names, name_of) for approver in listed]
     if not words:
         return _("no one")
+    left_out = _all_of(_left_out(ask, listed, words, requester_names))
+    if listed in (["any"], ["channel"]):
+        return _anyone(ask.quorum, left_out, in_channel=listed == ["channel"])
     told = either_of(words)
     if ask.quorum > 1:
         told = _("{count} of: {approvers}").format(count=ask.quorum, approvers=told)
-    left_out = _left_out(ask, listed, words, requester_names)
-    if not left_out:
-        return told
-    text = _("{approvers} but {names}") if len(words) == 1 else _("{approvers}, but not {names}")
-    return text.format(approvers=told, names=_all_of(left_out))
+    return _("{approvers}, except {names}").format(approvers=told, names=left_out) if left_out else told
+
+
+def _anyone(quorum: int, left_out: str, *, in_channel: bool) -> str:
+    """Who may decide where nobody is listed. `left_out`: names; empty: nobody is."""
+    if in_channel:
+        one = _("someone in this channel other than {names}") if left_out else _("anyone in this channel")
+        several = (
+            _("{count} people in this channel other than {names}") if left_out else _("{count} people in this channel")
+        )
+    else:
+        one = _("someone other than {names}") if left_out else _("anyone")
+        several = _("{count} people other than {names}") if left_out else _("{count} people")
+    return (several if quorum > 1 else one).format(count=quorum, names=left_out)
 
 
 def _left_out(ask: Ask, listed: Sequence[str], words: Sequence[str], requester_names: Sequence[str]) -> Sequence[str]:
@@ -439,6 +452,6 @@ def _in_words(approver: str, requester_names: Sequence[str], name_of: Callable[[
 
 
 def _all_of(names: Sequence[str]) -> str:
-    if len(names) == 1:
-        return names[0]
+    if len(names) <= 1:
+        return "".join(names)
     return _("{names} and {last}").format(names=", ".join(names[:-1]), last=names[-1])

@@ -184,7 +184,17 @@ def written(view: ApprovalView, space: Space = WHOLE) -> tuple[str, str]:
 
 def risk(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns what the call may do to the world; empty: it is not known."""
-    return space.line(" · ".join(_risk_in_words(each) for each in view.risk), LONGEST_NAMES) if view.risk else ""
+    return space.line(" · ".join(map(_risk_in_words, risks(view))), LONGEST_NAMES) if view.risk else ""
+
+
+def risks(view: ApprovalView) -> list[str]:
+    """Returns what the call may do to the world, by name: of reading, changing and deleting only the strongest, since
+    what deletes data also changes it."""
+    strongest = next((each for each in reversed(_RISING) if each in view.risk), "")
+    return [each for each in view.risk if each == strongest or each not in _RISING]
+
+
+_RISING = ("reads", "writes", "destroys")
 
 
 def _risk_in_words(name: str) -> str:
@@ -204,10 +214,10 @@ def deletes(view: ApprovalView) -> bool:
 
 def in_brief(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns on one line who asks, by which tool, and what the call may do to the world."""
-    risks = [f"⚠️ {_risk_in_words(each)}" if each == "destroys" else _risk_in_words(each) for each in view.risk]
-    told = space.line(" · ".join(risks), LONGEST_NAMES) if risks else ""
+    told = [f"⚠️ {_risk_in_words(each)}" if each == "destroys" else _risk_in_words(each) for each in risks(view)]
+    does = space.line(" · ".join(told), LONGEST_NAMES) if told else ""
     asked = requested_by(view.requester, view.client, space)
-    return " · ".join(filter(None, [asked, call_source(view, space), told]))
+    return " · ".join(filter(None, [asked, call_source(view, space), does]))
 
 
 def deciders_line(view: ApprovalView, space: Space = WHOLE) -> str:

@@ -288,7 +288,7 @@ def test_an_explanation_names_the_rule_its_line_and_who_could_approve(command: C
     assert code == 0
     assert "ASK: rule “lamps need two”" in out
     assert "policy.yaml:7" in out
-    assert "who could approve: anyone but web:ana" in out
+    assert "who could approve: someone other than web:ana" in out
     assert "tool is make; wanted: look" in out
 
 

@@ -79,7 +79,7 @@ async def _two_events(window: Window, product: Served, chrome: Chromium) -> None
 
 async def _deleting(window: Window, product: Served, chrome: Chromium) -> None:
     await window.say("delete the event Team Meeting")
-    await expect(card(window, "delete_event")).to_contain_text("anyone but Ana")
+    await expect(card(window, "delete_event")).to_contain_text("someone other than Ana")
     await approve(window)
     await expect(window.page.get_by_text("somebody else has to decide")).to_be_visible()
     async with opened(product, chrome) as other:

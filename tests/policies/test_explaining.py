@@ -31,7 +31,7 @@ def test_each_rule_is_tried_in_order_down_to_the_one_that_decides() -> None:
         Tried("r3", "test:5", Fit.YES),
     )
     assert (explained.decided_by, explained.server_requirement, explained.ceiling) == ("r3", "", "")
-    assert explained.approvers == "anyone but web:ana"
+    assert explained.approvers == "someone other than web:ana"
     assert isinstance(explained.verdict, Ask)
 
 

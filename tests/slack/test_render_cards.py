@@ -199,10 +199,10 @@ def test_where_slack_knows_all_who_may_decide_their_mentions_suffice() -> None:
 
 
 def test_approvers_whose_names_nobody_knows_yet_are_shown_by_slack() -> None:
-    words = "slack:T1:U2 or members of slack-group:T1:S7, but not Ana"
+    words = "slack:T1:U2 or members of slack-group:T1:S7, except Ana"
     approvers = ("slack-group:T1:S7", "slack:T1:U2")
     piece = shown(an_approval(may_decide=words, approvers=approvers, four_eyes=True, expires_at=None))
-    assert small_print(piece) == ["Approver:", "<@U2>", "or members of", "<!subteam^S7>", ", but not Ana"]
+    assert small_print(piece) == ["Approver:", "<@U2>", "or members of", "<!subteam^S7>", ", except Ana"]
 
 
 def test_what_is_too_long_is_cut_with_a_count_beside_the_buttons() -> None:

@@ -13,7 +13,7 @@ from typing import Any, assert_never
 
 from adapters.shared.arguments import call_asked_in, hidden_in_words, page_of
 from adapters.shared.previews import preview_rows
-from adapters.shared.wording import LONGEST_NAME, WHOLE, call_source, call_title
+from adapters.shared.wording import LONGEST_NAME, WHOLE, call_source, call_title, risks
 from bot.card_masks import unseen_in_words
 from bot.characters import before_suspicious
 from bot.domain import (
@@ -243,12 +243,13 @@ def _approval(view: ApprovalView) -> Json:
         "requester_id": view.requester_ids[0] if view.requester_ids else "",
         "notes": [{"name": line(name, LONGEST_NAME), "text": passage(text)} for name, text in view.notes],
         "result": line(view.result, LONGEST_RESULT),
+        "risk": [line(each, LONGEST_TITLE) for each in risks(view)],
         **_call_json(view),
         **_client_json(view),
         **seen_json(view),
         **_json(
             view,
-            lines="risk handed_to decided_by edited_by",
+            lines="handed_to decided_by edited_by",
             passages="requester may_decide rule quote reason",
             as_is="status quorum rejections asked_at expires_at escalates_at decided_at result_tone "
             "reason_required editable always_offered handing_offered retry_offered",

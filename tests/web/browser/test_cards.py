@@ -29,15 +29,15 @@ async def choose(window: Window, name: str) -> None:
 
 
 async def test_a_card_shows_all_that_a_decision_needs(product: Product, window: Window) -> None:
-    view = an_approval(risk=("writes", "destroys"), may_decide="anyone but Ana", title="Create event")
+    view = an_approval(risk=("writes", "destroys"), may_decide="someone other than Ana", title="Create event")
     await product.services.post(THREAD, view)
     await window.open(THREAD)
     shown = card(window, "calendar › create_event")
-    for text in ("Create event", "Team Meeting", "2026-11-21T10:00:00+01:00", "Changes data", "Deletes data"):
+    for text in ("Create event", "Team Meeting", "2026-11-21T10:00:00+01:00"):
         await expect(shown).to_contain_text(text)
     await expect(shown.locator("time").first).to_have_attribute("datetime", "2026-11-22T10:00:00.000Z")
-    await expect(shown).to_contain_text("Requested by Ana · calendar › create_event · Changes data")
-    await expect(shown).to_contain_text("Approver: anyone but Ana · Expires ")
+    await expect(shown).to_contain_text("Requested by Ana · calendar › create_event · Deletes data")
+    await expect(shown).to_contain_text("Approver: someone other than Ana · Expires ")
     for name in ("Approve", "Reject…", "Edit…", "More actions"):
         await expect(shown.get_by_role("button", name=name, exact=True)).to_be_enabled()
 
@@ -84,7 +84,7 @@ async def test_a_reason_that_is_required_is_asked_for(product: Product, window: 
 async def test_two_people_see_the_same_card_and_only_the_clicker_sees_the_refusal(
     product: Product, window: Window, chrome: Chromium
 ) -> None:
-    await product.services.post(THREAD, an_approval("a", may_decide="anyone but Ana"))
+    await product.services.post(THREAD, an_approval("a", may_decide="someone other than Ana"))
     await window.open(THREAD)
     await expect(window.button("Approve")).to_be_visible()
     product.services.may_decide["a"] = {"web:ben"}  # since the card was drawn
@@ -92,8 +92,8 @@ async def test_two_people_see_the_same_card_and_only_the_clicker_sees_the_refusa
         await other.become("Ben")
         await other.open(THREAD)
         await window.button("Approve").click()
-        await expect(window.log).to_contain_text("You may not decide this: anyone but Ana may.")
-        await expect(other.log).to_contain_text("Approver: anyone but Ana")
+        await expect(window.log).to_contain_text("You may not decide this: someone other than Ana may.")
+        await expect(other.log).to_contain_text("Approver: someone other than Ana")
         await expect(other.log).not_to_contain_text("You may not decide this")
         await other.button("Approve").click()
         await expect(window.log).to_contain_text("Approved by Ben")
