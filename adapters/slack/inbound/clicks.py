@@ -302,7 +302,7 @@ class SlackClickHandler:
             await self._answers.say(click.visitor, link.text)
 
     def asked_about(self, shortcut: Shortcut, bot_user: str) -> None:
-        """Open the form of the shortcut "Ask Countersign about this". Nothing is to be kept yet, so that Slack gets its
+        """Open the form of the shortcut "Ask Countersign about it". Nothing is to be kept yet, so that Slack gets its
         answer before."""
         self._background.start(self._ask_about(shortcut, bot_user), "shortcut")
 

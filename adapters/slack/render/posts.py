@@ -98,7 +98,7 @@ def help_piece() -> SlackMessage:
             _("• `{command} connections` lists your connected accounts").format(command=COMMAND),
             _("• `{command} stop` stops what I’m doing for you here").format(command=COMMAND),
             _("• `{command} help` shows this").format(command=COMMAND),
-            _("You can also mention me in a channel, message me, or use “Ask Countersign about this” on a message."),
+            _("You can also mention me in a channel, message me, or use “Ask Countersign about it” on a message."),
         ]
     )
     return piece([header(_("What I can do")), section(mrkdwn(told))], told)

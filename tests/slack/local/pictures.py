@@ -65,7 +65,7 @@ async def _two_at_once(page: Drawing, ana: LocalPerson) -> None:
     await thread.clicks(first, "Approve")
     await thread.shows(first, "Approved")
     await thread.opens(second, "Reject…")
-    await thread.submits(Reason="should be 12:30pm")
+    await thread.submits(**{"Reason, or what to do instead": "should be 12:30pm"})
     await thread.cards()
     await page.thread(picture("rejected"), thread_of(thread))
 

@@ -79,7 +79,7 @@ async def test_somebody_who_writes_while_another_is_waited_for_is_told_so_alone(
     await talk.card()
     theirs = as_(ben, talk)
     await theirs.mentions("and me?")
-    await theirs.told("waits for a decision on workshop: make", "conversation of your own")
+    await theirs.told("Waiting on someone else: approval (workshop › make).", "Start your own conversation.")
     assert slack.ephemerals("U1") == []
     assert len(talk.waiting()) == 1
 
@@ -108,7 +108,7 @@ async def test_a_question_is_answered_by_a_modal_or_by_a_plain_reply(talk: Talk,
     await as_(ben, talk).clicks(question, "answer")
     await as_(ben, talk).told("is for some")
     await as_(ben, talk).mentions("the small one")
-    await as_(ben, talk).told("waits for an answer to a question")
+    await as_(ben, talk).told("Waiting on someone else: an answer. Start your own conversation.")
     view = await talk.opens(question, "answer")
     await talk.submits(view, size="3")
     await talk.says("Results:", "3")
