@@ -113,7 +113,8 @@ def call_title(view: ApprovalView | OutcomeView | ChangeView | GrantView | CallA
     if view.presentation.trusted:
         tool = view.title.strip() or labels([view.tool])[view.tool]
     else:
-        tool = f"{view.server} › “{_QUOTATION_MARKS.sub(_APOSTROPHE, view.title.strip() or view.tool)}”"
+        quoted = _QUOTATION_MARKS.sub(_APOSTROPHE, view.title.strip() or view.tool)
+        tool = _("{server} › “{title}”").format(server=view.server, title=quoted)
     value = "" if isinstance(view, CallActivity) else main_value(view.arguments, view.presentation)
     if not value:
         return space.line(tool, LONGEST_HEADING)

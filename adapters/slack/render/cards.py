@@ -63,7 +63,7 @@ _MOST_PIECES = 5
 """Elements of a line of small print (Slack: 10) that may say who may decide."""
 _SETTLED_VALUES = 200
 """Characters of the values of a settled call, beside its title."""
-_PLAIN = re.compile(r"(?:[^\W_]|[ .,;:'’“”()\[\]/+&%!?€$£·›→–—-])+")
+_PLAIN = re.compile(r"(?:[^\W_]|[ .,;:'’“”„()\[\]/+&%!?€$£·›→–—-])+")
 """Text in which nothing is formatting, a link, a mention or an emoji, once `&` is escaped."""
 _EMOJI = re.compile(r":[^\W_](?:[^\W_]|[+'-])*:|//")
 
