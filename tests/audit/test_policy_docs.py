@@ -42,18 +42,18 @@ def test_every_example_is_a_policy(example: str) -> None:
     assert parse_policy(EXAMPLES[example], "docs").rules
 
 
-@pytest.mark.parametrize(("amount", "rule"), [(1000, "large"), (999, "payments"), ("1000", "large")])
+@pytest.mark.parametrize(("amount", "rule"), [(1000, "Large"), (999, "Finance"), ("1000", "Large")])
 def test_large_payments_need_two(amount: object, rule: str) -> None:
     assert decided("Two people for large payments", "bank", "pay", {"amount": amount}).startswith(rule)
 
 
-@pytest.mark.parametrize(("at", "rule"), [(MONDAY, "releases in"), (SUNDAY, "no releases")])
+@pytest.mark.parametrize(("at", "rule"), [(MONDAY, "Releases in"), (SUNDAY, "No releases")])
 def test_production_is_changed_in_working_hours(at: datetime, rule: str) -> None:
     arguments = {"environment": "production"}
     assert decided("Production only in working hours", "deploy", "release", arguments, at=at).startswith(rule)
 
 
-@pytest.mark.parametrize(("email", "rule"), [("ben@acme.example", "our own"), ("x@other.example", "guests")])
+@pytest.mark.parametrize(("email", "rule"), [("ben@acme.example", "Our own"), ("x@other.example", "Someone else")])
 def test_guests_are_noticed(email: str, rule: str) -> None:
     arguments = {"attendees": [{"email": "ana@acme.example"}, {"email": email}]}
     assert decided("E-mail that leaves the company", "calendar", "create_event", arguments).startswith(rule)
@@ -100,13 +100,16 @@ def test_no_spelling_of_a_guest_gets_past_the_rule_about_guests(email: Any) -> N
     ):
         if attendees is not None:  # which is nobody
             decision = decided("E-mail that leaves the company", "calendar", "create_event", {"attendees": attendees})
-            assert decision.startswith("guests")
-    assert decided("E-mail that leaves the company", "calendar", "create_event", {"Attendees": [email]})[:6] == "guests"
+            assert decision.startswith("Someone else")
+    decision = decided("E-mail that leaves the company", "calendar", "create_event", {"Attendees": [email]})
+    assert decision.startswith("Someone else")
 
 
 @pytest.mark.parametrize("arguments", [{}, {"attendees": []}])
 def test_a_meeting_that_nobody_is_invited_to_needs_nobody(arguments: dict[str, Any]) -> None:
-    assert decided("E-mail that leaves the company", "calendar", "create_event", arguments).startswith("nor do")
+    assert decided("E-mail that leaves the company", "calendar", "create_event", arguments).startswith(
+        "Meetings without"
+    )
 
 
 AMOUNTS: list[Any] = ["$5000", "5k", "0x1388", "5.000,00", [5000], {"value": 5000}, None, True, "5000\u200b"]
@@ -114,7 +117,7 @@ AMOUNTS: list[Any] = ["$5000", "5k", "0x1388", "5.000,00", [5000], {"value": 500
 
 @pytest.mark.parametrize("amount", AMOUNTS, ids=repr)
 def test_no_spelling_of_an_amount_gets_past_the_rules_about_money(amount: Any) -> None:
-    assert decided("Two people for large payments", "bank", "pay", {"amount": amount}).startswith("large")
+    assert decided("Two people for large payments", "bank", "pay", {"amount": amount}).startswith("Large")
     around = Facts(
         Mode.DEFAULT,
         requester="slack:T0ACME:U0ANA",
@@ -130,11 +133,11 @@ def test_no_spelling_of_an_amount_gets_past_the_rules_about_money(amount: Any) -
 @pytest.mark.parametrize("environment", ["Production", "production\u200b", [["production"]], "pro%64uction", None])
 def test_no_spelling_of_production_is_released_on_sunday(environment: Any) -> None:
     arguments = {"environment": environment}
-    assert decided("Production only in working hours", "deploy", "release", arguments, at=SUNDAY).startswith("no ")
+    assert decided("Production only in working hours", "deploy", "release", arguments, at=SUNDAY).startswith("No ")
 
 
 @pytest.mark.parametrize(
-    ("place", "rule"), [("slack:T0ACME:C0SUPPORT", "support"), ("slack:T0ACME:C0OTHER", "refunds"), ("", "refunds")]
+    ("place", "rule"), [("slack:T0ACME:C0SUPPORT", "Support"), ("slack:T0ACME:C0OTHER", "Refunds"), ("", "Refunds")]
 )
 def test_refunds_belong_in_their_channel(place: str, rule: str) -> None:
     groups = {"slack-group:T0ACME:S0SUPPORT": True}
@@ -145,17 +148,17 @@ def test_refunds_belong_in_their_channel(place: str, rule: str) -> None:
 @pytest.mark.parametrize(
     ("command", "rule"),
     [
-        ("m365 teams team list", "looking"),
-        ("m365 entra user get --userName ana@acme.example", "looking"),
-        ("m365 teams team remove --id 1", "nobody"),
-        ("m365 teams team list; m365 teams team remove --id 1", "nobody"),
-        ("m365 teams team add --name Ops", "what is changed"),
-        ("m365 spo listitem add --listTitle a", "what is changed"),
-        ("m365 spo list set --id 7", "what is changed"),
-        ("m365 spo file get --url x --asFile --path /tmp/x", "what is changed"),
-        ("m365 request --url https://graph.microsoft.com --method post", "what is changed"),
-        ("m365 util accesstoken get --resource graph", "what is changed"),
-        ("gh api x -XPUT", "what is changed"),
+        ("m365 teams team list", "Looking"),
+        ("m365 entra user get --userName ana@acme.example", "Looking"),
+        ("m365 teams team remove --id 1", "No one"),
+        ("m365 teams team list; m365 teams team remove --id 1", "No one"),
+        ("m365 teams team add --name Ops", "IT confirms"),
+        ("m365 spo listitem add --listTitle a", "IT confirms"),
+        ("m365 spo list set --id 7", "IT confirms"),
+        ("m365 spo file get --url x --asFile --path /tmp/x", "IT confirms"),
+        ("m365 request --url https://graph.microsoft.com --method post", "IT confirms"),
+        ("m365 util accesstoken get --resource graph", "IT confirms"),
+        ("gh api x -XPUT", "IT confirms"),
     ],
 )
 def test_command_lines_are_judged_by_their_words(command: str, rule: str) -> None:
@@ -167,15 +170,15 @@ def test_command_lines_are_judged_by_their_words(command: str, rule: str) -> Non
 )
 def test_the_documentation_of_commands_is_all_that_is_read_of_the_files_of_a_server(docs: Any) -> None:
     arguments = {"commandName": "x", "docs": docs}
-    assert decided(COMMANDS, "m365", "m365_get_command_docs", arguments).startswith("only the")
+    assert decided(COMMANDS, "m365", "m365_get_command_docs", arguments).startswith("Only the")
 
 
 @pytest.mark.parametrize(
     ("client", "reads", "rule"),
     [
-        ("Cursor", False, "one client"),
-        ("Cursor", True, "programs may"),
-        ("goose", False, "what programs"),
+        ("Cursor", False, "Cursor only"),
+        ("Cursor", True, "Programs may"),
+        ("goose", False, "Someone else"),
         ("", False, "no"),
     ],
 )
