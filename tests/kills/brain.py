@@ -1,7 +1,8 @@
 """A model without moods: the same conversation gets the same answer, so asking it again after a kill changes nothing.
 
-`do KEY`: two acts that need approval and a free look, then `done KEY`. `ask KEY`: a clarification, then `noted KEY: …`.
-Anything else: `hello` and the last word.
+`do KEY`: two acts that need approval and a free look, then `done KEY`. `try KEY` and `change KEY`: one call of
+`attempt`, or of `change`, then `done KEY`. `ask KEY`: a clarification, then `noted KEY: …`. Anything else: `hello` and
+the last word.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, wire_
 
 ACTS = 2
 """Calls of one `do` that need approval."""
-_ORDER = re.compile(r"\b(do|ask) (\S+)$")
+_ORDER = re.compile(r"\b(do|try|change|ask) (\S+)$")
 
 
 def brain(request: Request) -> Reply:
@@ -30,6 +31,12 @@ def brain(request: Request) -> Reply:
     match order and order[1]:
         case "do":
             return _do(text[order.start(2) :], results) if order else Reply()
+        case "try":
+            key = text[order.start(2) :] if order else ""
+            return _call("attempt", {"title": key, "key": f"{key}/try"}, key, results)
+        case "change":
+            key = text[order.start(2) :] if order else ""
+            return _call("change", {"key": f"{key}/change"}, key, results)
         case "ask":
             return _ask(text[order.start(2) :], results) if order else Reply()
         case _:
@@ -41,6 +48,10 @@ def _do(key: str, results: Sequence[Mapping[str, Any]]) -> Reply:
         return Reply(text=f"done {key}")
     acts = [ToolUse("effects__act", {"key": f"{key}/{n}"}) for n in range(ACTS)]
     return Reply(text=f"working on {key}", calls=[*acts, ToolUse("effects__look", {"key": key})])
+
+
+def _call(tool: str, arguments: dict[str, Any], key: str, results: Sequence[Mapping[str, Any]]) -> Reply:
+    return Reply(text=f"done {key}") if results else Reply(calls=[ToolUse(f"effects__{tool}", arguments)])
 
 
 def _ask(key: str, results: Sequence[Mapping[str, Any]]) -> Reply:

@@ -1,7 +1,8 @@
 """A tool server in a process of its own, which survives the kills: every effect is a line in a file.
 
 `python effects_server.py FOLDER SEED` writes its port to standard output; `FOLDER/acts` and `FOLDER/looks` hold one
-key per line, in the order in which they took effect.
+key per line, in the order in which they took effect. `FOLDER/tries` has one for each try, also those that failed, and
+`FOLDER/previews` one for each preview.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import uvicorn
 from mcp.server.fastmcp import FastMCP
+from mcp.server.fastmcp.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
 LONGEST = 0.08
@@ -22,7 +24,10 @@ LONGEST = 0.08
 HANGING = "hang"
 """An act whose key begins so takes effect and never answers."""
 HELD = "hold"
-"""An act, or a look, whose key begins so takes effect and answers once there is `FOLDER/go`."""
+"""An act, or a look, whose key begins so takes effect and answers once there is `FOLDER/go`; so does a preview, but for
+the first one."""
+DRIFTING = "drift"
+"""What has this in its key is shown in another way by its first preview than by all others."""
 
 
 def build(folder: Path, seed: str) -> FastMCP:
@@ -39,6 +44,33 @@ def build(folder: Path, seed: str) -> FastMCP:
         await asyncio.sleep(random.Random(f"{seed}:{key}").uniform(0, LONGEST))
         return f"acted on {key}"
 
+    @server.tool()
+    async def attempt(title: str, key: str) -> str:
+        """Do something that fails the first time, for certain, and shows each other time."""
+        is_first = key not in _lines(folder / "tries")
+        _append(folder / "tries", key)
+        await _held(folder, key)
+        if is_first:
+            raise ToolError(f"{title} did not work")
+        _append(folder / "acts", key)
+        return f"{title} worked"
+
+    @server.tool()
+    async def change(key: str) -> str:
+        """Do something that shows, and of which there is a preview."""
+        _append(folder / "acts", key)
+        await asyncio.sleep(random.Random(f"{seed}:{key}").uniform(0, LONGEST))
+        return f"changed {key}"
+
+    @server.tool(annotations=ToolAnnotations(readOnlyHint=True, openWorldHint=False))
+    async def show_change(key: str) -> dict[str, dict[str, str]]:
+        """What a change would do."""
+        is_first = key not in _lines(folder / "previews")
+        _append(folder / "previews", key)
+        if not is_first:
+            await _held(folder, key)
+        return {"before": {"key": key, "state": "new" if is_first and DRIFTING in key else "old"}}
+
     @server.tool(annotations=ToolAnnotations(readOnlyHint=True, openWorldHint=False))
     async def look(key: str) -> str:
         """Look something up."""
@@ -52,6 +84,10 @@ def build(folder: Path, seed: str) -> FastMCP:
 async def _held(folder: Path, key: str) -> None:
     while key.startswith(HELD) and not (folder / "go").exists():
         await asyncio.sleep(0.01)
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
 
 
 def _append(path: Path, key: str) -> None:

@@ -20,6 +20,10 @@ from tests.support.product import ProductFolder
 from tests.support.visitor import LONGEST_EVENT, Json, visiting
 
 Row = dict[str, Any]
+CHANGING = frozenset({"act", "attempt", "change"})
+"""Tools of the server whose calls need approval."""
+MOST_RETRIED = 2
+"""Calls that are proposed of what fails the first time: as the model asks for it, and once more by its requester."""
 AT_REST_WITHIN = 30.0
 """Seconds in which all that waits is handled once people have heard all there is to hear, on a machine that runs many
 tests."""
@@ -34,10 +38,13 @@ class Facts:
     attempts: list[Row]
     gateway_calls: list[Row]
     effects: Counter[str]
+    tries: Counter[str]
+    """Of what fails the first time, how often it was tried."""
 
     def acts(self) -> list[Row]:
-        """The attempts at acts, by call and number."""
-        return sorted((a for a in self.attempts if a["tool"] == "act"), key=lambda a: (a["call_id"], a["number"]))
+        """The attempts at what needs approval, by call and number."""
+        acts = (a for a in self.attempts if a["tool"] in CHANGING)
+        return sorted(acts, key=lambda a: (a["call_id"], a["number"]))
 
     def waiting(self) -> list[Row]:
         """The deliveries that are not handled yet, timers aside."""
@@ -55,7 +62,8 @@ def read_facts(home: ProductFolder, address: str | None = None) -> Facts:
             name: [dict(row) for row in connection.execute(sa.select(tables.metadata.tables[name])).mappings()]
             for name in ("deliveries", "approvals", "attempts", "gateway_calls")
         }
-    return Facts(**found, effects=Counter(lines_of(home.folder / "acts")))
+    effects, tries = (Counter(lines_of(home.folder / name)) for name in ("acts", "tries"))
+    return Facts(**found, effects=effects, tries=tries)
 
 
 async def facts_at_rest(home: ProductFolder, address: str | None = None) -> Facts:
@@ -97,21 +105,31 @@ def check_calls(facts: Facts, sent: Sequence[Sent]) -> None:
     assert [a for a in facts.attempts if a["status"] == "started"] == []
     assert [a for a in facts.attempts if a["status"] == "unknown" and a["choice"] is None] == []
     stopped = {s.key for s in sent if s.stopped}
-    approved = set()
+    approved = {a["approval_id"]: key_of(a) for a in facts.approvals if a["status"] == "approved"}
     for approval in facts.approvals:
         key, attempt = key_of(approval), facts.attempt_at(approval["call_id"])
         if approval["status"] != "approved":
-            assert facts.effects[key] == 0 and attempt is None, (approval, attempt)
-            continue
-        approved.add(key)
-        if attempt is None:
+            assert facts.effects[key] == 0 or key in approved.values(), approval
+            assert attempt is None or attempt["approval_id"] != approval["approval_id"], (approval, attempt)
+        elif attempt is None:
             assert key.partition("/")[0] in stopped, f"approved, but never ran: {approval}"
         elif attempt["status"] == "done":
             assert facts.effects[key] == 1, (approval, attempt)
+        elif attempt["status"] == "failed":
+            assert (approval["tool"], attempt["approval_id"]) == ("attempt", approval["approval_id"])
         else:
             assert attempt["status"] == "unknown", (approval, attempt)
-    assert set(facts.effects) <= approved
-    assert {a["approval_id"] for a in facts.acts()} <= {a["approval_id"] for a in facts.approvals}
+    assert set(facts.effects) <= set(approved.values())
+    assert {a["approval_id"] for a in facts.acts()} <= approved.keys()
+    check_retries(facts)
+
+
+def check_retries(facts: Facts) -> None:
+    """What failed was proposed once more at most, and each call of it was made once at most."""
+    attempts = Counter(key_of(a) for a in facts.attempts if a["tool"] == "attempt")
+    assert [key for key, times in facts.tries.items() if times > attempts[key]] == []
+    proposed = Counter(key_of(a) for a in facts.approvals if a["tool"] == "attempt")
+    assert [key for key, times in proposed.items() if times > MOST_RETRIED] == []
 
 
 def check_endings(facts: Facts, sent: Iterable[Sent], said: Iterable[str]) -> None:

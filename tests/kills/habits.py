@@ -106,6 +106,29 @@ async def _stop(ana: Ana, message: Sent) -> None:
         await ana.hears(f"done {message.key}")
 
 
+async def retries(ana: Ana, key: str) -> None:
+    """What she approved fails, so she has it proposed once more, approves that, and it works. Where the product died in
+    the middle of the call, nobody knows whether it failed, and there is no Retry."""
+    await ana.say(f"try {key}")
+    card = await ana.card(f"{key}/try")
+    await ana.click(ana.other, [card], "approve")
+    await ana.hears(f"done {key}")
+    clicked = await ana.retry(card, key)
+    if clicked == ["refused", "refused"]:
+        return
+    assert clicked == ["settled", "already_settled"], clicked
+    again = await ana.card(f"{key}/try", but=[card])
+    await ana.click(ana.thread.visitor, [again], "approve")
+    await ana.hears(f"hello {key}")
+
+
+async def changes_what_drifts(ana: Ana, key: str) -> None:
+    """What a change would do is another thing at the time of the call, so she is asked again, and approves that, too.
+    Where the product died before the first card was kept, it was looked at once more then, and drifts no longer."""
+    await ana.say(f"change drift-{key}")
+    await ana.approves_until(f"done drift-{key}", f"drift-{key}/change")
+
+
 async def _chats(ana: Ana, key: str) -> None:
     await ana.say(f"hey {key}", times=2)
     await ana.hears(f"hello {key}")
@@ -134,6 +157,8 @@ HABITS: tuple[Habit, ...] = (
     _stops_what_waits,
     _stops_what_runs,
     _chats,
+    retries,
+    changes_what_drifts,
     _lets_a_program_act,
     _lets_a_program_act,
 )

@@ -117,7 +117,8 @@ async def effects_server(home: ProductFolder, seed: str) -> AsyncIterator[str]:
             port = int(await asyncio.to_thread(said.readline))
     try:
         url = f"http://127.0.0.1:{port}/mcp"
-        home.tool_servers({"effects": {"url": url, "trustAnnotations": True}})
+        previews = {"change": "show_change"}
+        home.tool_servers({"effects": {"url": url, "trustAnnotations": True, "previewTools": previews}})
         yield url
     finally:
         await server.kill()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -105,6 +105,33 @@ class Ana:
         await self.thread.until(lambda: len(self._waiting(key)) == ACTS, f"cards of {key}")
         return self._waiting(key)
 
+    async def card(self, key: str, but: Collection[str] = ()) -> str:
+        """Wait until a call with exactly this key waits; its card's id, which is none of these."""
+        await self.thread.until(lambda: self._of_key(key, but), f"the card of {key}")
+        return self._of_key(key, but)[0]
+
+    async def approves_until(self, ending: str, key: str) -> list[str]:
+        """Approve whatever waits with exactly this key until the bot has said this. Returns what was approved."""
+        approved: list[str] = []
+        while True:
+            await self.thread.until(lambda: ending in self.thread.said or self._of_key(key, approved), ending)
+            if ending in self.thread.said:
+                return approved
+            approved.append(self._of_key(key, approved)[0])
+            await self.click(self.other, approved[-1:], "approve")
+
+    async def retry(self, approval_id: str, title: str) -> Sequence[str]:
+        """Click Retry on the card of a call that failed twice, from two browsers, the first time of them both at once
+        and with the same click. What became of the two clicks."""
+        path, clicks = f"/api/approvals/{quote(approval_id, safe='')}/retry", [self.new_id(), self.new_id()]
+        browsers = [self.thread.visitor, self.other]
+        same = await asyncio.gather(*(self.post(browser, path, {"id": clicks[0]}) for browser in browsers))
+        other = await self.post(self.other, path, {"id": clicks[1]})
+        assert same[0].body["kind"] == same[1].body["kind"], same
+        if same[0].body["kind"] == "settled":
+            self.sent.append(Sent(self.thread.thread_id, f"Retry: effects: attempt: {title}"))
+        return [same[0].body["kind"], other.body["kind"]]
+
     async def some_card(self, key: str) -> None:
         """Wait until any act of a message waits."""
         await self.thread.until(lambda: self._waiting(key), f"a card of {key}")
@@ -116,6 +143,10 @@ class Ana:
     def new_id(self) -> str:
         """A new id of a message or a click; the same in every run of the same seed."""
         return uuid.UUID(int=self.rng.getrandbits(128), version=4).hex
+
+    def _of_key(self, key: str, but: Collection[str]) -> list[str]:
+        cards = [card for card in self.thread.approvals("pending") if card["id"] not in but]
+        return [card["id"] for card in cards if any(argument["value"] == key for argument in card["arguments"])]
 
     def _waiting(self, key: str) -> list[str]:
         found = {

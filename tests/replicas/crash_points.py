@@ -28,6 +28,7 @@ from bot.records import places
 from bot.records.claims import Claim, current_claim
 from bot.records.postgresql import PostgresDatabase, PostgresTransaction
 from tests.kills.crash_points import alone, write_whole
+from tests.kills.facts import CHANGING
 from tests.support.transactions import Execute, statement_of, wrap_statements
 
 FOLDER = "REPLICAS_CRASHES"
@@ -160,7 +161,7 @@ class CrashPoints:
         wrap_statements(pytest.MonkeyPatch(), noting, PostgresTransaction)
 
     def _of_acts(self, writes: set[str], values: Any) -> set[str]:
-        if "insert attempts" in writes and values["tool"] == "act":
+        if "insert attempts" in writes and values["tool"] in CHANGING:
             self._acts.add(values["call_id"])
             return {"an act begins"}
         return {"an act ends"} if "update attempts status" in writes and values.get("call") in self._acts else set()
