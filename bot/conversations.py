@@ -53,6 +53,7 @@ from bot.records.database import Database, Pauses, Transaction
 from bot.views import approval_view, clarification_view, outcome_view, place_in_turn, sign_in_view
 from policies.approvers import Permitted
 from policies.masking import Masker
+from translations import gettext as _
 
 MOST_AUDIT_ENTRIES = 500
 """That are read at once."""
@@ -64,11 +65,15 @@ MOST_FOUND = 30
 """Conversations that a search lists."""
 FIRST_TOO_LARGE = 2**63
 """No conversation has this number, nor a larger one: databases could not look for all of them."""
-NO_CONVERSATION = Unknown("There is no such conversation here.")
 FOR_ONE_PERSON = "[result for that person only]"
 """Stands for what came of a call over somebody else's account."""
 
 IsOperator = Callable[[Person], Awaitable[bool]]
+
+
+def no_conversation() -> Unknown:
+    """Returns what is said of a conversation that is not there, or not for whoever asks."""
+    return Unknown(_("This conversation doesn’t exist, or you can’t see it."))
 
 
 class NoteReading(Protocol):
@@ -251,10 +256,10 @@ class Conversations:
         """A conversation as this person may see it, oldest first; `None`: nobody has begun it; `Unknown`: it is not for
         them."""
         if not thread_id.startswith("web:"):
-            return NO_CONVERSATION
+            return no_conversation()
         seen = await self._seen(thread_id, person)
         if seen is None:
-            return NO_CONVERSATION
+            return no_conversation()
         whole = await self._queries.thread(thread_id, person)
         if whole is None or seen.seen_as != "approver":
             return whole and replace(whole, seen_as=seen.seen_as)

@@ -1,4 +1,4 @@
-"""Days and times in the form of the language that is written in. Pure.
+"""Days, times and numbers in the form of the language that is written in. Pure.
 
 English has its names here, so that a server that speaks nothing else needs no catalogue of languages in memory (Babel
 takes 12 MB); every other language is Babel's.
@@ -33,6 +33,15 @@ def time_in_words(moment: datetime) -> str:
     from babel.dates import format_time  # noqa: PLC0415 - it takes memory that English does not need
 
     return format_time(moment, "h:mm:ss a" if moment.second else "h:mm a", locale=_locale(language()))
+
+
+def number_in_words(number: int) -> str:
+    """Returns a whole number with its thousands apart: "1,234"."""
+    if language() == SOURCE:
+        return f"{number:,}"
+    from babel.numbers import format_decimal  # noqa: PLC0415 - likewise
+
+    return format_decimal(number, locale=_locale(language()))
 
 
 def _babel_day(day: date, name: str, *, with_year: bool) -> str:

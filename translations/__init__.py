@@ -45,6 +45,11 @@ def ngettext(one: str, many: str, count: int) -> str:
     return catalogue(name).ngettext(one, many, count)
 
 
+def marked(sentence: str) -> str:
+    """Returns a sentence as it is, to be translated by `gettext` when it is shown: for constants. Import it as `N_`."""
+    return sentence
+
+
 def language() -> str:
     """Returns the language that is written in now, such as `en` or `de`."""
     return _language.get()

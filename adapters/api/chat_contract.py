@@ -21,7 +21,7 @@ from adapters.api.thread_names import new_thread_id
 from adapters.api.turns import LONGEST_TEXT, LONGEST_WAIT, ApiTurns
 from adapters.shared.problems import Problem
 from adapters.shared.untrusted_json import LONG, MalformedBodyError, json_in, refuse_unsound
-from bot.conversations import NO_CONVERSATION, CallState, TurnState
+from bot.conversations import CallState, TurnState, no_conversation
 from bot.identity.principal import Principal
 from bot.safe_text import visible
 from bot.services import Services
@@ -147,7 +147,7 @@ class ChatContract:
             return await self._turns.thread_of(principal, KIND, key) if key else new_thread_id()
         found = await self._services.conversations.by_number(number)
         if found is None:
-            raise Problem(404, NO_CONVERSATION.text)
+            raise Problem(404, no_conversation().text)
         thread_id, owner = found
         if owner not in principal.person_ids:
             raise Problem(403, "This conversation is somebody else's.")

@@ -27,7 +27,7 @@ from adapters.shared.problems import Problem
 from adapters.shared.program_access import ProgramAccess
 from adapters.shared.server_sent import ClientGone, EventStream, OpenStreams, named_event
 from adapters.shared.token_watch import TokenWatch
-from bot.conversations import NO_CONVERSATION, Conversations
+from bot.conversations import Conversations, no_conversation
 from bot.crypto import random_token
 from bot.domain import MessageView, Person, Post, ThreadView, Unknown
 from bot.identity.principal import Principal
@@ -131,7 +131,7 @@ class ThreadEvents:
         ):
             view = await self._view(thread_id, person)
             if view is None:
-                raise Problem(404, NO_CONVERSATION.text)
+                raise Problem(404, no_conversation().text)
             reader.connection, stream.reader = call.request.transport, reader
             with suppress(ClientGone):
                 await stream.begin()

@@ -23,7 +23,7 @@ from adapters.api.turns import ApiTurns
 from adapters.shared.live.entries import entry_json
 from adapters.shared.problems import Problem
 from adapters.shared.server_sent import EVENT_STREAM
-from bot.conversations import NO_CONVERSATION
+from bot.conversations import no_conversation
 from bot.domain import ConversationReference, Refused, Unknown
 from bot.services import Services
 
@@ -153,7 +153,7 @@ class ThreadResources:
         """`GET /api/v1/threads/{id}`."""
         view = await self._services.conversations.view(thread_id_in(call), call.principal.person)
         if view is None or isinstance(view, Unknown):
-            raise Problem(404, NO_CONVERSATION.text)
+            raise Problem(404, no_conversation().text)
         entries = [entry_json(entry) for entry in view.entries]
         return json_answer(
             ThreadDetailShape(id=view.thread_id, title=view.title, seen_as=view.seen_as, entries=entries)
@@ -163,7 +163,7 @@ class ThreadResources:
         """`POST /api/v1/threads/{id}/messages`."""
         body, thread_id = call.body(NewMessageBody), thread_id_in(call)
         if not await self._services.conversations.is_begun(thread_id):
-            raise Problem(404, NO_CONVERSATION.text)
+            raise Problem(404, no_conversation().text)
         key = idempotency_key(call)
         message = await self._turns.send(
             call.principal, thread_id, body.text, key=key, options=body.options.as_options()
@@ -182,7 +182,7 @@ class ThreadResources:
         """`POST /api/v1/threads/{id}/stop`."""
         thread_id, person = thread_id_in(call), call.principal.person
         if await self._services.conversations.owners_to_write(thread_id, person) is None:
-            raise Problem(404, NO_CONVERSATION.text)
+            raise Problem(404, no_conversation().text)
         result = await self._services.inbox.stop(click_key(call), thread_id, person, accounts=call.principal.person_ids)
         if isinstance(result, Refused):
             raise Problem(409, result.text)
@@ -202,5 +202,5 @@ def thread_id_in(call: ApiCall) -> str:
     """The thread of the path. Raises `Problem` (404) for what names none of ours."""
     thread_id = call.path("id")
     if not thread_id.startswith(THREAD_PREFIX) or len(thread_id) > LONGEST_ID or not thread_id.isprintable():
-        raise Problem(404, NO_CONVERSATION.text)
+        raise Problem(404, no_conversation().text)
     return thread_id

@@ -17,7 +17,7 @@ from adapters.shared.problems import Problem
 from adapters.shared.requests import is_there
 from adapters.shared.token_watch import ENDED, TokenWatch
 from bot.accounts.codes import codes_among
-from bot.conversations import NO_CONVERSATION, Conversations, TurnState, turn_of_call
+from bot.conversations import Conversations, TurnState, no_conversation, turn_of_call
 from bot.crypto import random_token
 from bot.domain import Clock, ConversationReference, Message, MessageView
 from bot.identity.principal import Principal
@@ -97,7 +97,7 @@ class ApiTurns:
             raise Problem(413, f"The message has {len(text):,} characters; at most {LONGEST_TEXT:,} are taken.")
         owners = await self._conversations.owners_to_write(thread_id, principal.person)
         if owners is None:
-            raise Problem(404, NO_CONVERSATION.text)
+            raise Problem(404, no_conversation().text)
         message_key = self.key_of(thread_id, key) if key else f"{thread_id}:{random_token()[:32]}"
         if key and await self._is_known(message_key, thread_id, text):
             return message_key
@@ -123,7 +123,7 @@ class ApiTurns:
                 view = MessageView(message.key, message.author.name, message.author.person_id, message.text, message.at)
                 self._show_message(thread_id, view)
         elif await self._conversations.owners_to_write(thread_id, principal.person) is None:
-            raise Problem(404, NO_CONVERSATION.text)
+            raise Problem(404, no_conversation().text)
         else:  # another request with this key may have come between
             await self._is_known(message_key, thread_id, text)
         return message_key
@@ -143,7 +143,7 @@ class ApiTurns:
     async def state(self, principal: Principal, thread_id: str, key: str) -> TurnState:
         """Where the turn of a message stands. Raises `Problem` (404)."""
         if await self._conversations.owners_for(thread_id, principal.person) is None:
-            raise Problem(404, NO_CONVERSATION.text)
+            raise Problem(404, no_conversation().text)
         found = await self._conversations.turn(thread_id, key, principal.person_ids)
         if found is None:
             raise Problem(404, "There is no such message here.")

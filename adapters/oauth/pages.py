@@ -19,7 +19,7 @@ import structlog
 from aiohttp import web
 
 from adapters.shared.outages import AWAY, RefusedInOwnForm
-from bot.accounts.flow import Connected, FlowProblem, GoTo, Offer, ShowCode, SignInFlow
+from bot.accounts.flow import PAGE, Connected, FlowProblem, GoTo, Offer, ShowCode, SignInFlow
 from bot.records.database import is_outage
 from bot.safe_text import visible_line
 from translations import choose, in_language, language, ngettext
@@ -70,7 +70,7 @@ class _Pages:
     async def start(self, request: web.Request) -> PageAnswer:
         """`POST /oauth/start`, from the page's button and from nowhere else."""
         if not _is_from_our_page(request.headers, request.host):
-            raise _RefusedError(403, _("This came from another site’s page. Open the link from the chat yourself."))
+            raise _RefusedError(403, _("This came from another site’s page. Open the link in the chat yourself."))
         token = _only_field(await _form(request))
         visitor = await self._page_visitor(request)
         return await self._flow.start(token, visitor=visitor, cookie=self._own_cookie(request))
@@ -98,7 +98,7 @@ class _Pages:
                 raise
             except Exception as error:  # the last resort of a request: a page, and the cause in the log
                 if is_outage(error):
-                    raise RefusedInOwnForm(self._response(refusal(503, AWAY))) from error
+                    raise RefusedInOwnForm(self._response(refusal(503, _(AWAY)))) from error
                 reference = secrets.token_hex(4)
                 # Never the message or a traceback with values: either may hold a code, a token or the link.
                 log.error(  # noqa: TRY400
@@ -154,17 +154,17 @@ def _parameters(request: web.Request) -> dict[str, str]:
     """The query, each parameter once: of two, a service and we might believe different ones."""
     query = request.query
     if len(query) > MOST_PARAMETERS or len(set(query)) != len(query):
-        raise _RefusedError(400, _("This is not one of our addresses. Ask the bot for a new link."))
+        raise _RefusedError(400, _("This address isn’t one of ours. Ask the bot for a new link."))
     if any(len(value) > LONGEST_PARAMETER or "\x00" in value for value in query.values()):
-        raise _RefusedError(400, _("This is not one of our addresses. Ask the bot for a new link."))
+        raise _RefusedError(400, _("This address isn’t one of ours. Ask the bot for a new link."))
     return dict(query)
 
 
 async def _form(request: web.Request) -> bytes:
     if request.content_type != "application/x-www-form-urlencoded":
-        raise _RefusedError(400, _("This is not what the page’s button sends."))
+        raise _RefusedError(400, _("This didn’t come from the page’s button."))
     if (request.content_length or 0) > LONGEST_FORM:
-        raise _RefusedError(413, _("This is more than the form holds."))
+        raise _RefusedError(413, _("That’s too much for this form."))
     return await request.read()
 
 
@@ -175,7 +175,7 @@ def _only_field(form: bytes) -> str:
     except ValueError:  # more of them
         fields = []
     if len(fields) != 1 or fields[0][0] != "s" or len(fields[0][1]) > LONGEST_PARAMETER:
-        raise _RefusedError(400, _("This is not what the page’s button sends."))
+        raise _RefusedError(400, _("This didn’t come from the page’s button."))
     return fields[0][1]
 
 
@@ -265,7 +265,7 @@ PageAnswer = GoTo | Connected | ShowCode | FlowProblem | HtmlPage
 def offer(found: Offer, token: str) -> HtmlPage:
     """What a link is for, and the button that goes on."""
     words = {name: _word(text) for name, text in (("service", found.service), ("person", found.person))}
-    words |= {"platform": _word(found.platform), "proof": _word(found.proof or "")}
+    words |= {"platform": _word(found.platform), "proof": _word(_("this page") if found.proof == PAGE else found.proof)}
     first = (
         _("First, {proof} confirms that you are {person}. Then {service} asks for your consent.")
         if found.proof
@@ -338,13 +338,13 @@ def show_code(found: ShowCode) -> HtmlPage:
 
 def problem(found: FlowProblem) -> HtmlPage:
     """What went wrong, and that nothing came of it."""
-    return _page(_STATUS[found.kind], _title(found), f"<p>{_sentence(found.sentence)}</p>")
+    return _page(_STATUS[found.kind], _title(found), f"<p>{_sentence(_(found.sentence))}</p>")
 
 
 def _title(found: FlowProblem) -> str:
     match found.kind:
         case "unknown":
-            return _("There is no such link")
+            return _("Link not found")
         case "used":
             return _("This link was already used")
         case "expired":

@@ -14,9 +14,13 @@ from aiohttp.typedefs import Handler
 from bot.records.database import is_outage
 from bot.repeated_failures import RepeatedFailure
 from bot.safe_text import visible_line
+from translations import choose, in_language, language
+from translations import gettext as _
+from translations import marked as N_  # noqa: N812 - as gettext's readers look for it
 
-AWAY = "I cannot get at my records at the moment. Please try again in a minute."
-"""Says nothing of what has become of it: of a transaction whose answer is lost nobody knows."""
+AWAY = N_("Countersign can’t reach its database. Try again in a minute.")
+"""What programs are told, and people in their language. It says nothing of what has become of what they did: of a
+transaction whose answer is lost nobody knows."""
 AGAIN_SECONDS = 5
 """Seconds after which programs are asked to try again; people read of a minute."""
 LONGEST_ERROR = 200
@@ -31,12 +35,6 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_PAGE = (
-    '<!doctype html><html lang="en"><meta charset="utf-8">'
-    '<meta name="viewport" content="width=device-width,initial-scale=1">'
-    "<title>That did not work – Countersign</title>"
-    f"<main><h1>That did not work</h1><p>{escape(AWAY)}</p></main></html>"
-)
 
 
 class RefusedInOwnForm(Exception):  # noqa: N818 (what became of the request)
@@ -87,7 +85,8 @@ class OutageAnswers:
             if not is_outage(error):
                 raise
             self._log.failed(what, error)
-            return refusal_for(request)
+            with in_language(choose(request.headers.get("Accept-Language"))):
+                return refusal_for(request)
         if answer.status < web.HTTPBadRequest.status_code and not answer.prepared:  # a stream began long ago
             self._log.worked(what)
         return answer
@@ -96,8 +95,17 @@ class OutageAnswers:
 def refusal_for(request: web.Request) -> web.Response:
     """Returns the answer, which browsers show as a page, and everything else reads as JSON."""
     if "text/html" in request.headers.get("Accept", ""):
-        return web.Response(status=503, text=_PAGE, content_type="text/html", charset="utf-8", headers=_HEADERS)
-    return web.json_response({"error": AWAY}, status=503, headers=_HEADERS)
+        return web.Response(status=503, text=_page(), content_type="text/html", charset="utf-8", headers=_HEADERS)
+    return web.json_response({"error": _(AWAY)}, status=503, headers=_HEADERS)
+
+
+def _page() -> str:
+    title = escape(_("Something went wrong"))
+    return (
+        f'<!doctype html><html lang="{language()}"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{title} – Countersign</title><main><h1>{title}</h1><p>{escape(_(AWAY))}</p></main></html>"
+    )
 
 
 def _pattern(request: web.Request) -> str:

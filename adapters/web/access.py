@@ -29,6 +29,7 @@ from bot.limits import Beginnings, Window
 from bot.records.database import is_outage
 from bot.settings import is_loopback
 from translations import choose, in_language
+from translations import gettext as _
 
 SESSION_SECONDS = int(BROWSER_SECONDS)
 """How long a browser stays signed in: a week."""
@@ -185,9 +186,10 @@ NOBODY = Person("", "")
 # that: a proxy on the same machine may carry strangers in (hence no `PUBLIC_URL`, no forwarding headers), and a page
 # elsewhere may point its own name at 127.0.0.1 (hence a loopback `Host`).
 
-_ONLY_HERE = (
-    "Without a password this page is for the machine it runs on: set WEB_LOGIN or WEB_PASSWORD to serve it beyond."
-)
+
+def _only_here(why: str = "") -> RefusalError:
+    sentence = _("Without a password, this page works only on the machine it runs on. Set WEB_LOGIN or WEB_PASSWORD.")
+    return RefusalError(403, f"{why} {sentence}".lstrip())
 
 
 def refuse_beyond_loopback(config: WebConfig, headers: Mapping[str, str], remote: str | None) -> None:
@@ -198,16 +200,18 @@ def refuse_beyond_loopback(config: WebConfig, headers: Mapping[str, str], remote
     if config.needs_sign_in:
         return
     if not is_loopback(config.host):
-        raise RefusalError(403, f"The server listens on {config.host}. {_ONLY_HERE}")
+        raise _only_here(_("The server listens on {host}.").format(host=config.host))
     if config.public_url is not None:
-        raise RefusalError(403, f"PUBLIC_URL is set. {_ONLY_HERE}")
+        raise _only_here(_("PUBLIC_URL is set."))
     if remote is not None and not is_loopback(remote):
-        raise RefusalError(403, _ONLY_HERE)
+        raise _only_here()
     if not is_loopback(host_name(headers.get("Host", ""))):
-        raise RefusalError(403, f"The request's Host is not this machine's own name. {_ONLY_HERE}")
+        raise _only_here(_("The request’s Host isn’t this machine’s own name."))
     forwarded = next((name for name in FORWARDING_HEADERS if name in headers), None)
     if forwarded is not None:
-        raise RefusalError(403, f"The request came through a proxy ({forwarded}). {_ONLY_HERE}")
+        raise RefusalError(
+            403, f"{_('The request came through a proxy ({header}).').format(header=forwarded)} {_only_here()}"
+        )
 
 
 def refuse_other_sites(config: WebConfig, headers: Mapping[str, str]) -> None:
@@ -216,7 +220,7 @@ def refuse_other_sites(config: WebConfig, headers: Mapping[str, str]) -> None:
     `SameSite=Strict` is not enough by itself: another port of the same host is another site to us, but not to it.
     """
     if headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
-        raise RefusalError(403, "This request came from another site's page.")
+        raise RefusalError(403, _("This request came from another site’s page."))
     origin = headers.get("Origin")
     if origin is None:
         return
@@ -224,7 +228,7 @@ def refuse_other_sites(config: WebConfig, headers: Mapping[str, str]) -> None:
     if config.public_url is not None:
         ours.add(urlsplit(config.public_url).netloc.lower())
     if _netloc(origin) not in ours:
-        raise RefusalError(403, "This request came from another site's page.")
+        raise RefusalError(403, _("This request came from another site’s page."))
 
 
 def _netloc(origin: str) -> str:
@@ -265,7 +269,7 @@ class WrongTries:
         tried = PasswordTry(random_token(), of_address, of_name, is_alone=bool(address) and not name)
         full = await self._counted.count(tried.key, [*tried.of_address, *tried.of_name])
         if full is not None:
-            message = "Too many wrong passwords. Please wait a minute and try again."
+            message = _("Too many wrong passwords. Wait a minute, then try again.")
             raise RefusalError(429, message, retry_after=full.wait)
         return tried
 
@@ -300,7 +304,7 @@ class PasswordGate:
         """Return if the password is right. Raises `RefusalError`: 401 when it is wrong, 429 after too many."""
         tried = await self._tries.begin(address)
         if not hmac.compare_digest(self._digest, _digest(password)):
-            raise RefusalError(401, "That is not the password.")
+            raise RefusalError(401, _("Wrong password."))
         await self._tries.was_right(tried)
 
 
@@ -376,12 +380,12 @@ class RequestChecks:
 
     def _check_signed_in(self, request: web.Request, visitor: PageVisitor) -> None:
         if visitor.is_new or not visitor.session.signed_in:
-            raise RefusalError(401, "This browser has no session here (any more): reload the page.")
+            raise RefusalError(401, _("Your session has ended. Reload the page."))
 
     def check_token(self, request: web.Request, visitor: PageVisitor) -> None:
         """Refuse (403) what does not come from a page of this session."""
         if not self._sessions.is_csrf_token(visitor.session, request.headers.get("X-CSRF-Token", "")):
-            raise RefusalError(403, "The page's token is missing or belongs to another session: reload the page.")
+            raise RefusalError(403, _("This page belongs to another session. Reload it."))
 
     # ------------------------------------------------------------------------------------------------ wrapping
 
@@ -399,11 +403,14 @@ class RequestChecks:
 
     def _guarded(self, handler: Handler, *checks: RequestCheck) -> Handler:
         async def answer(request: web.Request) -> web.StreamResponse:
+            with in_language(_language_of(request)):  # what is answered here, its sender alone sees
+                return await answered(request)
+
+        async def answered(request: web.Request) -> web.StreamResponse:
             try:
                 for check in checks:
                     check(request)
-                with in_language(_language_of(request)):  # what is answered here, its sender alone sees
-                    response = await handler(request)
+                response = await handler(request)
             except RefusalError as refusal:
                 response = _refused(refusal)
             except web.HTTPException:
@@ -414,12 +421,17 @@ class RequestChecks:
                 # The last resort of a request: its sender gets a reference, the log gets the cause, once.
                 reference = secrets.token_hex(4)
                 log.exception("web_request_failed", reference=reference, method=request.method, path=_route(request))
-                response = json_answer({"error": f"Something went wrong here (reference {reference})."}, status=500)
+                response = json_answer({"error": went_wrong(reference)}, status=500)
             if not response.prepared:
                 response.headers.update(SECURITY_HEADERS)
             return response
 
         return answer
+
+
+def went_wrong(reference: str) -> str:
+    """Returns what is said of a defect; `reference`: what the log has of it."""
+    return _("Something went wrong (reference {reference}).").format(reference=reference)
 
 
 def json_answer(body: Any, *, status: int = 200) -> web.Response:

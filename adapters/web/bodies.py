@@ -9,7 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from adapters.shared.requests import BodyNotReadError, read_whole_body
 from adapters.shared.untrusted_json import MalformedBodyError, json_in, refuse_unsound
+from bot.dates import number_in_words
 from graph.json_values import storable
+from translations import gettext as _
 
 
 class RefusalError(Exception):
@@ -160,14 +162,19 @@ async def read_body(request: web.Request, shape: type[BodyT]) -> BodyT:
 def checked_text(text: str) -> str:
     """A message's text, unless it is blank (400) or too long (413)."""
     if not text.strip():
-        raise RefusalError(400, "The message is empty.")
+        raise RefusalError(400, _("The message is empty."))
     if len(text) > LONGEST_TEXT:
-        raise RefusalError(413, f"The message has {len(text):,} characters; at most {LONGEST_TEXT:,} are taken.")
+        raise RefusalError(413, _too_long(len(text)))
     return text
 
 
+def _too_long(length: int) -> str:
+    sentence = _("Your message has {count} characters. The limit is {limit}.")
+    return sentence.format(count=number_in_words(length), limit=number_in_words(LONGEST_TEXT))
+
+
 async def _read_bytes(request: web.Request) -> bytes:
-    too_large = f"The body is larger than {LARGEST_BODY // 1024} KiB."
+    too_large = _("That’s too much to send at once. The limit is {size} KiB.").format(size=LARGEST_BODY // 1024)
     try:
         return await read_whole_body(request, LARGEST_BODY, too_large)
     except BodyNotReadError as error:
@@ -182,5 +189,5 @@ def _parse(body: bytes) -> Any:
     except MalformedBodyError as error:
         raise RefusalError(400, f"The request is malformed: {error}.") from None
     if value != storable(value):
-        raise RefusalError(400, "The body holds a character that is no text (NUL or half of a surrogate pair).")
+        raise RefusalError(400, _("The text has a character that can’t be saved (NUL or half a surrogate pair)."))
     return value

@@ -23,10 +23,11 @@ from adapters.web.access import SECURITY_HEADERS, PageVisitor
 from adapters.web.bodies import RefusalError
 from adapters.web.config import PageFacts, setup_json
 from adapters.web.inbound import thread_id_of
-from bot.conversations import NO_CONVERSATION, Conversations
+from bot.conversations import Conversations, no_conversation
 from bot.domain import PendingApprovals, Person, ThreadView, Unknown
 from bot.queries import Queries
 from bot.records.database import is_outage
+from translations import gettext as _
 
 HEARTBEAT_SECONDS = 15.0
 """Proxies close what is silent for longer; 30 to 60 s is usual."""
@@ -93,7 +94,7 @@ class EventStreams:
         """Refuse (503) while nothing can be read: what could be waits for up to 15 s, and another process may answer
         now."""
         if self._hub.records_are_away:
-            raise RefusalError(503, AWAY, retry_after=AGAIN_SECONDS)
+            raise RefusalError(503, _(AWAY), retry_after=AGAIN_SECONDS)
 
     async def events(self, request: web.Request, visitor: PageVisitor) -> web.StreamResponse:
         """Send the snapshot and then every event until either side goes away."""
@@ -106,7 +107,7 @@ class EventStreams:
             async with turn:
                 snapshot = await self._snapshot(reader, visitor)
                 if snapshot is None:
-                    raise RefusalError(404, NO_CONVERSATION.text)
+                    raise RefusalError(404, no_conversation().text)
                 try:
                     await response.prepare(request)
                     await _write(response, b"retry: %d\n\n" % RETRY_MILLISECONDS + snapshot)

@@ -41,7 +41,7 @@ from adapters.web.bodies import (
 )
 from adapters.web.sender import WebSender
 from bot.accounts.codes import codes_among
-from bot.conversations import NO_CONVERSATION
+from bot.conversations import no_conversation
 from bot.domain import (
     AlreadySettled,
     ClickResult,
@@ -68,7 +68,6 @@ from translations import gettext as _
 
 LONGEST_SEARCH = 100
 """Characters that can be searched for."""
-NOTHING_HERE = Unknown("There is no such thing here.")
 _LONGEST_PAGE = 9
 """Digits of a page's number."""
 _THREAD = re.compile(r"web:[A-Za-z0-9_-]{1,80}")
@@ -82,10 +81,15 @@ def _page_of(request: web.Request) -> int:
     return int(page)
 
 
+def nothing_here() -> str:
+    """Returns what is said of what is not there, or not for whoever asks."""
+    return _("There’s nothing here.")
+
+
 def thread_id_of(text: str) -> str:
     """A thread of this page. Raises `RefusalError` (404): other platforms' threads are none of ours."""
     if not _THREAD.fullmatch(text):
-        raise RefusalError(404, "There is no such conversation here.")
+        raise RefusalError(404, no_conversation().text)
     return text
 
 
@@ -103,7 +107,7 @@ class PageActions:
             return json_answer(threads_json(await self._services.conversations.owned(visitor.person)))
         threads = await self._services.conversations.of_everybody(visitor.person)
         if threads is None:
-            raise RefusalError(404, "There is no such list here.")
+            raise RefusalError(404, nothing_here())
         return json_answer(threads_json(threads))
 
     async def search(self, request: web.Request, visitor: PageVisitor) -> web.Response:
@@ -163,7 +167,7 @@ class PageActions:
         """The message, with all accounts of its author. Raises `RefusalError` (404): the conversation is another's."""
         owners = await self._services.conversations.owners_for(message.place.key, message.author)
         if owners is None:
-            raise RefusalError(404, NO_CONVERSATION.text)
+            raise RefusalError(404, no_conversation().text)
         return replace(message, owners=owners)
 
     async def _is_shown(self, message: Message) -> bool:
@@ -213,7 +217,7 @@ class PageActions:
                 continue
             if await self._services.conversations.owners_for(post.thread_id, visitor.person) is not None:
                 return json_answer(argument_page_json(post.content.arguments, page))
-        return click_answer(Unknown("There is no such call here."))
+        return click_answer(Unknown(nothing_here()))
 
     async def grant_arguments(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/grants/{id}/arguments?page=N`: likewise, of the visitor's own."""
@@ -295,7 +299,7 @@ class PageActions:
         thread_id = thread_id_of(request.match_info["id"])
         body = await read_body(request, ClickBody)
         if await self._services.conversations.owners_for(thread_id, visitor.person) is None:
-            raise RefusalError(404, NO_CONVERSATION.text)
+            raise RefusalError(404, no_conversation().text)
         accounts = await self._services.conversations.accounts_of(visitor.person)
         return click_answer(
             await self._services.inbox.stop(click_key(body.id, visitor), thread_id, visitor.person, accounts=accounts)
@@ -364,7 +368,7 @@ class PageActions:
         is_theirs = isinstance(result, (Settled, Unknown)) or await self._services.conversations.holds_for(
             id_of(request), visitor.person
         )
-        return click_answer(result if is_theirs else NOTHING_HERE)
+        return click_answer(result if is_theirs else Unknown(nothing_here()))
 
 
 # --------------------------------------------- clicks: their key, the id in their address, the answer
@@ -399,5 +403,5 @@ def id_of(request: web.Request, name: str = "id") -> str:
     """The id in the address. Raises `RefusalError` (404): what cannot be one names nothing."""
     text = request.match_info[name]
     if len(text) > 500 or "\0" in text or not text.isprintable():
-        raise RefusalError(404, "There is no such thing here.")
+        raise RefusalError(404, nothing_here())
     return text

@@ -34,6 +34,7 @@ from bot.domain import Clock, Person, system_clock
 from bot.identity.page_identity import PageIdentity
 from bot.limits import Beginnings, BeginningsHere
 from bot.services import Services
+from translations import gettext as _
 
 
 class WebReceiver:
@@ -182,10 +183,10 @@ class SessionHandler:
         """`POST /api/session`: give the password that all share, or choose who to be."""
         body = await read_body(request, WhoBody)
         if self._config.login != "local":
-            raise RefusalError(403, "Here people are who they sign in as.")
+            raise RefusalError(403, _("You are who you signed in as."))
         if body.password is not None:
             if not self._config.needs_password:
-                raise RefusalError(400, "No password is needed here.")
+                raise RefusalError(400, _("No password needed."))
             await self._gate.check(body.password, address_of_sender(request, self._config.public_url))
             before = self._config.person(visitor.session.person_id) or self._config.people[0]
             session = await self._sessions.sign_in(before)
@@ -193,10 +194,10 @@ class SessionHandler:
             await self._sessions.end(visitor.session)
             return self.answer(session)
         if not visitor.session.signed_in:
-            raise RefusalError(401, "Give the password first.")
+            raise RefusalError(401, _("Enter the password first."))
         person = self._config.person(body.person or "")
         if person is None:
-            raise RefusalError(404, "There is nobody of that name here.")
+            raise RefusalError(404, _("No one has that name."))
         await self._sender.end_session(visitor.session.session_id)
         return self.answer(replace(visitor.session, person_id=person.person_id))
 
@@ -257,7 +258,7 @@ class Pages:
     def _serve(self, request: web.Request, name: str) -> web.Response:
         file = self._files.get(name)
         if file is None:
-            raise RefusalError(404, "There is no such file.")
+            raise RefusalError(404, _("There’s nothing here."))
         # Asked again each time and mostly answered "not modified": a new release is seen at once.
         headers = {"ETag": f'"{file.etag}"', "Cache-Control": "no-cache"}
         if any(tag.value in (file.etag, "*") for tag in request.if_none_match or ()):

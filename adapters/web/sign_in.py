@@ -20,12 +20,14 @@ from adapters.web.config import WebConfig
 from bot.crypto import hashed, random_token
 from bot.domain import Person
 from bot.identity.bearers import bearer_token
-from bot.identity.issuer_sign_in import RETURN_SECONDS, IssuerSignIn, SignInRefusedError
+from bot.identity.issuer_sign_in import RETURN_SECONDS, IssuerSignIn, SignInRefusedError, too_busy
 from bot.identity.page_identity import PageIdentity
 from bot.identity.sessions import PROGRAM_SECONDS
 from bot.identity.users import LONGEST_PASSWORD, BadUserError, NameTakenError, TooManyChecksError, User
 from bot.limits import Beginnings, Window
 from bot.safe_text import visible_line
+from translations import gettext as _
+from translations import language
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -88,7 +90,7 @@ class NamesAndPasswords:
         except TooManyChecksError:
             raise _busy() from None
         if user is None:
-            raise RefusalError(401, "Name or password is wrong.")
+            raise _wrong()
         await self._tries.was_right(tried)
         return await self._signed_in(user, visitor, status=200)
 
@@ -96,20 +98,20 @@ class NamesAndPasswords:
         """`POST /register`, likewise."""
         identity = self._with_passwords()
         if not self._config.register:
-            raise RefusalError(404, "Nobody can make themselves an account here.")
+            raise RefusalError(404, _("You can’t create an account here."))
         visitor = await self._page_that_asks(request)
         given = await _name_and_password(request)
         address = address_of_sender(request, self._config.public_url)
         window = Window(f"register:{address}", REGISTRATIONS if address else ALL_REGISTRATIONS)
         full = await self._counted.count(random_token(), [window])
         if full is not None:
-            raise RefusalError(429, "Too many accounts were made. Please try again later.", retry_after=full.wait)
+            raise RefusalError(429, _("Too many new accounts. Try again later."), retry_after=full.wait)
         try:
             user = await identity.users.register(given.username, given.password)
         except BadUserError as error:
             raise RefusalError(422, str(error)) from None
         except NameTakenError:
-            raise RefusalError(409, "That name is taken. Please choose another.") from None
+            raise RefusalError(409, _("That name is taken.")) from None
         except TooManyChecksError:
             raise _busy() from None
         return await self._signed_in(user, visitor, status=201)
@@ -124,7 +126,7 @@ class NamesAndPasswords:
         token = bearer_token(header)
         read = self._identity.tokens.read(token) if self._identity is not None and token is not None else None
         if read is None or self._identity is None:
-            raise RefusalError(401, "That is no token of a session here.")
+            raise RefusalError(401, _("Your session has ended."))
         await self._identity.sessions.end_with_hash(read.session_hash)
         return web.Response(status=204)
 
@@ -136,7 +138,7 @@ class NamesAndPasswords:
 
     def _with_passwords(self) -> PageIdentity:
         if self._identity is None or self._config.login != "password":
-            raise RefusalError(404, "Nobody signs in here with a name and a password of their own.")
+            raise RefusalError(404, _("You can’t sign in here with a name and a password."))
         return self._identity
 
     async def _page_that_asks(self, request: web.Request) -> PageVisitor | None:
@@ -152,7 +154,7 @@ class NamesAndPasswords:
             return await self._token_for(user, status)
         session = await self._sessions.sign_in(user.person, user.password_hash)
         if session is None:
-            raise RefusalError(401, "Name or password is wrong.")
+            raise _wrong()
         await self._sessions.end(visitor.session)
         await self._end_streams(visitor.session.session_id)
         response = self._answer(session, user.person)
@@ -165,7 +167,7 @@ class NamesAndPasswords:
             user.person, "password", password_hash=user.password_hash, seconds=PROGRAM_SECONDS
         )
         if session_id is None:
-            raise RefusalError(401, "Name or password is wrong.")
+            raise _wrong()
         body = {
             "access_token": identity.tokens.make(user.name, hashed(session_id), PROGRAM_SECONDS),
             "token_type": "bearer",
@@ -175,8 +177,12 @@ class NamesAndPasswords:
         return json_answer(body, status=status)
 
 
+def _wrong() -> RefusalError:
+    return RefusalError(401, _("Wrong name or password."))
+
+
 def _busy() -> RefusalError:
-    return RefusalError(429, "Too many people are signing in at the moment. Please try again.", retry_after=2.0)
+    return RefusalError(429, too_busy(), retry_after=2.0)
 
 
 async def _name_and_password(request: web.Request) -> NameAndPasswordBody:
@@ -184,18 +190,18 @@ async def _name_and_password(request: web.Request) -> NameAndPasswordBody:
     if request.content_type != "application/x-www-form-urlencoded":
         return await read_body(request, NameAndPasswordBody)
     try:
-        form = await read_whole_body(request, LONGEST_FORM, "The form is too long.")
+        form = await read_whole_body(request, LONGEST_FORM, _("That’s too much for this form."))
         fields = parse_qsl(form.decode(), keep_blank_values=True, max_num_fields=MOST_PARAMETERS)
     except BodyNotReadError as error:
         raise RefusalError(error.status, str(error)) from None
     except ValueError:
-        raise RefusalError(400, "The form cannot be read.") from None
-    names = [name for name, _ in fields if name in {"username", "password"}]
+        raise RefusalError(400, _("The form can’t be read.")) from None
+    names = [name for name, _value in fields if name in {"username", "password"}]
     if sorted(names) != ["password", "username"]:
-        raise RefusalError(400, "The form needs a username and a password, each once.")
+        raise RefusalError(400, _("Enter a name and a password."))
     found = dict(fields)
     if "\0" in found["username"] or len(found["username"]) > 200 or len(found["password"]) > LONGEST_PASSWORD:
-        raise RefusalError(400, "The username or the password is too long, or is no text.")
+        raise RefusalError(400, _("The name or password is too long."))
     return NameAndPasswordBody(username=found["username"], password=found["password"])
 
 
@@ -223,11 +229,11 @@ class IssuerPages:
     async def begin(self, request: web.Request) -> web.Response:
         """`GET /login/oidc`: send the browser to the issuer."""
         if request.headers.get("Sec-Fetch-Site", "none") not in {"same-origin", "none"}:
-            return _problem(403, "Open the page itself to sign in.")
+            return _problem(403, _("Open the page to sign in."))
         ours = self._issuer.address()
         if self._config.public_url is None and _host(request.host) != _host(urlsplit(ours).netloc):
             # The issuer sends browsers to our own address, where a cookie of another one would be missing.
-            return _problem(403, f"To sign in, open this page at {ours}.")
+            return _problem(403, _("To sign in, open this page at {address}.").format(address=ours))
         try:
             begun = await self._issuer.begin(
                 back=BACK,
@@ -257,7 +263,7 @@ class IssuerPages:
         before = await self._sessions.visitor(request.cookies)
         session = await self._sessions.sign_in(person)
         if session is None:
-            return _problem(403, "You cannot sign in here.")
+            return _problem(403, _("You can’t sign in here."))
         await self._sessions.end(before.session)
         await self._end_streams(before.session.session_id)
         response = _going_to("/")
@@ -280,7 +286,7 @@ def _parameters(request: web.Request) -> Mapping[str, str]:
     query = request.query
     is_ours = len(query) <= MOST_PARAMETERS and len(set(query)) == len(query)
     if not is_ours or any(len(value) > LONGEST_PARAMETER or "\0" in value for value in query.values()):
-        raise SignInRefusedError("foreign", "That address is not one of ours.")
+        raise SignInRefusedError("foreign", _("This address isn’t one of ours."))
     return dict(query)
 
 
@@ -299,15 +305,17 @@ def _going_to(url: str) -> web.Response:
 
 
 def _problem(status: int, sentence: str) -> web.Response:
+    title = escape(_("You’re not signed in"))
     html = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<!doctype html><html lang="{language()}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark"><title>Not signed in – Countersign</title>'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{title} – Countersign</title>"
         '<link rel="icon" href="/static/icon.svg" type="image/svg+xml">'
         '<link rel="stylesheet" href="/static/tokens.css"><link rel="stylesheet" href="/static/layout.css"></head>'
         '<body><main class="door"><div class="door-card"><img src="/static/icon.svg" alt="" width="40" height="40">'
-        f"<h1>You are not signed in</h1><p>{escape(visible_line(sentence, 500))}</p>"
-        '<a class="button primary" href="/">Back to sign-in</a></div></main></body></html>'
+        f"<h1>{title}</h1><p>{escape(visible_line(sentence, 500))}</p>"
+        f'<a class="button primary" href="/">{escape(_("Back to sign-in"))}</a></div></main></body></html>'
     )
     return web.Response(
         status=status, text=html, content_type="text/html", charset="utf-8", headers={"Cache-Control": "no-store"}

@@ -11,7 +11,7 @@ from functools import partial
 import structlog
 
 from bot.accounts.connections import ConnectionWriter, account_label
-from bot.accounts.sign_ins import NO_SUCH
+from bot.accounts.sign_ins import no_such_sign_in, not_your_sign_in
 from bot.accounts.tokens import Safe
 from bot.crypto import hashed
 from bot.domain import ClickResult, Clock, CodeEntry, Invalid, Message, Notice, Quote, Refused, Settled
@@ -23,15 +23,10 @@ from bot.records.database import Database, Transaction, locking_as_found
 from bot.records.locks import person_lock
 from bot.records.posts import NewPost
 from bot.sessions import current_thread
+from translations import gettext as _
+from translations import ngettext
 
 log = structlog.get_logger(__name__)
-NONE_WAITS = Refused("No sign-in of yours waits for a code. Ask for a new link, and use it in your own browser.")
-NOT_YOURS = Refused(
-    "This code is not for you to tell me. Never pass on a link that you were sent, and never sign in by somebody "
-    "else's: your account would become theirs to use."
-)
-TOO_LATE = Refused("This code does not count (any more). If your account is not connected, ask for a new link.")
-USED_UP = Refused("That is not the code, and that was the last try. Ask for a new link and sign in again.")
 
 
 class Codes:
@@ -89,9 +84,9 @@ class Codes:
         if entry.sign_in_id is not None:
             row = await sign_ins.get(tx, entry.sign_in_id)
             if row is None:
-                return NO_SUCH
+                return no_such_sign_in()
             if row.person_id != person_id:
-                return Refused("This sign-in is for somebody else only.")
+                return not_your_sign_in()
             if refused := refused_to_programs(row.thread_id, entry.via):
                 return refused
             connection = row.connection
@@ -114,7 +109,7 @@ class Codes:
             if way.person_id != person_id and self._is_it(way, code):
                 return await self._not_theirs(tx, way)
         if not waiting:
-            return TOO_LATE if theirs else NONE_WAITS
+            return _too_late() if theirs else none_waits()
         return await self._wrong(tx, waiting, entry)
 
     async def _told_in(self, tx: Transaction, person_id: str, text: str) -> str | None:
@@ -137,12 +132,12 @@ class Codes:
         if way.sealed_grant is not None and await authorizations.change(tx, way, **authorizations.NO_CODE):
             await self._connecting.show_waiting(tx, way)
             log.warning("sign_in_code_of_somebody_else", connection=way.connection)
-        return NOT_YOURS
+        return _not_yours()
 
     async def _right(self, tx: Transaction, way: AuthorizationRow, key: str) -> ClickResult:
         grant = self._safe.take_grant(way.person_id, way.connection, way.sealed_grant)
         if grant is None or not await authorizations.finish(tx, way, key=key, now=self._clock()):
-            return NONE_WAITS
+            return none_waits()
         await self._connecting.connect(tx, way, grant)
         log.info("account_connected", connection=way.connection)
         return self._thanks(way, account_label(grant))
@@ -162,10 +157,12 @@ class Codes:
                 left = max(left, MOST_TRIES - tries)
         log.warning("wrong_sign_in_code", left=left)
         if left == 0:
-            return USED_UP
-        sentence = (
-            f"That is not the code that your browser shows. You have {left} more {'try' if left == 1 else 'tries'}."
-        )
+            return Refused(_("Wrong code, and that was your last try. Ask for a new link and sign in again."))
+        sentence = ngettext(
+            "That’s not the code in your browser. {count} try left.",
+            "That’s not the code in your browser. {count} tries left.",
+            left,
+        ).format(count=left)
         return Invalid({"code": sentence}) if entry.sign_in_id is not None else Refused(sentence)
 
     def _codes(self, ways: Iterable[AuthorizationRow]) -> frozenset[str]:
@@ -181,14 +178,33 @@ class Codes:
 
     def _thanks(self, way: AuthorizationRow, account: str) -> Settled:
         """Names the account: somebody may have been talked into telling the code of somebody else's."""
-        thanks = f"Thank you, your account at {self._connecting.label(way.connection)} is connected."
-        return Settled(f"{thanks} It is {account}: if that is not yours, disconnect it." if account else thanks)
+        service = self._connecting.label(way.connection)
+        if not account:
+            return Settled(_("Your {service} account is connected.").format(service=service))
+        connected = _("Your {service} account {account} is connected. If it isn’t yours, disconnect it.")
+        return Settled(connected.format(service=service, account=account))
 
 
 # ------------------------------------------------------------------------ codes in forms and messages
 # A message that is a code reaches no record, no model and no log.
 
-REST = "I have not read the rest of your message, as there was a code in it: please send that again."
+
+def none_waits() -> Refused:
+    """Returns what somebody is told of whom no code is expected."""
+    return Refused(_("You have no sign-in that needs a code. Ask for a new link, and open it in your own browser."))
+
+
+def _not_yours() -> Refused:
+    return Refused(
+        _(
+            "This code isn’t yours to give. Never share a sign-in link or use someone else’s: that would connect your "
+            "account to theirs."
+        )
+    )
+
+
+def _too_late() -> Refused:
+    return Refused(_("This code has expired. If your account isn’t connected, ask for a new link."))
 
 
 def _answer_to(message: Message) -> str:
@@ -200,7 +216,8 @@ async def _told(tx: Transaction, message: Message, result: ClickResult) -> NewPo
     key = _answer_to(message)
     text = " ".join(result.errors.values()) if isinstance(result, Invalid) else result.text
     if code_in(message.text) is None:
-        text = f"{text} {REST}"
+        rest = _("Your message had a code in it, so I didn’t read the rest. Send that again.")
+        text = f"{text} {rest}"
     told = Notice(text, "info" if isinstance(result, Settled) else "warning")
     author, place = message.author.person_id, message.place
     thread_id = await current_thread(tx, place, author)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from bot.accounts.ports import OutsideServices, Unreachable
+from bot.accounts.sign_ins import no_such_sign_in, not_your_sign_in
 from bot.accounts.tokens import GrantedAccount, Safe, is_over
 from bot.crypto import NewId, Sealer
 from bot.domain import (
@@ -35,6 +36,7 @@ from bot.records.database import Database, Transaction, locking_as_found, writte
 from bot.records.locks import CLIENT_REGISTRATIONS, RESEALING, UNLOCKED, person_lock, revocation_name
 from bot.safe_text import visible_line
 from bot.turns.engine import Engine, resume_thread
+from translations import gettext as _
 
 if TYPE_CHECKING:
     from bot.accounts.codes import Codes  # which lets accounts be connected, too
@@ -48,8 +50,6 @@ OTHER_KEY = (
     "These people will be asked to sign in again. If the key was changed, keep the old one behind the new: "
     "ENCRYPTION_KEY=new,old (without the variable until now, the old one is in encryption.key in the data folder)."
 )
-NO_SIGN_IN = Unknown("This sign-in does not exist (any more).")
-NO_SUCH = Unknown("This account is not connected (any more).")
 
 
 class Connections:
@@ -145,22 +145,22 @@ class Connections:
     async def _settle(self, tx: Transaction, reply: SignInReply) -> ClickResult:
         row = await sign_ins.get(tx, reply.sign_in_id)
         if row is None:
-            return NO_SIGN_IN
+            return no_such_sign_in()
         if row.person_id != reply.person.person_id:
-            return Refused("This sign-in is for somebody else only.")
+            return not_your_sign_in()
         if refused := refused_to_programs(row.thread_id, reply.via):
             return refused
         tx.needs(row.thread_id)
         if reply.done and row.status == "open" and row.connection is not None:
-            return Refused(f"Your account at {row.service} is not connected yet. Open the link and follow it.")
+            return Refused(_("Your {service} account isn’t connected yet. Open the link.").format(service=row.service))
         status, now = "done" if reply.done else "declined", self._clock()
         if not await sign_ins.settle(tx, reply.sign_in_id, status, key=reply.key, now=now):
             twice = row.settled_key == reply.key
-            too_late = AlreadySettled("This was settled already.", gone=row.status in {"expired", "superseded"})
-            return Settled("Noted.") if twice else too_late
+            too_late = AlreadySettled(_("Already settled."), gone=row.status in {"expired", "superseded"})
+            return Settled(_("Noted.")) if twice else too_late
         await self._outbox.show_again(tx, [reply.sign_in_id])
         await resume_thread(tx, self._engine, row.thread_id, reply.sign_in_id, now=now)
-        return Settled("Thank you, going on." if reply.done else "All right, without it.")
+        return Settled(_("Thanks. Continuing.") if reply.done else _("OK. Continuing without it."))
 
     async def enter_code(self, entry: CodeEntry) -> ClickResult:
         """Check the one-time code that a person typed into a form; their account is connected when it is right."""
@@ -173,20 +173,21 @@ class Connections:
         async with self._database.writing_urgently(person_lock(person.person_id)) as tx:
             row = await connections.get(tx, connection_id)
             if row is None:
-                return NO_SUCH
+                return Unknown(_("This account is no longer connected."))
             if row.person_id != person.person_id:
-                return Refused("Only the person whose account this is can disconnect it.")
+                return Refused(_("Only the account’s owner can disconnect it."))
             if not await connections.end(tx, connection_id):
-                return AlreadySettled("This account was disconnected already.")
+                return AlreadySettled(_("Already disconnected."))
             tx.afterwards(lambda: self._changes.tell(row.person_id, row.connection))
         telling = self._tell(row)
         await asyncio.wait([telling], timeout=self._patience)
         told = telling.done() and not telling.cancelled() and telling.exception() is None and telling.result()
         if told:
-            return Settled(f"Your account at {row.service} is disconnected, and {row.service} has been told.")
-        return Settled(
-            f"Your account at {row.service} is disconnected. To be sure, also take away the access in its own settings."
+            return Settled(_("Your {service} account is disconnected.").format(service=row.service))
+        sentence = _(
+            "Your {service} account is disconnected. To be sure, also remove the access in {service}’s settings."
         )
+        return Settled(sentence.format(service=row.service))
 
     def _view(self, row: ConnectionRow) -> ConnectionView:
         scopes, status = tuple(row.scopes), self._status(row)

@@ -31,6 +31,8 @@ from bot.records import authorizations, threads
 from bot.records.authorizations import AuthorizationRow, AuthorizationStep
 from bot.records.database import Database, Transaction, locking_as_found, written_at_last
 from bot.records.locks import UNLOCKED, person_lock, return_name
+from translations import gettext as _
+from translations import marked as N_  # noqa: N812 - as gettext's readers look for it
 
 log = structlog.get_logger(__name__)
 DoneT = TypeVar("DoneT")
@@ -40,8 +42,8 @@ MOST_BEGUN_AN_HOUR = 10
 """Sign-ins that one link may begin within `HOUR`: each of them costs requests to a service."""
 WEB = "web"
 """Platform of the people whose chat is a page of ours: its session proves who they are."""
-PLATFORMS = {"slack": "Slack", "teams": "Microsoft Teams", WEB: "the chat page"}
-PAGE = "this page"
+PAGE = "page"
+"""Where somebody of the page proves who they are: there itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +361,8 @@ def _platform(way: AuthorizationRow) -> str:
 
 
 def _platform_name(way: AuthorizationRow) -> str:
-    return PLATFORMS.get(_platform(way), _platform(way))
+    names = {"slack": "Slack", "teams": "Microsoft Teams", WEB: _("the chat page")}
+    return names.get(_platform(way), _platform(way))
 
 
 def _unavailable(way: AuthorizationRow, step: AuthorizationStep, cause: Exception) -> FlowProblem:
@@ -388,7 +391,7 @@ class Offer:
     platform: str
     scopes: tuple[str, ...]
     proof: str
-    """Where the person has to prove who they are first ("Slack", "Microsoft", "this page"); empty: by a code in the
+    """Where the person has to prove who they are first ("Slack", "Microsoft", or `PAGE`); empty: by a code in the
     end."""
 
 
@@ -433,49 +436,54 @@ class FlowProblem:
     """`unknown` links do not exist; `foreign`: another browser or another person than the link is for; `service`: the
     service could not be asked or refused."""
     sentence: str
-    """Why, and what to do, safe to show to anybody."""
+    """Why, and what to do, in English; safe to show to anybody."""
 
 
 # -------------------------------------------------------------------------- why nothing was connected
-# The words tell nothing about anybody else.
+# The words tell nothing about anybody else. They are translated where they are shown.
 
 
-_AGAIN = "Ask the bot in chat for a new link."
-UNKNOWN_LINK = FlowProblem("unknown", f"This link does not exist, or a newer one has taken its place. {_AGAIN}")
-UNKNOWN_STATE = FlowProblem("unknown", f"Nobody is waited for with this answer (any more). {_AGAIN}")
-USED = FlowProblem(
-    "used", "This was used already. If your account is not connected, ask the bot in chat for a new link."
+UNKNOWN_LINK = FlowProblem("unknown", N_("This link doesn’t exist or was replaced. Ask the bot for a new link."))
+UNKNOWN_STATE = FlowProblem("unknown", N_("This sign-in is no longer open. Ask the bot for a new link."))
+USED = FlowProblem("used", N_("This was already used. If your account isn’t connected, ask the bot for a new link."))
+OVERTAKEN = FlowProblem(
+    "used", N_("This sign-in was restarted or finished somewhere else. If needed, ask the bot for a new link.")
 )
-OVERTAKEN = FlowProblem("used", f"This sign-in was begun again, or finished, somewhere else. {_AGAIN}")
-OLD_LINK = FlowProblem("expired", f"This link is too old. {_AGAIN}")
-OLD_STEP = FlowProblem("expired", f"This took too long. {_AGAIN}")
+OLD_LINK = FlowProblem("expired", N_("Ask the bot for a new link."))
+OLD_STEP = FlowProblem("expired", N_("This took too long. Ask the bot for a new link."))
 OTHER_BROWSER = FlowProblem(
-    "foreign", f"This sign-in was begun in another browser. Go on there, or start anew: {_AGAIN.lower()}"
+    "foreign", N_("This sign-in was started in another browser. Continue there, or ask the bot for a new link.")
 )
 NOT_YOUR_PAGE = FlowProblem(
     "foreign",
-    "This link is for somebody else of the chat page than who is signed in to it in this browser. If it is yours, sign "
-    "in there as yourself first. If it was sent to you, do not go on: your account would become theirs to use.",
+    N_(
+        "This link is for someone other than who is signed in here. If it’s yours, sign in to the page as yourself "
+        "first. If someone sent it to you, stop: it would connect your account to theirs."
+    ),
 )
 SOMEBODY_ELSE = FlowProblem(
     "foreign",
-    "This link is for somebody else. If it was sent to you, do not go on: your account would become theirs to use.",
+    N_("This link is for someone else. If it was sent to you, stop: it would connect your account to theirs."),
 )
 OTHER_ADDRESS = FlowProblem(
     "foreign",
-    "The account that you chose has another e-mail address than the person in chat whom this link is for, so it was "
-    "not connected. If this link is yours, choose the account with the address that you have in chat.",
+    N_(
+        "That account has a different email address than the person this link is for, so it wasn’t connected. If the "
+        "link is yours, choose the account with your work chat’s email address."
+    ),
 )
 OTHER_ADDRESS_OF_OURS = FlowProblem(
     "foreign",
-    "This answer came to the address of another service than the one you were sent to, so nothing was connected. One "
-    f"of them may be trying to get your account at the other: tell whoever operates the bot. {_AGAIN}",
+    N_(
+        "The answer came from a different service than the one you were sent to, so nothing was connected. One of them "
+        "may be trying to take over your account: tell your admin. Then ask the bot for a new link."
+    ),
 )
-DENIED = FlowProblem(
-    "denied", f"You did not allow it, so nothing was connected. If you change your mind: {_AGAIN.lower()}"
+DENIED = FlowProblem("denied", N_("You declined. If you change your mind, ask the bot for a new link."))
+SERVICE_REFUSED = FlowProblem(
+    "service", N_("The service didn’t accept this sign-in, so nothing was connected. Ask the bot for a new link.")
 )
-SERVICE_REFUSED = FlowProblem("service", f"The service did not accept this sign-in, so nothing was connected. {_AGAIN}")
-SERVICE_AWAY = FlowProblem("service", "The service cannot be reached at the moment. Please try again in a few minutes.")
-BEING_RESTARTED = FlowProblem("service", "I am being restarted. Please reload this page in a moment.")
-NOT_CONFIGURED = FlowProblem("service", "This service is not configured any more. Tell whoever operates the bot.")
-TOO_OFTEN = FlowProblem("service", "This was tried too often. Please wait a few minutes, then try again.")
+SERVICE_AWAY = FlowProblem("service", N_("Can’t reach the service. Try again in a few minutes."))
+BEING_RESTARTED = FlowProblem("service", N_("Countersign is restarting. Reload this page in a moment."))
+NOT_CONFIGURED = FlowProblem("service", N_("This service is no longer set up. Tell your admin."))
+TOO_OFTEN = FlowProblem("service", N_("Too many tries. Wait a few minutes, then try again."))

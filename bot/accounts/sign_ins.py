@@ -24,15 +24,14 @@ from bot.settings import Settings
 from bot.turns.engine import Engine, resume_thread
 from graph.interrupts import Declined, Expired, InterruptAnswer, SignedIn, Superseded
 from graph.ports import AccountNeeded, SignInNeeded
+from translations import gettext as _
+from translations import ngettext
 
 LONGEST_MESSAGE = 300
 """Characters of what a server says about why it wants a sign-in."""
 _LINK = re.compile(r"[a-z][a-z0-9+.-]{0,40}://\S+", re.IGNORECASE)
 """Servers like to repeat the link in their message; everybody sees that. A scheme is bounded, so that looking is
 linear."""
-NO_SUCH = Unknown("This sign-in does not exist (any more).")
-NO_SERVICE = Unknown("Accounts cannot be connected there (any more).")
-NOT_VALID = Refused("This link is not valid any more.")
 
 
 class SignIns:
@@ -117,7 +116,7 @@ class SignIns:
         return replace(
             base,
             host=link_host(needed.url),
-            message=one_line(_LINK.sub("(link)", needed.message), LONGEST_MESSAGE),
+            message=one_line(_LINK.sub(_("(link)"), needed.message), LONGEST_MESSAGE),
             sealed_link=self._sealer.seal(needed.url),
         )
 
@@ -151,6 +150,16 @@ class SignIns:
         """The turn went on without it."""
         if await sign_ins.settle(tx, row.sign_in_id, "superseded", key=key, now=self._clock()):
             await self._outbox.show_again(tx, [row.sign_in_id])
+
+
+def no_such_sign_in() -> Unknown:
+    """Returns what is said of a sign-in that is not there."""
+    return Unknown(_("This sign-in is no longer available."))
+
+
+def not_your_sign_in() -> Refused:
+    """Returns what everybody is told but the one whom a sign-in is for."""
+    return Refused(_("This sign-in is for someone else."))
 
 
 def answer_of(row: SignInRow) -> InterruptAnswer | None:
@@ -213,24 +222,25 @@ class SignInLinks:
         async with self._database.reading() as tx:
             row = await sign_ins.get(tx, sign_in_id)
         if row is None:
-            return NO_SUCH
+            return no_such_sign_in()
         if row.person_id != person_id:
-            return Refused("This link is for somebody else only.")
+            return Refused(_("This link is for someone else."))
         if row.status != "open":
-            return NOT_VALID
+            return _not_valid()
         if row.connection is not None:
             async with self._database.writing_urgently(person_lock(person_id)) as tx:
                 return await self._link_to(tx, row.person_id, row.connection)
         if not row.host:
-            return Refused(f"{row.server} gave a link whose host cannot be told for certain, so it is not offered.")
+            said = _("{server} sent a link whose address can’t be verified, so it isn’t shown.")
+            return Refused(said.format(server=row.server))
         link = self._sealer.unseal(row.sealed_link)
-        return link if link is not None else NOT_VALID
+        return link if link is not None else _not_valid()
 
     async def connect_link(self, person_id: str, connection: str, name: str = "") -> str | Refused | Unknown:
         """A link to connect an account before anything needs one, or another in its place; for this person only, and
         counted like the others. `name`: of whom nothing is known yet."""
         if self._services.service(connection) is None:
-            return NO_SERVICE
+            return Unknown(_("Accounts can’t be connected there."))
         async with self._database.writing_urgently(person_lock(person_id)) as tx:
             if name:
                 await threads.introduce(tx, Person(person_id, name), self._clock())
@@ -263,7 +273,12 @@ class SignInLinks:
             links = Window(f"links:{person_id}", self._links_an_hour, HOUR)
             if full := await self._beginnings.count(hashed(token), [links], tx=tx):
                 minutes = max(1, round(full.wait / 60))
-                return Refused(f"You have asked for many links. Please try again in {minutes} min.")
+                said = ngettext(
+                    "You asked for too many links. Try again in {count} minute.",
+                    "You asked for too many links. Try again in {count} minutes.",
+                    minutes,
+                )
+                return Refused(said.format(count=minutes))
             until = now + SIGN_IN_LINK_SECONDS
             sealed = self._sealer.seal(token)
             await authorizations.change(
@@ -277,6 +292,10 @@ class SignInLinks:
             return None
         fresh = way.link_until - now > SIGN_IN_LINK_SECONDS - GIVEN_AGAIN_SECONDS
         return self._sealer.unseal(way.sealed_link) if fresh else None
+
+
+def _not_valid() -> Refused:
+    return Refused(_("This link has expired."))
 
 
 # ----------------------------------------------------------------------------- addresses for browsers

@@ -23,6 +23,7 @@ from bot.records import identity
 from bot.records.database import Database
 from bot.records.identity import LoginAttemptRow
 from bot.records.locks import UNLOCKED
+from translations import gettext as _
 
 log = structlog.get_logger(__name__)
 RETURN_SECONDS = 600.0
@@ -31,10 +32,13 @@ BEGINNINGS = 20
 """Sign-ins that one address may begin within a minute, or one browser where its address is not known."""
 MOST_AT_WORK = 20
 """Sign-ins that are being begun at a time: each asks the issuer where it is, and is kept."""
-TOO_MANY = "You have begun to sign in too often. Please wait a minute and try again."
-BUSY = "Too many people are signing in at the moment. Please try again."
 LONGEST_PARAMETER = 4_096
 """Characters of what a browser brings back."""
+
+
+def too_busy() -> str:
+    """Returns what is said to who wants to sign in while many others do."""
+    return _("Too many people are signing in. Try again in a moment.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +101,11 @@ class IssuerSignIn:
         if by := address or (browser and f"browser {hashed(browser)}"):
             full = await self._beginnings.count(random_token(), [Window(f"sign-in-at-issuer:{by}", BEGINNINGS)])
             if full is not None:
-                raise SignInRefusedError("busy", TOO_MANY, retry_after=full.wait)
+                raise SignInRefusedError(
+                    "busy", _("Too many sign-ins. Wait a minute, then try again."), retry_after=full.wait
+                )
         if self._at_work >= MOST_AT_WORK:
-            raise SignInRefusedError("busy", BUSY, retry_after=2.0)
+            raise SignInRefusedError("busy", too_busy(), retry_after=2.0)
         self._at_work += 1
         try:
             return await self._begin(back, browser)
@@ -130,20 +136,20 @@ class IssuerSignIn:
         nonce, kept = await self._taken_out(parameters.get("state", ""), browser)
         if (told := parameters.get("error")) is not None:
             log.info("sign_in_refused", by=self.name, error=told[:100])
-            raise SignInRefusedError("denied", f"{self.name} did not sign you in. Nothing has changed.")
+            raise SignInRefusedError("denied", _("{issuer} didn’t sign you in.").format(issuer=self.name))
         if not (code := parameters.get("code")):
-            raise SignInRefusedError("denied", f"{self.name} sent you back with nothing to sign in with.")
+            raise SignInRefusedError("denied", _("{issuer} didn’t sign you in.").format(issuer=self.name))
         try:
             claims = await self._open_id.finish(kept, code, nonce=nonce, issuer=parameters.get("iss"))
         except Unreachable as error:
             raise self._out_of_reach(error) from error
         except GrantRefused as error:
             log.warning("sign_in_not_accepted", by=self.name, cause=str(error))
-            raise SignInRefusedError("denied", f"What {self.name} said of you could not be accepted.") from error
+            raise SignInRefusedError("denied", self._not_accepted()) from error
         if not self._people.may_sign_in(claims):
             log.warning("sign_in_of_another_domain", by=self.name)
             raise SignInRefusedError(
-                "denied", f"Your account at {self.name} has no address of a domain that may sign in here."
+                "denied", _("Your {issuer} account’s domain isn’t allowed here.").format(issuer=self.name)
             )
         return await self._identities.remember(claims, says_all=True)
 
@@ -154,11 +160,14 @@ class IssuerSignIn:
         opened = self._sealer.unseal(row.sealed) if row is not None else None
         if opened is None:
             raise SignInRefusedError(
-                "foreign", "This sign-in was not begun in this browser, was used before, or took too long."
+                "foreign", _("This sign-in took too long, was already used or was started in another browser.")
             )
         kept = json.loads(opened)
         return kept["nonce"], kept["kept"]
 
+    def _not_accepted(self) -> str:
+        return _("{issuer}’s answer couldn’t be verified. Tell your admin.").format(issuer=self.name)
+
     def _out_of_reach(self, error: Unreachable) -> SignInRefusedError:
         log.warning("sign_in_out_of_reach", by=self.name, cause=str(error))
-        return SignInRefusedError("service", f"{self.name} cannot be reached at the moment. Please try again.")
+        return SignInRefusedError("service", _("Can’t reach {issuer}. Try again.").format(issuer=self.name))

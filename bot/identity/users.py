@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+from bot.dates import number_in_words
 from bot.domain import Clock, Person
 from bot.identity.people import HASHED_SUBJECTS, USER_NAME, user_name, user_person_id
 from bot.records import identity, service_tokens, threads
 from bot.records.database import Database
 from bot.records.identity import UserRow
 from bot.records.locks import person_lock
+from translations import gettext as _
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
@@ -104,7 +106,7 @@ class Users:
             raise NameTakenError
         shown = " ".join(display_name.split()) or name
         if len(shown) > LONGEST_DISPLAY_NAME or not shown.isprintable():
-            raise BadUserError(f"A display name has at most {LONGEST_DISPLAY_NAME} characters, all of them printable.")
+            raise BadUserError(_("Use at most {count} printable characters.").format(count=LONGEST_DISPLAY_NAME))
         password_hash = await self._hashing(lambda: self._hasher.hash(password))
         user = User(name, shown, self._clock(), registered=strangers, password_hash=password_hash)
         async with self._database.writing_urgently(person_lock(user.person.person_id)) as tx:
@@ -186,16 +188,19 @@ def check_user_name(name: str) -> None:
     """Raises `BadUserError` for what cannot be a user's name."""
     if not USER_NAME.fullmatch(name):
         raise BadUserError(
-            "A name has up to 64 characters: small letters, digits, dots, dashes and underscores. "
-            "The first is a letter or a digit."
+            _(
+                "Use up to 64 lowercase letters, digits, dots, dashes and underscores, beginning with a letter or a "
+                "digit."
+            )
         )
     if name.startswith(HASHED_SUBJECTS):
-        raise BadUserError(f"A name cannot begin with {' or '.join(HASHED_SUBJECTS)}")
+        raise BadUserError(_("Names can’t start with {prefixes}.").format(prefixes=", ".join(HASHED_SUBJECTS)))
 
 
 def check_new_password(password: str, name: str = "") -> None:
     """Raises `BadUserError` for what cannot be a password."""
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
-        raise BadUserError(f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD:,} characters.")
+        sentence = _("Use {least} to {most} characters for the password.")
+        raise BadUserError(sentence.format(least=SHORTEST_PASSWORD, most=number_in_words(LONGEST_PASSWORD)))
     if password.lower() == name:
-        raise BadUserError("The password must not be the name.")
+        raise BadUserError(_("The password can’t be the name."))

@@ -27,7 +27,7 @@ async def test_a_code_that_counts_no_more_after_too_many_tries_is_no_message(sta
         await stage.tells(ANA, "CCCC-DDDD")
     assert await stage.writes(ANA, page.code)
     assert page.code not in stage.everything()
-    await until(lambda: any("does not count" in text for _, text in stage.notices()))
+    await until(lambda: any("code has expired" in text for _, text in stage.notices()))
     assert await stage.access_token() is None
 
 
@@ -50,7 +50,7 @@ async def test_an_old_code_of_somebody_else_is_recognised_as_theirs(stage: Stage
     page = await shown(stage)
     assert await stage.writes(BEN, page.code)
     assert page.code not in stage.everything()
-    await until(lambda: any("not for you to tell me" in text for _, text in stage.notices()))
+    await until(lambda: any("isn’t yours to give" in text for _, text in stage.notices()))
 
 
 async def test_a_message_that_is_edited_into_a_code_while_it_waits_is_taken_as_one(stage: Stage) -> None:

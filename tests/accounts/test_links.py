@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.accounts.flow import FlowProblem, GoTo, Offer
+from bot.accounts.flow import PAGE, FlowProblem, GoTo, Offer
 from bot.accounts.ports import Unreachable
 from bot.domain import Person, Refused, Unknown
 from bot.records.locks import UNLOCKED
@@ -163,7 +163,7 @@ async def test_what_the_server_said_is_missing_reaches_the_service(stage: Stage)
 
 
 @pytest.mark.parametrize(
-    ("person", "visitor", "proof"), [(ANA, None, "Chat"), (WENDY, WENDY.person_id, "this page"), (WENDY, None, "")]
+    ("person", "visitor", "proof"), [(ANA, None, "Chat"), (WENDY, WENDY.person_id, PAGE), (WENDY, None, "")]
 )
 async def test_the_offer_says_what_has_to_be_proven_first(
     stage: Stage, person: Person, visitor: str | None, proof: str

@@ -87,7 +87,7 @@ async def test_a_service_that_cannot_be_told_does_not_keep_the_account_alive(sta
     stage.services_outside.trouble = Unreachable("away")
     told = await stage.services.connections.disconnect(view.connection_id, ANA)
     assert isinstance(told, Settled)
-    assert "its own settings" in told.text
+    assert "in Example Drive’s settings" in told.text
     assert await stage.services.connections.of_person(ANA) == ()
 
 

@@ -35,7 +35,7 @@ async def test_a_code_that_comes_to_another_address_is_given_to_nobody(stage: St
     query = {"state": state_of(url), "code": "code-of-ana"}
     page = await stage.parts.flow.back(query, cookie=browser.cookie, connection=address)
     assert isinstance(page, FlowProblem)
-    assert "another service" in page.sentence
+    assert "a different service" in page.sentence
     assert stage.services_outside.exchanged == []
     assert stage.everything() == before
 
@@ -45,7 +45,7 @@ async def test_an_error_that_comes_to_another_address_is_no_answer(stage: Stage)
     query = {"state": state_of(url), "error": "access_denied"}
     page = await stage.parts.flow.back(query, cookie=browser.cookie, connection="drive")
     assert isinstance(page, FlowProblem)
-    assert "another service" in page.sentence
+    assert "a different service" in page.sentence
 
 
 async def test_each_connection_is_begun_with_an_address_of_its_own(stage: Stage) -> None:

@@ -231,7 +231,7 @@ async def test_whoever_writes_instead_of_filling_in_the_form_is_told_to(stage: S
     await recorded(stage, asked())
     agent = await said_in_the_thread(stage, "two of us")
     await until(stage.notices)
-    assert stage.notices() == [(ANA.person_id, "shop asks for several things. Please answer with the form.")]
+    assert stage.notices() == [(ANA.person_id, "shop asks several questions. Answer with the form.")]
     assert agent.begun == []
     assert await answer(stage, asked()) is None
 

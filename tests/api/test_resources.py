@@ -51,7 +51,7 @@ async def test_a_conversation_is_opened_written_in_and_shown(ana: ApiUser) -> No
 
 async def test_nobody_begins_a_conversation_by_writing_where_there_is_none(served: ServedApi, ana: ApiUser) -> None:
     sent = await ana.post("threads/web:run-of-somebody/messages", {"text": "Mine"})
-    assert problem(sent) == (404, "There is no such conversation here.")
+    assert problem(sent) == (404, "This conversation doesn’t exist, or you can’t see it.")
     assert not await served.services.conversations.is_begun("web:run-of-somebody")
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
-from bot.accounts.codes import NONE_WAITS
-from bot.conversations import NO_CONVERSATION
+from bot.accounts.codes import none_waits
+from bot.conversations import no_conversation
 from bot.domain import (
     ApprovalView,
     CodeEntry,
@@ -97,7 +97,7 @@ async def test_their_threads_are_in_no_list_and_belong_to_whose_agent_it_is(stag
         assert await threads.newest(tx, "web", 10) == ()
     mine = await conversations.view(CALL, ANA)
     assert isinstance(mine, ThreadView) and mine.seen_as == "owner"
-    assert await conversations.view(CALL, BEN) == NO_CONVERSATION
+    assert await conversations.view(CALL, BEN) == no_conversation()
     assert await conversations.owners_for(CALL, BEN) is None
 
 
@@ -105,7 +105,7 @@ async def test_nobody_begins_such_a_thread_by_naming_it(stage: Stage) -> None:
     conversations = stage.services.conversations
     unknown = gateway_thread_id(ANA.person_id, "g9")
     assert await conversations.owners_for(unknown, ANA) is None
-    assert await conversations.view(unknown, ANA) == NO_CONVERSATION
+    assert await conversations.view(unknown, ANA) == no_conversation()
 
 
 async def test_nothing_is_said_or_stopped_in_such_a_thread(stage: Stage) -> None:
@@ -129,7 +129,7 @@ async def test_the_code_of_a_sign_in_is_told_by_a_person_and_no_program(stage: S
     assert await enter(replace(told, via="api")) == Refused(
         "Requested through /mcp: only a person can decide it, in Slack, Teams or on the page."
     )
-    assert await enter(told) == NONE_WAITS
+    assert await enter(told) == none_waits()
 
 
 async def test_whoever_may_decide_sees_the_card_and_its_requester_that_it_waits(stage: Stage) -> None:

@@ -52,7 +52,7 @@ def test_users_are_added_listed_and_removed(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "typed", "said"),
     [
-        (("add", "Ana"), PASSWORD, "small letters"),
+        (("add", "Ana"), PASSWORD, "lowercase letters"),
         (("add", "ana"), "short", "8 to 1,000"),
         (("add", "ana"), "", "8 to 1,000"),
         (("remove", "ben"), "", "nobody of that name"),

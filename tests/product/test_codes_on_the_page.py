@@ -71,7 +71,7 @@ async def test_a_code_is_taken_answered_in_private_and_left_nowhere(
     workshop_home: ProductFolder,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    told = "your account at drive is connected" if owner == ANA else "not for you to tell me"
+    told = "is connected. If it isn’t yours" if owner == ANA else "isn’t yours to give"
     await thread.send("hello")
     await thread.says("You said: hello")
     answer = await thread.send(words.format(code=CODE.lower()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ async def serving(records: Records) -> AsyncIterator[Client]:
 async def test_a_program_reads_json_and_is_told_when_to_come_again(fault: Exception) -> None:
     async with serving(Records(fault)) as client:
         status, body, headers = await client.get("/of/ana")
-    assert (status, SENTENCE in body) == (503, True)
+    assert (status, json.loads(body)) == (503, {"error": SENTENCE})
     assert headers["Content-Type"].startswith("application/json")
     assert headers["Retry-After"] == "5"
     assert headers["Cache-Control"] == "no-store"

@@ -57,7 +57,7 @@ async def test_who_clicks_or_sends_a_form_reads_it(product: Served) -> None:
         "type": "application/vnd.microsoft.activity.message",
         "value": SENTENCE,
     }
-    assert SENTENCE in opened.text
+    assert SENTENCE in str(opened.json)
     assert rated.status == 503  # nobody reads its answer
     assert product.services.approvals["call-1.1"].status == "pending"
     assert [line["event"] for line in logged if line["log_level"] in {"warning", "error"}] == ["requests_refused"]

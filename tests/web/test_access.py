@@ -88,7 +88,7 @@ async def test_an_action_needs_the_sessions_own_token(product: Product, ana: Bro
     for token in ("", "wrong", "ü", ben.token):
         status, body = await ana.post(*ACTION, **{"X-CSRF-Token": token})
         assert status == 403
-        assert "reload" in body["error"]
+        assert "Reload" in body["error"]
     assert product.services.messages == []
     assert (await ana.post(*ACTION))[0] == 202
 

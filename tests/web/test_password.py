@@ -34,7 +34,7 @@ async def test_a_wrong_password_is_401_and_opens_nothing() -> None:
     async with serve(password="open sesame") as product, browser_of(product) as browser:
         for wrong in ("", "open sesam", "open sesame "):
             status, body = await browser.post("/api/session", {"password": wrong})
-            assert (status, body["error"]) == (401, "That is not the password.")
+            assert (status, body["error"]) == (401, "Wrong password.")
         assert (await browser.get("/api/threads"))[0] == 401
 
 
@@ -75,10 +75,10 @@ async def test_one_address_that_guesses_does_not_slow_the_others() -> None:
 async def test_where_no_address_is_known_a_right_password_makes_no_others_guesses_undone() -> None:
     gate = PasswordGate("right", BeginningsHere(lambda: 0.0))
     for _ in range(TRIES - 1):
-        with pytest.raises(RefusalError, match="not the password"):
+        with pytest.raises(RefusalError, match="Wrong password"):
             await gate.check("wrong", "")
     await gate.check("right", "")
-    with pytest.raises(RefusalError, match="not the password"):
+    with pytest.raises(RefusalError, match="Wrong password"):
         await gate.check("wrong", "")
     with pytest.raises(RefusalError, match="Too many"):
         await gate.check("right", "")

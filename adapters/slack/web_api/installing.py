@@ -667,7 +667,7 @@ def _sentences() -> dict[str, str]:
         "invalid_code": _("Slack didn’t confirm the code."),
         "unreachable": _("Can’t reach Slack."),
         "storage_error": _("The installation couldn’t be saved."),
-        "away": AWAY,
+        "away": _(AWAY),
         "process_ends": _("Countersign is restarting."),
     }
 

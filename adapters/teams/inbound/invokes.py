@@ -152,5 +152,5 @@ def _sentence(name: str, text: str) -> Reply | None:
 def _away(name: str) -> web.Response:
     """Teams shows of an error no more than that there was one, so whoever waits is told to try again, where there is a
     form for that."""
-    reply = _sentence(name, AWAY) or refused(503, "ServiceUnavailable", AWAY)
+    reply = _sentence(name, _(AWAY)) or refused(503, "ServiceUnavailable", AWAY)
     return web.json_response(reply.body, status=reply.status)

@@ -176,7 +176,7 @@ async def test_a_code_written_in_the_thread_is_taken_and_stands_nowhere_else(
         shown = await signs_in(link, "ana")
         code = shown.code
         await talk.replies(written.format(code=code, bot=talk.person.bot, lower=code.lower()))
-        await talk.told("Thank you", "connected")
+        await talk.told("Your notes account", "connected")
         await talk.says("Results:")
         await as_(ben, talk).mentions("what was said here?")  # with what was said before it as its background
         await talk.says("what was said here?")
@@ -199,7 +199,7 @@ async def test_a_code_amid_other_words_is_taken_too_and_told_no_model(
     await talk.mentions("use notes__sign_in")
     shown = await signs_in(await link_for(slack, "U1"), "ana")
     await talk.replies(f"it says {shown.code.lower()}, is that right?")
-    await talk.told("Thank you", "connected", "not read the rest")
+    await talk.told("Your notes account", "connected", "read the rest")
     await talk.says("Results:")
     await as_(ben, talk).mentions("what was said here?")  # with what was said before it as its background
     await talk.says("what was said here?")
@@ -218,7 +218,7 @@ async def test_a_code_after_the_command_is_taken_and_not_posted(slack: FakeSlack
     await talk.mentions("use notes__sign_in")
     shown = await signs_in(await link_for(slack, "U1"), "ana")
     await talk.person.commands(shown.code, "C1")
-    await talk.told("Thank you", "connected")
+    await talk.told("Your notes account", "connected")
     await talk.says("Results:")
     assert shown.code not in str(slack.messages("C1"))
 
@@ -233,7 +233,7 @@ async def test_a_message_that_waits_and_is_edited_into_a_code_is_taken_too(
     await slack.until(lambda: "slowly" in str(model.requests))
     waiting = await talk.person.says("C1", "one moment", thread_ts=busy.thread_ts)
     await talk.person.edits(waiting.ts, shown.code)
-    await busy.told("Thank you", "connected")
+    await busy.told("Your notes account", "connected")
     may_end.set()
     await busy.says("At last.")
     await talk.says("Results:")
@@ -253,9 +253,9 @@ async def test_the_code_of_another_is_of_no_use_and_is_told_so(
     await talk.mentions("hello")
     await talk.says("You said: hello")
     await talk.replies(shown.code)
-    await talk.told("not for you to tell me")
+    await talk.told("isn’t yours to give")
     await theirs.replies(shown.code)  # which Ben could read in the channel
-    await theirs.told("does not count")
+    await theirs.told("This code has expired")
     await ben.commands("connections", "C1")
     await theirs.told("No connected accounts")
 

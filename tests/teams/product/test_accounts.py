@@ -36,12 +36,12 @@ async def test_link_browser_and_form_for_the_code_let_the_call_go_on_once(stage:
         waiting = await card_with(ana, "code_dialog")
         assert "your browser shows a code" in words(waiting)
         wrong = await enters(ana, "CCCC-CCCC")
-        assert "That is not the code that your browser shows." in str(wrong.card)
+        assert "That’s not the code in your browser." in str(wrong.card)
         dialog = await ben.person.opens(ben.person.sees(waiting), "code_dialog")
-        assert "for somebody else only" in str(dialog.card)
+        assert "for someone else" in str(dialog.card)
         assert stage.notes.written == []
         right = await enters(ana, shown.code.lower().replace("-", " "))
-        assert "your account at notes is connected" in str(right.card)
+        assert "is connected. If it isn’t yours" in str(right.card)
         await ana.says("ana-at-notes wrote milk")
         done = await ana.says("Ana Alvarez has connected their account at notes.")
         assert buttons(done) == []
@@ -59,7 +59,7 @@ async def test_a_code_may_be_a_message_and_no_model_sees_it(stage: AccountStage,
         await ana.says("Waiting for Ana Alvarez")
         code = (await stage.visits(ana, "ana-at-notes")).code
         said = await ana.person.says(ana.conversation, code)
-        await ana.told("your account at notes is connected")
+        await ana.told("is connected. If it isn’t yours")
         await ana.says("ana-at-notes wrote milk")
         await ana.person.says(ana.conversation, "and what was this?", quoting=said.id)
         await ana.says("You said: and what was this?")
@@ -84,9 +84,9 @@ async def test_whoever_is_talked_into_using_somebody_elses_link_connects_nothing
         link = await stage.link(ana)
         code = (await stage.visits(ana, "ben-at-notes", link)).code
         await ben.mentions(code)
-        await ben.told("This code is not for you to tell me")
+        await ben.told("This code isn’t yours to give")
         await ana.mentions(f"it was {code}, he says")
-        await ana.told("does not count (any more)")
+        await ana.told("This code has expired")
         assert stage.notes.written == []
         assert not any("connected their account" in words(m) for m in ana.of_the_bot())
     assert stage.notes.written == []
@@ -154,7 +154,7 @@ async def test_accounts_are_listed_and_disconnected_by_their_owner(stage: Accoun
         listed = await ana.says("Your accounts", "notes", "last used")
         dialog = await ana.opens(listed, "disconnect_dialog")
         ended = await ana.submits(dialog, "disconnect")
-        assert "Your account at notes is disconnected, and notes has been told." in str(ended.card)
+        assert "Your notes account is disconnected." in str(ended.card)
         assert stage.notes.server.count("POST /revoke") > 0
         await ana.mentions("connections")
         await ana.says("You have connected no account")

@@ -140,7 +140,7 @@ async def test_the_password_comes_first(chrome: Chromium) -> None:
         await page.goto(product.url)
         await page.get_by_label("Password").fill("wrong")
         await page.get_by_role("button", name="Sign in").click()
-        await expect(page.get_by_text("That is not the password.")).to_be_visible()
+        await expect(page.get_by_text("Wrong password.")).to_be_visible()
         await page.get_by_label("Password").fill("open sesame")
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("textbox", name="Message", exact=True)).to_be_visible()

@@ -23,7 +23,7 @@ async def test_somebody_makes_an_account_signs_in_and_is_shown_the_door_when_rem
         await page.keyboard.press("Tab")
         await page.keyboard.type("correct horse")
         await page.keyboard.press("Enter")
-        await expect(page.get_by_role("alert").first).to_have_text("Name or password is wrong.")
+        await expect(page.get_by_role("alert").first).to_have_text("Wrong name or password.")
         await page.get_by_role("button", name="Create an account").click()
         await page.get_by_role("button", name="Create account").click()
         box = page.get_by_role("textbox", name="Message", exact=True)
