@@ -66,6 +66,7 @@ def masked(content: _Shown, masker: Masker) -> _Shown:
         case ApprovalView():
             shown = masker.for_card(_parts_of(content))
             arguments, asked, quote = shown.value
+            is_clear = is_exact(content.server, content.tool, arguments)
             return replace(
                 content,
                 arguments=arguments,
@@ -73,20 +74,23 @@ def masked(content: _Shown, masker: Masker) -> _Shown:
                 quote=quote,
                 masks=len(shown.hidden),
                 fingerprint=_fingerprint(content, masker),
-                exact=is_exact(content.server, content.tool, arguments)
+                exact=is_clear
                 and reads_exactly(arguments, content.presentation)
                 and not _reads_ids(content, arguments, asked),
+                confusing=not is_clear,
             )
         case OutcomeView() | ChangeView() | GrantView():
             shown = masker.for_card(content.arguments)
+            is_clear = is_exact(content.server, content.tool, shown.value)
             return replace(
                 content,
                 arguments=shown.value,
                 masks=len(shown.hidden),
                 fingerprint=_fingerprint(content, masker),
-                exact=is_exact(content.server, content.tool, shown.value)
+                exact=is_clear
                 and reads_exactly(shown.value, content.presentation)
                 and not _reads_ids(content, shown.value),
+                confusing=not is_clear,
             )
         case ClarificationView() if content.tool:
             arguments = masker.for_card(content.arguments).value
@@ -184,8 +188,8 @@ def unseen_in_words(view: ApprovalView | OutcomeView | ChangeView | GrantView, l
     if view.masks:
         masked_parts = ngettext("{count} part is masked.", "{count} parts are masked.", view.masks)
         parts.append(masked_parts.format(count=f"{view.masks:,}"))
-    if not view.exact and not parts:
-        parts.append(_("Some of it cannot be told by eye."))
+    if view.confusing and not parts:
+        parts.append(_("Some characters are easily confused with others."))
     return " ".join([*parts, fingerprint_in_words(view)]).strip()
 
 

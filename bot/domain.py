@@ -367,6 +367,8 @@ class ApprovalView:
     """Short keyed fingerprint of the whole call, shown wherever the card does not show the call letter by letter."""
     exact: bool = True
     """Whether all of it, masks aside, can be told from how it looks (`bot.card_masks`)."""
+    confusing: bool = False
+    """Whether it is not exact because eyes may take some of its characters, or its blanks, for others."""
     client: str = ""
     """Name of the program through which the requester's agent asks, as it calls itself; empty: our own agent asks."""
     unread: int = 0
@@ -454,6 +456,8 @@ class OutcomeView:
     """Short keyed fingerprint of the whole call, shown wherever the card does not show the call letter by letter."""
     exact: bool = True
     """Whether all of it, masks aside, can be told from how it looks (`bot.card_masks`)."""
+    confusing: bool = False
+    """Whether it is not exact because eyes may take some of its characters, or its blanks, for others."""
     known: str = ""
     """What is known of it, and what the server said; empty where that is for one person alone."""
     unread: int = 0
@@ -487,6 +491,7 @@ class ChangeView:
     """As in `ApprovalView`, like what follows."""
     fingerprint: str = ""
     exact: bool = True
+    confusing: bool = False
     unread: int = 0
     call_id: str = ""
     client: str = ""
@@ -596,6 +601,7 @@ class GrantView:
     """As in `ApprovalView`, like what follows."""
     fingerprint: str = ""
     exact: bool = True
+    confusing: bool = False
     unread: int = 0
     client: str = ""
     """Through which program alone it runs so, as that calls itself; empty: our own agent."""

@@ -8,10 +8,10 @@ from itertools import chain, islice
 from operator import countOf
 from typing import Any
 
-from adapters.shared.wording import WHOLE, Space, call_name
+from adapters.shared.wording import LONGEST_HEADING, WHOLE, Space, Titled, call_name, is_in_title
 from bot.card_masks import fingerprint_in_words
 from bot.domain import ApprovalView, ClarificationView
-from bot.readings import PAIRS, ReadableLine, change_in_words, readings
+from bot.readings import PAIRS, ReadableLine, change_in_words, main_value, readings
 from bot.safe_text import MOST_NAMED, visible_excerpt, written_value
 from graph.presentation import NOTHING_KNOWN, CallPresentation
 from translations import gettext as _
@@ -44,6 +44,10 @@ class Excerpt:
     """What is hidden, counted, in words ("512 characters hidden"); empty when nothing is."""
     unchanged: int = 0
     """Arguments that are left out since an edit left them as they were."""
+    only_ids: bool = False
+    """Whether nothing is hidden but ids, which are shown by what they stand for."""
+    source: str = ""
+    """The tool that said what the id stands for of which the title tells, in words; empty where a pair says it."""
 
 
 Excerpts = Callable[[Space], Excerpt]
@@ -66,31 +70,45 @@ def excerpts(
     most: int = CARD_ARGUMENTS,
     longest: int = CARD_VALUE,
     presentation: CallPresentation = NOTHING_KNOWN,
+    *,
+    below: Titled | None = None,
 ) -> Excerpts:
     """Returns what makes `excerpt` for any space.
 
     Args:
         presentation: how they are read (`bot.readings`).
+        below: the call below whose title they stand: what that has in full is not shown once more.
     """
     shown = list(islice(readings(arguments, presentation), most))
     left_out = len(arguments) - sum(len(each.names) for each in shown)
+    main, value = presentation.main, main_value(arguments, presentation)
+    known = presentation.known_in(arguments).get(main)
+    titling = [each for each in shown if each.names == (main,) and (known is not None or each.text == value)]
 
     def within(space: Space) -> Excerpt:
-        cut = [beginning_of(each.text, space.of(longest)) for each in shown]
+        in_title = titling if value and below is not None and is_in_title(below, value, space) else []
+        listed = [each for each in shown if each not in in_title]
+        cut = [beginning_of(each.text, space.of(longest)) for each in listed]
         pairs = tuple(
-            (space.line(each.label, LONGEST_ARGUMENT_NAME), text) for each, (text, __) in zip(shown, cut, strict=True)
+            (space.line(each.label, LONGEST_ARGUMENT_NAME), text) for each, (text, __) in zip(listed, cut, strict=True)
         )
-        hidden = sum(count for __, count in cut) + sum(each.hidden for each in shown)
-        return Excerpt(pairs, hidden_in_words(hidden, left_out))
+        hidden, ids = sum(count for __, count in cut), [each.hidden for each in shown if each.hidden]
+        told = hidden_in_words(hidden, left_out, ids)
+        source = _from(known.source, space) if in_title and known is not None else ""
+        return Excerpt(pairs, told, only_ids=bool(ids) and not hidden and not left_out, source=source)
 
     return within
 
 
-def excerpts_of_approval(view: ApprovalView) -> Excerpts:
+def _from(source: str, space: Space) -> str:
+    return _("From {source}").format(source=space.line(source, LONGEST_HEADING))
+
+
+def excerpts_of_approval(view: ApprovalView, *, below_title: bool = False) -> Excerpts:
     """Returns what makes the excerpt for an approval's card: of a call that was edited, what was asked → what it
-    was changed to; what was left as it was is counted."""
+    was changed to; what was left as it was is counted. `below_title`: whether its title stands above."""
     if view.asked_arguments is None or view.status == "pending":
-        return excerpts(view.arguments, presentation=view.presentation)
+        return excerpts(view.arguments, presentation=view.presentation, below=view if below_title else None)
     asked, approved = view.asked_arguments, view.arguments
     names = list(islice(dict.fromkeys(chain(approved, asked)), 2 * MOST_NAMED))
     changed = [name for name in names if not _is_same(asked, approved, name)]
@@ -109,6 +127,8 @@ def excerpts_of_approval(view: ApprovalView) -> Excerpts:
     left_out = len([name for name in changed if name not in seen]) + max(0, count - len(names))
     unchanged = max(0, count - len(seen) - left_out)
 
+    ids = [each.hidden for line in shown for each in line if each is not None and each.hidden]
+
     def within(space: Space) -> Excerpt:
         pairs, hidden = [], 0
         for old, new in shown:
@@ -116,7 +136,8 @@ def excerpts_of_approval(view: ApprovalView) -> Excerpts:
             label = (new or old or _NOTHING).label
             pairs.append((space.line(label, LONGEST_ARGUMENT_NAME), text))
             hidden += unseen
-        return Excerpt(tuple(pairs), hidden_in_words(hidden, left_out), unchanged)
+        told = hidden_in_words(hidden, left_out, ids)
+        return Excerpt(tuple(pairs), told, unchanged, only_ids=bool(ids) and not hidden and not left_out)
 
     return within
 
@@ -145,16 +166,19 @@ def _changed(old: ReadableLine | None, new: ReadableLine | None, longest: int) -
     (before, old_hidden), (after, new_hidden) = (
         (_not_given(), 0) if each is None else beginning_of(each.text, longest) for each in (old, new)
     )
-    ids = sum(each.hidden for each in (old, new) if each is not None)
-    return f"{before} → {after}", old_hidden + new_hidden + ids
+    return f"{before} → {after}", old_hidden + new_hidden
 
 
 def _not_given() -> str:
     return _("(not given)")
 
 
-def hidden_in_words(characters: int, arguments: int) -> str:
-    """Returns what is hidden, counted: "512 characters hidden, 2 arguments hidden"; empty when nothing is."""
+def hidden_in_words(characters: int, arguments: int, ids: Sequence[int] = ()) -> str:
+    """Returns what is hidden, counted: "512 characters hidden, 2 arguments hidden"; empty when nothing is.
+
+    Args:
+        ids: how many characters each id has that is shown by what it stands for.
+    """
     parts = []
     if characters:
         parts.append(
@@ -166,6 +190,12 @@ def hidden_in_words(characters: int, arguments: int) -> str:
         parts.append(
             ngettext("{count} argument hidden", "{count} arguments hidden", arguments).format(count=f"{arguments:,}")
         )
+    if len(ids) == 1:
+        one = ngettext("ID hidden ({count} character)", "ID hidden ({count} characters)", ids[0])
+        parts.append(one.format(count=f"{ids[0]:,}"))
+    elif ids:
+        several = _("{number} IDs hidden ({count} characters)")
+        parts.append(several.format(number=f"{len(ids):,}", count=f"{sum(ids):,}"))
     return ", ".join(parts)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from adapters.shared.arguments import CARD_ARGUMENTS
 from bot.domain import ApprovalView, CallActivity, ChangeView, GrantView, OutcomeView
 from bot.readings import ReadableLine, change_in_words, readings
 from bot.safe_text import visible_excerpt, visible_line, written_value
@@ -63,7 +64,8 @@ class PreviewRows:
 
 def preview_rows(view: CallView, most: int = PREVIEW_ROWS, longest: int = PREVIEW_VALUE) -> PreviewRows | None:
     """Returns the preview of a call: what changes first, and of a change nothing that stays; `None`: there is none, and
-    none is named for it.
+    none is named for it. Of a deletion, what is on its card anyway is not shown once more; `None` where nothing else
+    is left.
 
     Args:
         most: rows.
@@ -80,7 +82,10 @@ def preview_rows(view: CallView, most: int = PREVIEW_ROWS, longest: int = PREVIE
     names = list(dict.fromkeys([*before, *after]))
     has_after = bool(after)
     same = {each for each in names if has_after and each in before and each in after and _is_same(preview, each)}
-    shown = [each for each in names if each not in same]
+    told = set() if has_after else {each for each in names if _is_on_card(view, preview, each, longest)}
+    shown = [each for each in names if each not in same | told]
+    if told and not shown and not preview.hidden:
+        return None
     rows = tuple(_row(before.get(each), after.get(each), longest, has_after=has_after) for each in shown[:most])
     left_out = max(0, len(shown) - most) + preview.hidden
     hidden = [
@@ -91,13 +96,34 @@ def preview_rows(view: CallView, most: int = PREVIEW_ROWS, longest: int = PREVIE
 
 
 def _with_kinds(preview: Preview, presentation: CallPresentation) -> CallPresentation:
-    """With what a preview has beside the arguments of its call, as it looks. Nothing that runs is read so."""
+    """With what a preview has beside the arguments of its call, or as what the call's schema knows only as a text, as
+    it looks. Nothing that runs is read so."""
     kinds = dict(presentation.arguments)
     for name, value in {**preview.before, **preview.after}.items():
-        kind = _kind_of(value) if isinstance(value, str) and name not in kinds else None
-        if kind:
-            kinds[name] = PresentedArgument(kind=kind)
+        known = kinds.get(name, _UNKNOWN)
+        kind = _kind_of(value) if isinstance(value, str) and known.kind in ("text", "other") else None
+        if kind and not known.choices:
+            kinds[name] = PresentedArgument(title=known.title, kind=kind)
     return presentation.model_copy(update={"arguments": kinds, "known_ids": ()})
+
+
+_UNKNOWN = PresentedArgument()
+
+
+def _is_on_card(view: CallView, preview: Preview, names: Iterable[str], longest: int) -> bool:
+    """Whether a card shows all of these values among the arguments of the call, or as what an id stands for."""
+    if isinstance(view, CallActivity) or len(view.arguments) > CARD_ARGUMENTS:
+        return False
+    known = view.presentation.known_in(view.arguments).values()
+    said = {text for each in known for text in (each.title, each.at) if text and not each.hidden}
+
+    def is_said(name: str) -> bool:
+        value = preview.before.get(name)
+        written = written_value(value)
+        given = name in view.arguments and written_value(view.arguments[name]) == written
+        return len(written) <= longest and (given or (isinstance(value, str) and value in said))
+
+    return all(map(is_said, names))
 
 
 def _kind_of(value: str) -> ArgumentKind | None:

@@ -93,6 +93,8 @@ class Space:
 
 
 WHOLE = Space()
+Titled = ApprovalView | OutcomeView | ChangeView | GrantView
+"""What has a call's arguments, and its title."""
 
 
 # ------------------------------------------------------------------------------------------------ approvals
@@ -101,25 +103,33 @@ def call_name(server: str, tool: str) -> str:
     return f"{server}: {tool}"
 
 
-def call_source(view: ApprovalView | OutcomeView | ChangeView | GrantView | CallActivity, space: Space = WHOLE) -> str:
+def call_source(view: Titled | CallActivity, space: Space = WHOLE) -> str:
     """Returns server and tool of a call under the names that the operator knows, for the line below its title."""
     return space.line(f"{view.server} › {view.tool}", LONGEST_HEADING)
 
 
-def call_title(view: ApprovalView | OutcomeView | ChangeView | GrantView | CallActivity, space: Space = WHOLE) -> str:
+def call_title(view: Titled | CallActivity, space: Space = WHOLE) -> str:
     """Returns what a call does in people's words: "Create event: Standup". The titles of a server that is not trusted
     are in quotation marks, behind the name that the operator gave it: `calendar › “Create event”: Standup`. Nothing
     else that a model wrote is in it but the value of the main argument, as it is masked on the card."""
-    if view.presentation.trusted:
-        tool = view.title.strip() or labels([view.tool])[view.tool]
-    else:
-        quoted = _QUOTATION_MARKS.sub(_APOSTROPHE, view.title.strip() or view.tool)
-        tool = _("{server} › “{title}”").format(server=view.server, title=quoted)
+    tool = _what(view)
     value = "" if isinstance(view, CallActivity) else main_value(view.arguments, view.presentation)
     if not value:
         return space.line(tool, LONGEST_HEADING)
     about = visible_line(value, space.of(_MAIN_VALUE))
     return space.line(_("{what}: {value}").format(what=tool, value=about), LONGEST_HEADING + _MAIN_VALUE)
+
+
+def is_in_title(view: Titled, value: str, space: Space = WHOLE) -> bool:
+    """Returns whether `call_title` ends with this value of the main argument, all of it and just as it is."""
+    return call_title(view, space) == _("{what}: {value}").format(what=_what(view), value=value)
+
+
+def _what(view: Titled | CallActivity) -> str:
+    if view.presentation.trusted:
+        return view.title.strip() or labels([view.tool])[view.tool]
+    quoted = _QUOTATION_MARKS.sub(_APOSTROPHE, view.title.strip() or view.tool)
+    return _("{server} › “{title}”").format(server=view.server, title=quoted)
 
 
 def change_line(view: ChangeView, signs: Mapping[str, str], space: Space = WHOLE, values: str = "") -> str:

@@ -284,7 +284,7 @@ def test_what_stands_for_an_id_is_shown_with_its_source_and_the_id_counted() -> 
     presentation = shown_in(schema={"properties": {"id": STRING}}).model_copy(update={"known_ids": (known,)})
     shown = excerpt({"id": "e" * 36}, presentation=presentation)
     assert shown.pairs == (("Id", "Standup (from calendar › list_events)"),)
-    assert shown.unseen == "36 characters hidden"
+    assert (shown.unseen, shown.only_ids) == ("ID hidden (36 characters)", True)
     assert not masked(an_approval(arguments={"id": "e" * 36}, presentation=presentation), MASKER).exact
 
 

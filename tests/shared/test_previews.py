@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from adapters.shared.arguments import excerpt
+from adapters.shared.arguments import excerpt, excerpts_of_approval
 from adapters.shared.live.entries import content_json
 from adapters.shared.previews import PREVIEW_VALUE, preview_rows
+from adapters.shared.wording import WHOLE, call_title
 from bot.card_masks import PLAIN, masked
 from bot.domain import ApprovalView
-from graph.presentation import CallPresentation, KnownId, Preview, PreviewProblem
+from graph.presentation import CallPresentation, KnownId, PresentedArgument, Preview, PreviewProblem
 from tests.support.views import an_approval
 
 EVENT = "877f3c1e-0000-4000-8000-000000000001"
@@ -85,6 +87,46 @@ def test_a_deletion_shows_what_is_there() -> None:
     rows = {row.label: row.change for row in shown.rows}
     assert rows["Title"] == "Standup"
     assert any("Sun 22 Nov, 9:00–10:00" in value for value in rows.values())
+
+
+def test_a_deletion_shows_nothing_that_its_card_says_anyway() -> None:
+    deleted = deleting()
+    preview = Preview(before={**BEFORE, "event_id": EVENT}, digest="d", source=SOURCE)
+    view = replace(deleted, presentation=deleted.presentation.model_copy(update={"preview": preview}))
+    shown = preview_rows(view)
+    assert shown is not None
+    assert [(row.label, row.change) for row in shown.rows] == [
+        ("When", "Sun 22 Nov, 9:00–10:00 (Europe/Berlin)"),
+        ("Location", "(empty)"),
+    ]
+    only_its_title = Preview(before={"title": "Standup"}, digest="d", source=SOURCE)
+    told = replace(deleted, presentation=deleted.presentation.model_copy(update={"preview": only_its_title}))
+    assert preview_rows(told) is None
+
+
+def test_a_time_that_the_schema_calls_a_text_is_read_in_a_preview_all_the_same() -> None:
+    view = changing({"start": BEFORE["start"]}, {"start": "2026-11-22T11:00:00+01:00"})
+    arguments = {"start": PresentedArgument(title="Begins", kind="text")}
+    read = replace(view, presentation=view.presentation.model_copy(update={"arguments": arguments}))
+    shown = preview_rows(read)
+    assert shown is not None
+    assert [(row.label, row.change) for row in shown.rows] == [("Begins", "Sun 22 Nov, 9:00 → 11:00 (Europe/Berlin)")]
+
+
+def test_what_a_title_says_in_full_is_not_shown_below_it_once_more() -> None:
+    kept = CallPresentation(main="name", arguments={"name": PresentedArgument(kind="text")}, trusted=True)
+    view = an_approval(arguments={"name": "Team Meeting", "duration": 60}, presentation=kept)
+    assert call_title(view) == "Create event: Team Meeting"
+    assert excerpts_of_approval(view, below_title=True)(WHOLE).pairs == (("Duration", "60"),)
+    assert len(excerpts_of_approval(view)(WHOLE).pairs) == 2
+    for cut in ("Team Meeting " * 20, "Team  Meeting", "yes", "12"):
+        other = replace(view, arguments={"name": cut, "duration": 60})
+        assert len(excerpts_of_approval(other, below_title=True)(WHOLE).pairs) == 2, cut
+    deleted = deleting()
+    known = replace(deleted, presentation=deleted.presentation.model_copy(update={"main": "event_id"}))
+    shown = excerpts_of_approval(known, below_title=True)(WHOLE)
+    assert shown.pairs == ()
+    assert (shown.unseen, shown.source) == ("ID hidden (36 characters)", "From calendar › list_events")
 
 
 def test_what_a_card_has_no_space_for_is_counted() -> None:

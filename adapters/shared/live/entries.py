@@ -398,7 +398,7 @@ def seen_json(view: ApprovalView | OutcomeView | ChangeView | GrantView) -> Json
     ids = view.presentation.known_in(view.arguments).values()
     return {
         "masks": view.masks,
-        "unseen": unseen_in_words(view, hidden_in_words(sum(len(known.value) for known in ids), 0)),
+        "unseen": unseen_in_words(view, hidden_in_words(0, 0, [len(known.value) for known in ids])),
         "fingerprint": line(view.fingerprint, LONGEST_TITLE),
     }
 
