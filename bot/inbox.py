@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from bot.accounts.codes import Codes
+from bot.conversations import no_conversation
 from bot.domain import (
     ClickResult,
     Clock,
@@ -33,11 +34,10 @@ from bot.turns.messages import OWNERS, is_stop, message_of
 from bot.turns.open_requests import OpenRequests
 from graph.json_values import storable
 from translations import gettext as _
+from translations import in_shared_language
 
 LONGEST_COMMENT = 2_000
 """Characters of what a person says about an answer."""
-REMOVED = "Countersign was removed from this conversation"
-DELETED = "The conversation was deleted"
 
 
 class Inbox:
@@ -178,7 +178,7 @@ class Inbox:
             return Invalid({"title": _("Required")})
         async with self._database.writing_urgently(thread_id) as tx:
             if await thread_owners.owner_of(tx, thread_id) not in accounts:
-                return Unknown(_("There is no such conversation here."))
+                return no_conversation()
             await threads.rename(tx, thread_id, shown)
         return Settled(_("Renamed."))
 
@@ -191,20 +191,22 @@ class Inbox:
             accounts: all person ids of this human; for the owner of the conversation only.
         """
         if is_gateway_thread(thread_id):
-            return Unknown(_("There is no such conversation here."))
+            return no_conversation()
         own = {person.person_id, *accounts}
         async with self._database.writing_urgently(thread_id) as tx:
             if await deliveries.exists(tx, key):
                 return Settled(_("Deleted."))
             if await thread_owners.owner_of(tx, thread_id) not in own:
-                return Unknown(_("There is no such conversation here."))
+                return no_conversation()
             now = self._clock()
             await threads.delete(tx, thread_id, now)
             if await requesters(tx, thread_id):
                 await deliveries.drop(tx, [k for k, _author in await deliveries.waiting_messages(tx, thread_id)])
                 body = {"person": person.person_id, "name": person.name, "text": ""}
                 await deliveries.add(tx, Delivery(key, thread_id, "stop", body, True, now, now))
-                await self._open_requests.supersede(tx, thread_id, key, DELETED)
+                with in_shared_language():
+                    why = _("The conversation was deleted")
+                await self._open_requests.supersede(tx, thread_id, key, why)
                 await self._break_off(tx, thread_id)
         return Settled(_("Deleted."))
 
@@ -248,8 +250,10 @@ class Inbox:
         tx.needs(*here, *await posts.threads_with_unsent(tx, lanes))
         await threads.forget_place(tx, place)
         pauses = Pauses()
+        with in_shared_language():
+            why = _("Countersign was removed from this conversation")
         for thread_id in here:
-            await self._open_requests.supersede(tx, thread_id, f"left:{place.key}", REMOVED)
+            await self._open_requests.supersede(tx, thread_id, f"left:{place.key}", why)
             await pauses.when_due()
         await posts.give_up_lanes(tx, lanes)
 

@@ -17,6 +17,9 @@ from urllib.parse import urlsplit
 import orjson
 
 from bot.characters import CleanParts, before_suspicious, unseen_in
+from bot.dates import number_in_words
+from translations import gettext as _
+from translations import ngettext
 
 MOST_NAMED = 1_000
 """Arguments of a call that have readable labels; more are shown under their own names, or as one JSON text."""
@@ -32,8 +35,6 @@ _MORE = 500
 """Characters that are looked at beyond those that are shown."""
 _MOST_SUSPICIOUS = 2_000
 """Characters of a text that may be invisible and are judged; an answer in Persian has as many within 60,000."""
-_ALL_AS_JSON = "All arguments, as JSON"
-_COUNT = len("… (1,000,000 more characters)")
 _JOINS_ON = re.compile("[\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
 _LONGEST_HOST = 253
 """Characters (RFC 1035, without the root's dot)."""
@@ -130,15 +131,19 @@ def shortened(text: str, limit: int, unseen: int = 0) -> tuple[str, int]:
     """Returns `shorten`, and how many characters are left out."""
     if len(text) <= limit and not unseen:
         return text, 0
-    least = len(f"… ({max(len(text) - limit, 0) + unseen:,} more characters)")
+    least = len(_more(max(len(text) - limit, 0) + unseen))
     for end in range(min(limit - least, len(text)), 0, -1):
         kept = _before_a_whole_character(text, end) if end < len(text) else end
         left_out = len(text) - kept + unseen
-        cut = f"{text[:kept]}… ({left_out:,} more characters)"
+        cut = f"{text[:kept]}{_more(left_out)}"
         if len(cut) <= limit:
             return cut, left_out
     kept = max(limit - 1, 0)
     return text[:kept] + "…"[: max(limit, 0)], len(text) - min(kept, len(text)) + unseen
+
+
+def _more(count: int) -> str:
+    return _("… ({count} more characters)").format(count=number_in_words(count))
 
 
 def one_line(text: str, limit: int) -> str:
@@ -165,10 +170,11 @@ def visible_excerpt(text: str, limit: int, lines: int) -> tuple[str, int]:
     and that count; 0: nothing is. Never empty: "(empty)" for nothing, "(3 blanks)" for blanks alone."""
     shown, unseen = _beginning(text, limit, limit)
     if not shown.strip() and not (unseen and text.strip()):
-        return (f"({len(text):,} blanks)" if text else "(empty)"), 0
+        blanks = ngettext("({count} blank)", "({count} blanks)", len(text)).format(count=number_in_words(len(text)))
+        return (blanks if text else _("(empty)")), 0
     rows = shown.split("\n", lines)
     if len(rows) > lines:
-        limit = min(limit, len(shown) - len(rows[-1]) + _COUNT)
+        limit = min(limit, len(shown) - len(rows[-1]) + len(_more(1_000_000)))
     return shortened(shown, limit, unseen)
 
 
@@ -222,7 +228,7 @@ def written_arguments(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]
     that are no names, are one JSON text. Nothing is `visible` yet: of a long value only a part has to be.
     """
     if is_unwieldy(arguments):
-        yield _ALL_AS_JSON, written_value(arguments)
+        yield _("All arguments, as JSON"), written_value(arguments)
         return
     names = labels(arguments)
     yield from ((names[name], written_value(value)) for name, value in arguments.items())
@@ -276,7 +282,7 @@ def _json(value: Any) -> str:
     try:
         return int.__repr__(value) if type(value) is int else _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):
-        return f"(a {type(value).__name__} that cannot be shown)"
+        return _("(can’t be shown)")
 
 
 # ------------------------------------------------------------------------------------------- links

@@ -56,8 +56,6 @@ _ACTIVITY_STATES: Mapping[str, Literal["running", "waiting", "done", "failed", "
 }
 ANY_LENGTH = sys.maxsize
 """Arguments are read however long they are."""
-UNNAMED = "a program whose name is not known"
-"""Stands where the name of a program would that has told none, or whose call was over long ago."""
 LOOKED_AT = 5_000
 """Characters of a result that are read to write its line."""
 
@@ -239,9 +237,14 @@ def _presentation(row: ApprovalRow, *, seen_by_one: bool) -> CallPresentation:
     return kept if is_theirs else kept.without_owned()
 
 
+def unnamed() -> str:
+    """Returns what stands where the name of a program would that has told none, or whose call was over long ago."""
+    return _("an unnamed program")
+
+
 def shown_client(client: str, thread_id: str) -> str:
     """Name of the program that made the call which a thread belongs to, as it calls itself; empty: our own agent."""
-    return client.strip() or (UNNAMED if is_gateway_thread(thread_id) else "")
+    return client.strip() or (unnamed() if is_gateway_thread(thread_id) else "")
 
 
 async def _client_in(tx: Transaction, thread_id: str) -> str:

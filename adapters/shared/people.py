@@ -12,16 +12,20 @@ import structlog
 
 from adapters.shared.calls import CallFailed
 from bot.safe_text import visible_line
+from translations import gettext as _
 
 log = structlog.get_logger(__name__)
 Found = TypeVar("Found")
 
 EMAIL = re.compile(r"[^\s@\x00-\x20]{1,64}@[^\s@\x00-\x20]{1,255}")
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
-MACHINE = "I talk with people only, not with other bots."
-"""What a bot is told that speaks to ours."""
 LONGEST_NAME = 80
 """Characters (Slack: display names have 80 at most)."""
+
+
+def not_a_person() -> str:
+    """Returns what a bot is told that speaks to ours."""
+    return _("I only talk with people, not with other bots.")
 
 
 def shown_name(name: str) -> str:

@@ -23,6 +23,7 @@ from adapters.tool_servers.outcomes import LONGEST_MESSAGE, RequestId, SessionLo
 from adapters.tool_servers.returned import told_before
 from adapters.tool_servers.text import MaskText, clean, one_line, shorten, without_links
 from bot.forms.editing import edit_fields
+from bot.forms.inputs import as_json
 from bot.schemas.measuring import problem_of
 from graph.interrupts import FieldType, FormField, as_far_as_offered
 from graph.json_values import not_kept
@@ -40,6 +41,7 @@ from graph.ports import (
     ToolOutcome,
 )
 from policies.model import Tool, canonical_json
+from translations import gettext as _
 
 if TYPE_CHECKING:
     from mcp.types import ElicitRequestParams
@@ -440,9 +442,6 @@ _SECRET_PHRASE = re.compile(
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
-_AS_JSON = "As JSON."
-"""What `bot.forms` says of an input for anything nested: not of a list of options, which can be drawn as one."""
-
 
 @dataclass(frozen=True, slots=True)
 class QuestionRefused:
@@ -516,7 +515,8 @@ def _titled(field: FormField, written: Any) -> FormField:
         f"{value}: {title}" for value, title in islice(_titled_options(of), MOST_OPTIONS) if value != title
     )
     several = _several(of) if field.type is FieldType.JSON else ()
-    own = field.help.removesuffix(_AS_JSON).strip() + " Any number of these." if several else field.help
+    # A list of options can be drawn as one: it is not typed.
+    own = f"{field.help.removesuffix(as_json()).strip()} {_('Choose any number.')}" if several else field.help
     told = one_line(" ".join(part for part in (own, f"({meanings})" if own and meanings else meanings) if part), 300)
     changes: dict[str, Any] = {"label": title or field.label, "help": told} | ({"options": several} if several else {})
     return field.model_copy(update=changes)

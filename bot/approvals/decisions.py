@@ -66,6 +66,7 @@ from policies.approvers import (
 from policies.masking import Masker
 from policies.model import Tool, canonical_json, home_of, is_group, tool_name_for_model
 from translations import gettext as _
+from translations import in_shared_language
 
 LONGEST_REASON = 2_000
 """Characters of a reason, or of a note, that are kept."""
@@ -555,7 +556,8 @@ class Approvals:
             return Refused(_("Something in this conversation is still waiting. Retry when that’s settled."))
         known = await threads.person(tx, requester)
         person = known or replace(request.person, person_id=requester)
-        text = retries.retry_text(row, shown)
+        with in_shared_language():  # it stands in the conversation
+            text = retries.retry_text(row, shown)
         await deliveries.add(tx, await retries.retry_of(tx, row, person, click=request.key, text=text, now=now))
         await threads.ensure(tx, thread.thread_id, thread.place, "", now, requester=requester)
         await self._outbox.show_again(tx, [row.approval_id])

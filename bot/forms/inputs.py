@@ -375,10 +375,15 @@ def _is_long(shape: InputShape, shown: Any) -> bool:
     return shape.long or (isinstance(shown, str) and ("\n" in shown or "\r" in shown or len(shown) > _LONG_LINE))
 
 
+def as_json() -> str:
+    """Returns what is said of an input for anything nested."""
+    return _("As JSON.")
+
+
 def _help(shape: InputShape, drawn_as: FieldType, moment: Moment | None) -> str:
     hints = [shape.description]
     if moment is not None and moment.offset:
         hints.append(_("In UTC.") if moment.offset in "Zz" else _("UTC offset {offset}.").format(offset=moment.offset))
     if drawn_as is FieldType.JSON:
-        hints.append(_("As JSON."))
+        hints.append(as_json())
     return one_line(" ".join(hints), _LONGEST_HELP)

@@ -32,6 +32,7 @@ from graph.interrupts import Asked, InterruptAnswer
 from graph.running import PendingInterrupt
 from graph.single_calls import CallEnding, CallProgress, SingleCalls, first_progress
 from graph.state import RunContext
+from translations import gettext as _
 
 log = structlog.get_logger(__name__)
 _AFTER_A_REJECTION = (
@@ -101,7 +102,7 @@ class GatewayCallHandler:
             await self._park(delivery, DIED_TOO_OFTEN)
             return
         if delivery.kind == "stop":
-            ending = await self._settle(row, delivery.key, f"{row.client} took it back")
+            ending = await self._settle(row, delivery.key, _("{name} took it back").format(name=row.client))
             if ending is None:
                 await self._done(delivery)
             else:
@@ -143,7 +144,7 @@ class GatewayCallHandler:
     async def _go_on(self, row: GatewayCallRow, delivery: Delivery) -> None:
         """Drives a call on until it waits for people or has ended."""
         progress, before = _progress_of(row), row.status
-        for _ in range(MOST_ANSWERS):
+        for _answers in range(MOST_ANSWERS):
             answer = await self._answer(row, progress.stop) if progress.stop else None
             if progress.stop and answer is None and before == "waiting":
                 await self._done(delivery)  # as it stands is kept
@@ -237,7 +238,7 @@ class GatewayCallHandler:
         ending = None
         if row is not None and row.is_under_way and delivery.tries <= MOST_DEATHS:  # else to end it kills, too
             try:
-                ending = await self._settle(row, delivery.key, "something went wrong")
+                ending = await self._settle(row, delivery.key, _("Something went wrong"))
             except Exception:
                 log.exception("parked_call_not_settled", reference=reference_of(delivery))
         async with self.database.writing(delivery.thread_id) as tx:

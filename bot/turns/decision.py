@@ -55,7 +55,6 @@ DIED_TOO_OFTEN = "the process died in this delivery too often"
 MOST_STEPS = 2_500
 """Actions within one try at a delivery, before it is parked: more than the two that each decision costs which people
 make while a run goes on, for all of the 1,000 calls that a turn may make. Only a loop comes here."""
-BROKEN_OFF = "a turn that was broken off"
 
 TurnProgress = Literal["not begun", "begun", "given up"]
 Kept = Literal["before", "perhaps", "now"]
@@ -297,7 +296,7 @@ def _for_message(facts: TurnFacts) -> Action:
     if facts.answered:
         return _go_on(facts)
     if not facts.at_rest:
-        return Settle(BROKEN_OFF) if facts.ending else _continue(facts, "resume")
+        return Settle(_("An earlier answer was interrupted")) if facts.ending else _continue(facts, "resume")
     if facts.gave_way:
         return Settle(_something_new(facts.delivery))
     if facts.kept == "perhaps":

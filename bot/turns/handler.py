@@ -450,7 +450,7 @@ class TurnHandler:
             case Conclude(posts=posts):
                 await self._conclude(handling, posts)
             case GiveUp(sentence=sentence, unfinished=unfinished):
-                await self._settle(handling, "the turn could not go on", unfinished)
+                await self._settle(handling, _("The answer couldn’t be finished"), unfinished)
                 await self._conclude(handling, (regret(handling.delivery, sentence),))
             case Park(cause=cause):
                 await self._park(handling, cause)
@@ -479,7 +479,7 @@ class TurnHandler:
         log.error("delivery_parked", cause=cause, reference=reference_of(handling.delivery))
         settled = True
         try:
-            await self._settle(handling, "something went wrong", None)
+            await self._settle(handling, _("Something went wrong"), None)
         except Exception:
             # The next delivery settles before it does anything; this one must be out of its way first.
             log.exception("parked_thread_not_settled", reference=reference_of(handling.delivery))

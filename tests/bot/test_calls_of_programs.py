@@ -26,7 +26,7 @@ from bot.records.locks import UNLOCKED
 from bot.records.posts import NewPost
 from bot.records.sign_ins import SignInRow
 from bot.records.tables import gateway_calls
-from bot.views import UNNAMED
+from bot.views import unnamed
 from graph.interrupts import ElicitationAsked
 from graph.ports import CallRecord
 from tests.audit.calls import tool
@@ -162,4 +162,4 @@ async def test_of_a_program_that_has_told_no_name_this_is_said(stage: Stage) -> 
     await begun(stage, client=" ")
     await everything_but_approvals(stage)
     listed = await stage.services.queries.asked_through_programs(ANA)
-    assert {client for _, client in named(listed)} == {UNNAMED}
+    assert {client for _, client in named(listed)} == {unnamed()}

@@ -112,7 +112,7 @@ async def test_it_is_parked_with_its_cause_and_its_author_is_told_with_a_referen
     assert row.cause.startswith("RuntimeError: cannot take it")
     assert reference in told.text
     assert told.tone == "error"
-    assert agent.settled == ["something went wrong"]
+    assert agent.settled == ["Something went wrong"]
 
 
 async def test_neither_its_cause_nor_what_its_author_is_told_gives_a_link_away(
@@ -183,7 +183,7 @@ async def test_what_was_parked_once_is_forgotten_when_the_thread_has_come_to_res
     await inbox.write("hello")
     await until(lambda: said(platform))
     assert agent.gone_on == 1
-    assert agent.settled == ["something went wrong"]
+    assert agent.settled == ["Something went wrong"]
 
 
 async def test_what_could_not_be_settled_is_settled_before_the_next_message_and_then_forgotten(
@@ -196,7 +196,7 @@ async def test_what_could_not_be_settled_is_settled_before_the_next_message_and_
     await inbox.write("hello")
     await until(lambda: said(platform))
     assert agent.gone_on == 0
-    assert agent.settled == ["something went wrong", "a turn that was broken off"]
+    assert agent.settled == ["Something went wrong", "An earlier answer was interrupted"]
     # Its run fails in the middle: where the graph stood when the message before was concluded does not count any more.
     agent.breaking_off.add("once more")
     await inbox.write("once more")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from bot.domain import ApprovalView, ConversationReference, Feedback, Notice
-from bot.inbox import REMOVED
 from bot.platform import PostFailed
 from bot.records import approvals, tables, threads
 from bot.records.locks import UNLOCKED
@@ -50,7 +49,7 @@ async def test_what_waits_where_it_is_removed_from_is_given_up(stage: Stage, pla
     async with stage.database.reading() as tx:
         row = await approvals.get(tx, "a1")
     assert row is not None
-    assert (row.status, row.reason) == ("superseded", REMOVED)
+    assert (row.status, row.reason) == ("superseded", "Countersign was removed from this conversation")
 
 
 async def test_the_threads_of_a_channel_go_with_it_and_others_stay(stage: Stage) -> None:

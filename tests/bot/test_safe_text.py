@@ -247,7 +247,7 @@ def test_no_two_names_have_the_same_label() -> None:
 def test_a_value_that_is_not_json_is_shown_as_what_it_is() -> None:
     circle: list[object] = []
     circle.append(circle)
-    assert _shown({"a": circle}) == [("A", "(a list that cannot be shown)")]
+    assert _shown({"a": circle}) == [("A", "(can’t be shown)")]
 
 
 @given(st.dictionaries(tricky, st.recursive(tricky | st.floats() | st.none(), st.lists, max_leaves=4), max_size=5))

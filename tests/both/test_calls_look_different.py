@@ -45,7 +45,7 @@ ANA = Person("slack:T1:U1", "Ana")
 ALIKE = [
     [5, "5", 5.0, "5.0", '"5"', "05", "5 "],
     [True, "yes", "true", '"yes"', False, "no", None, "(nothing)", "null"],
-    ["", " ", "  ", "\t", "\n", "(empty)", "(1 blanks)", "(not given)"],
+    ["", " ", "  ", "\t", "\n", "(empty)", "(1 blank)", "(not given)"],
     ["a", "a ", " a", "a\u200b", "a⟨U+200B⟩", "a⟨U+27E8⟩U+200B⟩", "a\u00a0", "a\ufe0f", "a\u202e"],
     ["a\nb", "a\r\nb", "a\rb", "a\n\nb", "a\n \nb", "a  b", "a\tb", "a\\nb", "a\n"],
     ["é", "e\u0301", "{{DATE(2026-01-01T00:00:00Z)}}", "{ {DATE(2026-01-01T00:00:00Z)}}", "{\\{DATE(x)}}"],

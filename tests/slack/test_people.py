@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adapters.shared.calls import CallFailed
-from adapters.shared.people import MACHINE
+from adapters.shared.people import not_a_person
 from adapters.slack.config import SlackConfig
 from adapters.slack.web_api.client import CALL_SECONDS, WebApi
 from adapters.slack.web_api.people import SlackPeople, account_gone, no_guests, no_strangers
@@ -67,9 +67,9 @@ UNWELCOME = [
         no_strangers(),
     ),
     ("somebody who has left", {"deleted": True}, account_gone()),
-    ("a bot", {"is_bot": True}, MACHINE),
-    ("a workflow", {"is_workflow_bot": True}, MACHINE),
-    ("a bot of another company", {"is_bot": True, "team_id": "T9"}, MACHINE),
+    ("a bot", {"is_bot": True}, not_a_person()),
+    ("a workflow", {"is_workflow_bot": True}, not_a_person()),
+    ("a bot of another company", {"is_bot": True, "team_id": "T9"}, not_a_person()),
 ]
 
 
@@ -82,7 +82,7 @@ async def test_who_is_not_one_of_us_is_told_why(slack: FakeSlack, facts: dict[st
 
 async def test_slackbot_is_refused_without_asking(slack: FakeSlack) -> None:
     async with people_of(slack) as people:
-        assert await people.admitted("T1", "USLACKBOT") == Unwelcome(MACHINE)
+        assert await people.admitted("T1", "USLACKBOT") == Unwelcome(not_a_person())
     assert slack.calls == []
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adapters.shared.calls import CallFailed
-from adapters.shared.people import MACHINE
+from adapters.shared.people import not_a_person
 from adapters.teams.connector.client import BotConnector
 from adapters.teams.connector.people import KEEP, KEEP_REFUSED, TeamsPeople, refused
 from adapters.teams.connector.tokens import tokens_of
@@ -145,7 +145,7 @@ async def test_a_colleague_of_another_tenant_that_is_allowed_is_one_of_us(teams:
 async def test_bots_are_turned_away_without_asking(teams: FakeTeams) -> None:
     async with people_of(teams) as people:
         for machine in (TeamsCaller(TENANT, "", "29:x"), TeamsCaller(TENANT, ANA, "28:another-bot")):
-            assert await people.admitted(group(teams), machine) == Unwelcome(MACHINE)
+            assert await people.admitted(group(teams), machine) == Unwelcome(not_a_person())
     assert teams.calls == []
 
 

@@ -43,7 +43,7 @@ def test_fields_have_the_servers_titles_and_types() -> None:
     day, pet, many, sure = put.fields
     assert (day.label, day.type, day.required) == ("Which day", FieldType.DATE, True)
     assert (pet.options, pet.required, pet.help) == (("c", "d"), False, "c: Cat; d: Dog")
-    assert (many.type, many.options, many.help) == (FieldType.JSON, ("a", "b"), "Any number of these.")
+    assert (many.type, many.options, many.help) == (FieldType.JSON, ("a", "b"), "Choose any number.")
     assert sure.type == FieldType.YES_NO
 
 

@@ -18,6 +18,7 @@ from bot.records.claims import Claim, current_claim
 from bot.records.live_answers import LiveAnswer
 from bot.safe_text import visible, visible_line
 from graph.ports import TaskState
+from translations import gettext as _
 
 LONGEST_STATUS = 120
 """Characters of the status line."""
@@ -26,8 +27,6 @@ LONGEST_DRAFT = 50_000
 LONGEST_SUSPICIOUS = 4_000
 """Those of them that may be invisible, each of which takes time to judge: 50,000 at once took 30 ms. An answer in
 Persian has as many within 120,000. Beyond, likewise."""
-BETWEEN_CALLS = "Working…"
-"""While a turn runs and nothing that it does has a name."""
 MOST_TASKS = 20
 """Calls of a turn that are shown while it runs: the newest."""
 LONGEST_TASK = 150
@@ -306,7 +305,7 @@ class WebLive:
     def status(self, text: str) -> None:
         """One short line about what the bot is doing; empty: nothing that has a name, though the turn goes on."""
         if not self._is_over:
-            self._board.set_status(self._thread_id, text or BETWEEN_CALLS, self._claim)
+            self._board.set_status(self._thread_id, text or _("Working…"), self._claim)
 
     def task(self, task_id: str, title: str, state: TaskState) -> None:
         """A tool call and how it stands."""

@@ -30,7 +30,7 @@ from bot.domain import Message, Person, Settled, Unwelcome
 from bot.inbox import Inbox
 from bot.safe_text import shorten
 from bot.services import Services
-from translations import choose, in_language, ngettext
+from translations import choose, in_language, in_shared_language, ngettext
 from translations import gettext as _
 
 log = structlog.get_logger(__name__)
@@ -127,9 +127,10 @@ class QuestionStarter:
 
     async def _post(self, asked: AskedQuestion, question: str, quoted: str) -> str:
         location, user = asked.location, asked.visitor.user
-        piece = thread_start(
-            asked.person.name, self._readable(location.team, question), self._readable(location.team, quoted)
-        )
+        with in_shared_language():  # everybody there reads it
+            piece = thread_start(
+                asked.person.name, self._readable(location.team, question), self._readable(location.team, quoted)
+            )
         quiet = {"unfurl_links": False, "unfurl_media": False}
         metadata = {"event_type": EVENT_TYPE, "event_payload": {"asked_by": user, "use": asked.use}}
         arguments = {**where(location), **quiet, "metadata": metadata}

@@ -11,7 +11,7 @@ import structlog
 
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed, failures_logged_as
-from adapters.shared.people import EMAIL, MACHINE, Lookups, locale_of, parts_of_id, shown_name, time_zone_of
+from adapters.shared.people import EMAIL, Lookups, locale_of, not_a_person, parts_of_id, shown_name, time_zone_of
 from adapters.shared.people_changes import PeopleChanges
 from adapters.shared.untrusted_json import words
 from adapters.slack.config import SlackConfig
@@ -70,7 +70,7 @@ class SlackPeople:
         counts only where the workspace's own company gives out the accounts.
         """
         if user == _SLACKBOT:
-            return Unwelcome(MACHINE)
+            return Unwelcome(not_a_person())
         try:
             profile = await self._profiles.get((team, user), self._ask)
         except CallFailed as failure:
@@ -145,7 +145,7 @@ class SlackPeople:
 
     async def _refusal(self, profile: _UserInfo, team: str, home_team: str) -> str:
         if profile.machine:
-            return MACHINE
+            return not_a_person()
         if profile.gone:
             return account_gone()
         if not await self._is_one_of_us(profile, team, home_team):

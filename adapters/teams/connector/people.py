@@ -13,7 +13,7 @@ import structlog
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.shared.http import Http, HttpAnswer
-from adapters.shared.people import EMAIL, MACHINE, Lookups, parts_of_id, shown_name, user_of
+from adapters.shared.people import EMAIL, Lookups, not_a_person, parts_of_id, shown_name, user_of
 from adapters.shared.people_changes import PeopleChanges
 from adapters.shared.untrusted_json import words
 from adapters.teams.config import TeamsConfig, is_local
@@ -115,7 +115,7 @@ class TeamsPeople:
         """
         self.met(caller)
         if not caller.user or caller.address.startswith(_MACHINE):
-            return Unwelcome(MACHINE)
+            return Unwelcome(not_a_person())
         if self._config.local_unauthenticated and is_local(location.service_url):
             return _person(caller)  # local clients have no rosters
         profile = await self._profile(location, caller.tenant, caller.user, patience)

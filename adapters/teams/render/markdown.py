@@ -28,6 +28,7 @@ from adapters.shared.markdown import (
 from adapters.shared.wording import line
 from adapters.teams.render.elements import escape_line_starts, escape_message, without_mentions
 from bot.safe_text import cut_lines, cut_text, link_host, visible, visible_passage
+from translations import gettext as _
 
 MOST_CITATIONS = 20
 """Citations in a message; Teams refuses more."""
@@ -87,7 +88,7 @@ def _source(number: int, name: str, url: str) -> dict[str, Any]:
         "@type": "DigitalDocument",
         "name": name,
         "url": url,
-        "abstract": line(f"A page at {link_host(url)}", _ABSTRACT),
+        "abstract": line(_("A page at {host}").format(host=link_host(url)), _ABSTRACT),
     }
     return {"@type": "Claim", "position": number, "appearance": appearance}
 
