@@ -325,6 +325,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 grants=standing_approvals,
                 budget=TokenBudget(database, clock, settings.limit_tokens_per_day),
                 audit=audit,
+                masker=masker,
                 mode=settings.mode,
                 retry=retry,
                 calls_a_turn=settings.limit_calls_per_turn,

@@ -26,6 +26,7 @@ from graph.ports import (
     of_last_try,
 )
 from graph.state import ToolCallState
+from policies.masking import Masker, exceeds
 from policies.model import canonical_json
 
 OUTCOME_UNKNOWN = (
@@ -35,6 +36,8 @@ MOST_NAMES = 20
 """Changed arguments that the model is told of by name."""
 LONGEST_NAME = 100
 """Characters of such a name, or of a person's."""
+LONGEST_VALUE = 1_000
+"""Characters of JSON of a changed value that the model is told. Our own choice."""
 
 
 async def not_made(
@@ -131,20 +134,41 @@ def _under_changes(state: ToolCallState, text: str) -> str:
 
 
 def changes_in_words(state: ToolCallState) -> str:
-    """Which arguments an approver has changed: the model still sees those that it wrote, and would tell people of them.
-    Values are not repeated, since an approver may have put in what a model is not to read. Empty: none."""
+    """Which arguments an approver has changed, and to what: the model still sees those that it wrote, and would tell
+    people of them. Empty: none."""
     wrote, made = state.get("proposed"), state["call"]["args"]
-    if wrote is None:
-        return ""
-    names = [name for name in {**wrote, **made} if _written(wrote, name) != _written(made, name)]
+    names = _changed(wrote, made) if wrote is not None else []
     if not names:
         return ""
-    told = ", ".join(json.dumps(name[:LONGEST_NAME], ensure_ascii=False) for name in names[:MOST_NAMES])
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    given = state.get("given", {})
+    told = ", ".join(_change_in_words(name, made, given) for name in names[:MOST_NAMES])
+    more = f", and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return (
-        f"Approved with changes: an approver gave other values than yours for {told}{more}. Do not report yours as "
-        "what was done, and do not propose them again by yourself."
+        f"Approved with changes: an approver gave other values than yours: {told}{more}. Do not report yours as what "
+        "was done, and do not propose them again by yourself."
     )
+
+
+def changed_values(wrote: Mapping[str, Any], made: Mapping[str, Any], masker: Masker) -> dict[str, str]:
+    """Returns argument → value, as JSON, of what an approver has changed, as far as a model is told it: without
+    anything that may be a secret, and nothing that is longer than `LONGEST_VALUE`."""
+    told: dict[str, str] = {}
+    for name in _changed(wrote, made)[:MOST_NAMES]:
+        if name in made and not exceeds(made[name], LONGEST_VALUE):
+            (masked,) = masker.for_audit({name: made[name]}).value.values()
+            told[name] = json.dumps(masked, ensure_ascii=False)
+    return told
+
+
+def _changed(wrote: Mapping[str, Any], made: Mapping[str, Any]) -> list[str]:
+    return [name for name in {**wrote, **made} if _written(wrote, name) != _written(made, name)]
+
+
+def _change_in_words(name: str, made: Mapping[str, Any], given: Mapping[str, str]) -> str:
+    quoted = json.dumps(name[:LONGEST_NAME], ensure_ascii=False)
+    if name not in made:
+        return f"{quoted} (left out)"
+    return f"{quoted}: {given[name]}" if name in given else f"{quoted} (not repeated here)"
 
 
 def _written(arguments: Mapping[str, Any], name: str) -> str | None:

@@ -12,6 +12,7 @@ from graph.interrupts import ApprovalAsked, FormField
 from graph.presentation import NOTHING_KNOWN, CallPresentation
 from policies.approvers import StandingApproval
 from policies.judging import Policy
+from policies.masking import Masker
 from policies.model import Ask, Call, Facts, Mode, Tool, Verdict, canonical_json
 
 if TYPE_CHECKING:  # what takes messages in starts before the libraries of models are imported
@@ -54,6 +55,8 @@ class Ports:
     audit: Audit
     mode: Mode
     """The configured one: that of a turn is `graph.options.mode_of`."""
+    masker: Masker
+    """Takes secrets out of what people give and a model is told."""
     retry: Retry
     calls_a_turn: int
     """Tool calls that the model may make in one turn."""

@@ -71,6 +71,8 @@ class ToolCallState(TypedDict, total=False):
     `quote`: the requester's words that ask for it, as the model gave them."""
     proposed: dict[str, Any]
     """The arguments as the model wrote them, once an approver has changed them."""
+    given: dict[str, str]
+    """Of those that an approver has changed, the values as JSON, as the model may be told them."""
     turn: Turn
     asked: dict[str, Any] | None
     """The `ApprovalAsked` that waits or was answered; `None`: none was needed when the call was last judged."""

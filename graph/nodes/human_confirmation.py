@@ -6,7 +6,7 @@ from typing import Any
 
 from langgraph.types import Command
 
-from graph.call_endings import not_made, status_of
+from graph.call_endings import changed_values, not_made, status_of
 from graph.calls import refusal
 from graph.interrupts import ApprovalAsked, Approved, approval_answer
 from graph.judging import call_of, facts_of
@@ -39,6 +39,7 @@ def human_confirmation(ports: Ports) -> AskingStep:
         update = {
             "call": edited,
             "proposed": proposed,
+            "given": changed_values(proposed, answer.arguments, ports.masker),
             "approved": approved,
             "requesters": requesters,
             "stale": stale,

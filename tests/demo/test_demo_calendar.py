@@ -198,7 +198,8 @@ def test_a_rejection_without_a_usable_correction_ends_it_with_who_and_why(reason
 def test_what_an_approver_changed_is_told_as_it_was_made() -> None:
     made = event("Standup", "2026-11-22T10:00:00+01:00", "2026-11-22T11:00:00+01:00")
     told = []
-    for note in ("", 'Approved with changes: an approver gave other values than yours for "start", "end".\n\n'):
+    theirs = 'an approver gave other values than yours: "start": "10:00", "end": "11:00"'
+    for note in ("", f"Approved with changes: {theirs}.\n\n"):
         chat = Chat()
         chat.says("create a meeting called Standup tomorrow at 9am")
         chat.results(note + json.dumps(made))

@@ -46,6 +46,7 @@ from graph.state import Turn, TurnOptions
 from graph.workflow import build_workflow
 from policies.approvers import StandingApproval
 from policies.judging import Policy
+from policies.masking import Masker
 from policies.model import Mode, Tool
 from policies.policy_file import parse_policy
 from tests.fakes.openai_server import wire_problem
@@ -304,6 +305,7 @@ def ports_of(
         grants=port,
         budget=port,
         audit=port,
+        masker=Masker(),
         mode=mode,
         retry=Retry(times=0),
         calls_a_turn=calls_a_turn,

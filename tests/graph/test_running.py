@@ -119,14 +119,25 @@ async def test_the_model_hears_that_not_its_own_arguments_were_used(tmp_path: Pa
     bench = Bench(["ask_a"], outcomes={"ask_a": lambda _: outcome})
     async with rig(tmp_path, does("ask_a"), bench) as r:
         status = await r.agent.begin(turn("m1"), "go", LIVE)
-        edited = Approved(by=("Ana",), arguments={"k": 2, "secret": "hunter2"}, edited_by="web:ana")
+        edited = Approved(by=("Ana",), arguments={"k": 2, "password": "hunter2"}, edited_by="web:ana")
         await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: edited}, LIVE)
         await r.agent.settle("t", "r2", "a newer message")
         (told,) = await tool_texts(r)
         assert told.startswith("Approved with changes: ")
-        assert '"k", "secret"' in told
+        assert '"k": 2, "password": "[secret: ' in told
         assert "hunter2" not in told
         assert outcome.text in told
+
+
+async def test_of_long_values_and_of_what_was_left_out_the_model_hears_that_it_is_so(tmp_path: Path) -> None:
+    async with rig(tmp_path, does("ask_a"), Bench(["ask_a"])) as r:
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        edited = Approved(by=("Ana",), arguments={"text": "x" * 2_000}, edited_by="web:ana")
+        await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: edited}, LIVE)
+        (told,) = await tool_texts(r)
+        assert told.startswith("Approved with changes: an approver gave other values than yours: ")
+        assert '"k" (left out), "text" (not repeated here). Do not report yours' in told
+        assert "xxx" not in told
 
 
 async def test_an_edit_back_to_what_the_model_wrote_needs_no_word(tmp_path: Path) -> None:

@@ -293,7 +293,7 @@ async def test_people_and_rules_are_told_which_program_calls_and_what_it_returne
     assert (record.judged.facts.client, record.judged.facts.platform) == ("editor", "mcp")
     assert [caller.keeps_returned for caller in bench.callers] == [True]
     assert (ended.returned, ended.changed) == (RETURNED, True)
-    assert ended.note.startswith('Approved with changes: an approver gave other values than yours for "k".')
+    assert ended.note.startswith('Approved with changes: an approver gave other values than yours: "k": 2.')
     assert ended.text == f"{ended.note}\n\nfine"
 
 
