@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -14,9 +15,11 @@ from adapters.teams.render.posts import (
     card_of,
     sign_in_link,
 )
+from bot.card_masks import PLAIN, masked
 from bot.domain import CallActivity, Said, Vote
 from bot.safe_text import visible_excerpt
 from graph.interrupts import FormField
+from graph.presentation import CallPresentation, KnownId
 from tests.fakes.teams.activity_rules import product_mistakes, refusals
 from tests.fakes.teams.card_rules import mistakes
 from tests.teams.examples import FOUR_EYES
@@ -30,7 +33,7 @@ def test_a_waiting_approval_says_what_who_and_until_when() -> None:
     card = shown(an_approval())
     assert said(card).splitlines() == [
         "calendar › “Create event”",
-        "Requested by Ana · calendar › create_event · Changes data",
+        "Requested by Ana · calendar › create_event",
         "Approver: Ana · Expires {{DATE(2026-11-22T10:00:00Z,SHORT)}} at {{TIME(2026-11-22T10:00:00Z)}}",
     ]
     assert facts(card) == [
@@ -251,21 +254,39 @@ def test_votes_that_do_not_suffice_yet_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("risk", "beside", "colour", "below"),
+    ("risk", "beside", "colour"),
     [
-        (("reads",), "", "", "Reads data"),
-        (("writes",), "", "", "Changes data"),
-        (("writes", "reaches outside"), "External", "Accent", "Changes data"),
-        (("writes", "destroys"), "⚠ Deletes data", "Attention", "Changes data"),
+        (("reads",), "", ""),
+        (("writes",), "", ""),
+        (("writes", "reaches outside"), "External", "Accent"),
+        (("writes", "destroys"), "⚠ Deletes data", "Attention"),
+        (("writes", "destroys", "reaches outside"), "⚠ Deletes data · External", "Attention"),
     ],
 )
 def test_only_what_deletes_or_reaches_outside_stands_beside_the_title(
-    risk: tuple[str, ...], beside: str, colour: str, below: str
+    risk: tuple[str, ...], beside: str, colour: str
 ) -> None:
     first, second, *_ = shown(an_approval(risk=risk))["body"]
     columns = [column["items"][0] for column in first.get("columns", [])]
     assert [(each["text"], each["color"]) for each in columns[1:]] == ([(beside, colour)] if beside else [])
-    assert second["text"].endswith(f" · {below}")
+    assert second["text"] == "Requested by Ana · calendar › create\\_event".replace("\\", "")
+
+
+def test_what_an_id_stands_for_is_told_once_and_its_fingerprint_last() -> None:
+    known = KnownId(argument="event_id", value="e" * 36, title="Standup", source="calendar › list_events")
+    kept = CallPresentation(trusted=True, main="event_id", known_ids=(known,))
+    view = an_approval(tool="delete_event", title="Delete event", arguments={"event_id": "e" * 36}, presentation=kept)
+    lines = said(shown(masked(view, PLAIN))).splitlines()
+    assert lines[0] == "Delete event: Standup"
+    assert facts(shown(masked(view, PLAIN))) == []
+    assert lines[-1].startswith("From calendar › list_events · ID hidden (36 characters). Fingerprint: #")
+    confused = replace(view, arguments={"event_id": "e" * 36, "note": "раypal"})
+    assert said(shown(masked(confused, PLAIN))).splitlines()[-1].startswith("Approver: ")
+
+
+def test_what_eyes_may_confuse_is_said_in_plain_words() -> None:
+    view = masked(an_approval(arguments={"to": "раypal"}), PLAIN)
+    assert "Some characters are easily confused with others. Fingerprint: #" in said(shown(view))
 
 
 # ------------------------------------------------------------------------------------------------ settled
@@ -331,7 +352,7 @@ def test_what_came_of_the_call_and_the_notes_for_the_assistant_are_in_its_detail
     notes = (("Ben", "Book a room too."),)
     view = an_approval(status="approved", decided_by=("Ben",), result="Done: id 7", result_tone="success", notes=notes)
     told = said(shown(view)["body"][-1])
-    assert "Result: ✓ Done: id 7" in told
+    assert ("Result", "✓ Done: id 7") in facts({"body": shown(view)["body"][-1]["items"]})
     assert "Ben added: Book a room too." in told
 
 

@@ -85,6 +85,15 @@ def test_what_approves_several_carries_exactly_the_ids_of_those_it_lists() -> No
     assert said(approve_all_dialog(Together((), 3)).card) == too_long_for_a_list()
 
 
+def test_what_approves_several_asks_once_more_where_one_of_them_deletes() -> None:
+    deleting = an_approval("call-1.2", tool="delete_event", title="Delete event", risk=("writes", "destroys"))
+    [button] = approve_all_dialog(Together((an_approval(), deleting), 0)).card["actions"]
+    assert (button["type"], button["title"]) == ("Action.ShowCard", "Approve 2…")
+    assert said(button["card"]) == "Approve 2 requests?\n1 of them deletes data."
+    [meant] = button["card"]["actions"]
+    assert (meant["title"], meant["data"]["id"]) == ("Approve 2", "call-1.1 call-1.2")
+
+
 def test_a_reason_that_was_refused_is_shown_again_with_why() -> None:
     dialog = reject_dialog(an_approval(reason_required=True), {"reason": "A reason is needed."}, "no")
     assert "Reason: A reason is needed." in said(dialog.card)

@@ -29,6 +29,8 @@ _RESULT = 200
 _LARGEST = 14 * 1024
 """Bytes, beside the text of the answer."""
 _MINUTE = 60.0
+_NOTICEABLE = 0.1
+"""Seconds."""
 
 
 def activity_card(calls: Sequence[CallActivity]) -> Element:
@@ -49,7 +51,8 @@ def _title(calls: Sequence[CallActivity]) -> str:
     steps = ngettext("{count} step", "{count} steps", len(calls)).format(count=f"{len(calls):,}")
     began = min(call.began_at for call in calls)
     ended = max((call.ended_at for call in calls if call.ended_at is not None), default=None)
-    return f"{steps} · {_duration(ended - began)}" if ended is not None and ended >= began else steps
+    took = _duration(ended - began) if ended is not None else ""
+    return f"{steps} · {took}" if took else steps
 
 
 def _line(call: CallActivity, space: Space) -> Element:
@@ -70,8 +73,9 @@ def _line(call: CallActivity, space: Space) -> Element:
 
 
 def _duration(seconds: float) -> str:
-    """How long something took."""
-    seconds = max(seconds, 0.0)
+    """How long something took; empty where nobody would have noticed."""
+    if seconds < _NOTICEABLE:
+        return ""
     if seconds < _MINUTE:
         return _("{seconds} s").format(seconds=f"{seconds:.1f}")
     minutes, rest = divmod(round(seconds), int(_MINUTE))

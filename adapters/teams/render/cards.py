@@ -9,7 +9,7 @@ from typing import Any
 from adapters.shared import actions, wording
 from adapters.shared.arguments import Excerpt, excerpts, excerpts_of_approval, unchanged_in_words
 from adapters.shared.previews import PREVIEW_ROWS, PREVIEW_VALUE, preview_rows
-from adapters.shared.wording import Space
+from adapters.shared.wording import WHOLE, Space
 from adapters.teams.actions import DialogButton, dialog_data
 from adapters.teams.render.elements import (
     Element,
@@ -65,7 +65,7 @@ def approval_card(
     `decides`: they have the buttons. `asked`: they asked for it, and may withdraw it, or retry it. `hint`: what stands
     where the buttons are not. `refresh`: that property of the card. `mentions`: who is notified of it, while it waits.
     """
-    arguments = excerpts_of_approval(view)
+    arguments = excerpts_of_approval(view, below_title=True)
 
     def build(space: Space) -> Element:
         shown = arguments(space)
@@ -105,30 +105,52 @@ def approving(view: ApprovalView, button: Element, fallback: Element | None = No
     if not wording.deletes(view):
         return button
     asks = _("{title}?").format(title=wording.call_title(view))
-    body = [text_block(escape(asks), weight="Bolder"), small(_("This deletes data."))]
+    return asking_once_more(_("Approve…"), asks, _("This deletes data."), button, fallback)
+
+
+def asking_once_more(
+    title: str, question: str, warning: str, button: Element, fallback: Element | None = None
+) -> Element:
+    """A button that unfolds the question and the one that means it. `question` and `warning` are literal; `fallback` as
+    for `approving`."""
+    body = [
+        text_block(escape(question), weight="Bolder"),
+        text_block(escape(warning), color="Attention", spacing="Small"),
+    ]
     properties = {"fallback": fallback} if fallback else {}
-    return unfolds(_("Approve…"), body, [button], style="positive", **properties)
+    return unfolds(title, body, [button], style="positive", **properties)
+
+
+def brief(view: ApprovalView, space: Space = WHOLE) -> str:
+    """Who asks, by which tool, and what is to be noticed of the call, on one line of a list."""
+    asked = wording.requested_by(view.requester, view.client, space)
+    return " · ".join(filter(None, [asked, wording.call_source(view, space), _noticed(view, space)]))
 
 
 def unseen_note(
     view: ApprovalView | OutcomeView | GrantView | ChangeView, shown: Excerpt, advice: str = ""
 ) -> list[Element]:
-    """What of the arguments is not on the card letter by letter, if anything."""
-    unseen = unseen_in_words(view, shown.unseen, advice)
-    return [small(escape(unseen))] if unseen else []
+    """What of the arguments is not on the card letter by letter, if anything, and where what an id stands for is
+    from."""
+    told = " · ".join(filter(None, [shown.source, unseen_in_words(view, shown.unseen, advice)]))
+    return [small(escape(told))] if told else []
 
 
 # ------------------------------------------------------------------------------------------------ waiting
 def _pending(view: ApprovalView, shown: Excerpt, space: Space, buttons: Sequence[Element], hint: str) -> Element:
+    # An id that is shown by what it stands for is nothing to worry about: what tells it from others comes last.
+    is_quiet = shown.only_ids and not view.masks and not view.confusing
+    unseen = unseen_note(view, shown)
     body = [
         _title(view, space),
         small(escape(_context(view, space))),
         *in_their_words(view, space),
         *fact_set(shown.pairs),
         *preview_facts(view, space),
-        *unseen_note(view, shown),
+        *([] if is_quiet else unseen),
         *(small(escape(told)) for told in (wording.votes(view, space), wording.vetoes(view, space)) if told),
         *_approvers(view, space),
+        *(unseen if is_quiet else []),
         *([small(escape(hint))] if hint else []),
     ]
     return card(body, buttons, summary=wording.approval_summary(view, LONGEST_IN_SUMMARY))
@@ -148,16 +170,20 @@ def preview_facts(view: ApprovalView, space: Space) -> list[Element]:
 
 def _title(view: ApprovalView, space: Space) -> Element:
     """What the call does, and beside it what is to be noticed of it: that it deletes, or reaches outside."""
+    colour = "Attention" if wording.deletes(view) else "Accent"
+    return titled(wording.call_title(view, space), _noticed(view, space), colour)
+
+
+def _noticed(view: ApprovalView, space: Space) -> str:
+    """That a call deletes, or reaches outside; empty for a plain change, since every request is one."""
     note = wording.risk(replace(view, risk=tuple(risk for risk in view.risk if risk in _NOTICED)), space)
-    warned = f"⚠ {note}" if wording.deletes(view) else note
-    return titled(wording.call_title(view, space), warned, "Attention" if wording.deletes(view) else "Accent")
+    return f"⚠ {note}" if wording.deletes(view) else note
 
 
 def _context(view: ApprovalView, space: Space) -> str:
-    """Who asks, by which tool, and what else the call may do to the world."""
+    """Who asks, and by which tool."""
     asked = wording.requested_by(view.requester, view.client, space)
-    does = wording.risk(replace(view, risk=tuple(risk for risk in view.risk if risk not in _NOTICED)), space)
-    return " · ".join(filter(None, [asked, wording.call_source(view, space), does]))
+    return " · ".join([asked, wording.call_source(view, space)])
 
 
 def _approvers(view: ApprovalView, space: Space) -> Iterator[Element]:
@@ -179,7 +205,9 @@ def _deciding(view: ApprovalView, *, asked: bool) -> list[Element]:
     """The buttons of whoever may decide: at most four, and a menu. Nobody decides where nothing of a long call was
     read.
 
-    A client without such menus shows some five buttons of a row: “Show all”, which has all the rest, is among these.
+    A client without such menus shows six buttons of a row: “Show all”, whose dialog has all the rest under “More…”, is
+    among these. In dialogs that menu does not open on phones (https://github.com/MicrosoftDocs/msteams-docs/issues/9212),
+    so that they have none.
     """
     approval = view.approval_id
     if view.unread:
@@ -283,12 +311,10 @@ def _details(view: ApprovalView, shown: Excerpt, space: Space) -> list[Element]:
     at = [] if view.decided_at is None else [f"{wording.end(view.status)}: {reader_time(view.decided_at)}"]
     return [
         *in_their_words(view, space),
-        *fact_set(shown.pairs),
+        *fact_set([*shown.pairs, *_whole_reason(view, space), *_result(view, space)]),
         *([small(escape(same))] if (same := unchanged_in_words(shown)) else []),
         *preview_facts(view, space),
         *unseen_note(view, shown),
-        *_whole_reason(view, space),
-        *_result(view, space),
         *(small(escape(note)) for note in wording.notes(view, space)),
         small(escape(wording.call_source(view, space))),
         *(small(escape(told)) for told in wording.provenance(view, space)),
@@ -297,31 +323,32 @@ def _details(view: ApprovalView, shown: Excerpt, space: Space) -> list[Element]:
     ]
 
 
-def _whole_reason(view: ApprovalView, space: Space) -> Iterator[Element]:
+def _whole_reason(view: ApprovalView, space: Space) -> Iterator[tuple[str, str]]:
     if len(view.reason) > _LONGEST_REASON or "\n" in view.reason.strip():
-        yield rich(bold(_("Reason: ")), words(space.passage(view.reason, wording.LONGEST_REASON)))
+        yield _("Reason"), space.passage(view.reason, wording.LONGEST_REASON)
 
 
-def _result(view: ApprovalView, space: Space) -> Iterator[Element]:
+def _result(view: ApprovalView, space: Space) -> Iterator[tuple[str, str]]:
     is_above = view.status == "void" or view.result_tone == "error"
     if not is_above and (told := wording.result(view, SIGNS, space)):
-        yield rich(bold(_("Result: ")), words(told))
+        yield _("Result"), told
 
 
 # ------------------------------------------------------------------------------------------------ unasked changes
 def change_card(view: ChangeView, *, asked: bool, refresh: Mapping[str, Any] | None = None) -> Element:
     """A change that was made without asking, on one quiet line. `asked`: for whoever asked for it, who may revoke the
     standing approval that allowed it. `refresh` as for `approval_card`."""
-    arguments = excerpts(view.arguments, presentation=view.presentation)
+    arguments = excerpts(view.arguments, presentation=view.presentation, below=view)
 
     def build(space: Space) -> Element:
         shown = arguments(space)
         line = escape(wording.change_line(view, SIGNS, space, when(view, shown)))
         revoke = [execute(_("Revoke"), actions.REVOKE, view.grant_id)] if asked and view.grant_id else []
         details = [
-            *fact_set(shown.pairs),
+            *fact_set(
+                [*shown.pairs, *([(_("Result"), space.line(view.result, _LONGEST_REASON))] if view.result else [])]
+            ),
             *unseen_note(view, shown),
-            *([rich(bold(_("Result: ")), words(space.line(view.result, _LONGEST_REASON)))] if view.result else []),
             small(escape(wording.call_source(view, space))),
             small(escape(wording.requested_by(view.requester, view.client, space))),
         ]

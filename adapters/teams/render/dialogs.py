@@ -11,7 +11,7 @@ from adapters.shared.arguments import LARGE, LONGEST_ARGUMENT_NAME, Excerpt, beg
 from adapters.shared.forms import DrawnForm
 from adapters.shared.wording import LONGEST_REASON, WHOLE, Space, call_name, line
 from adapters.teams.actions import CLOSE, DialogButton
-from adapters.teams.render.cards import SIGNS, approving, in_their_words, rare, reason_input
+from adapters.teams.render.cards import SIGNS, approving, asking_once_more, brief, in_their_words, rare, reason_input
 from adapters.teams.render.elements import (
     LARGEST_CARD,
     Card,
@@ -21,6 +21,7 @@ from adapters.teams.render.elements import (
     card,
     container,
     escape,
+    fact_set,
     fitted,
     label,
     menu,
@@ -121,11 +122,10 @@ def _end(view: ApprovalView) -> Iterator[Element]:
         return
     edited = wording.edited(view)
     yield rich(bold(wording.outcome(view)), words(f" · {edited}" if edited else ""), spacing="Medium")
-    if view.reason.strip():
-        yield rich(bold(_("Reason: ")), words(WHOLE.passage(view.reason, LONGEST_REASON)), spacing="Small")
+    reason = [(_("Reason"), WHOLE.passage(view.reason, LONGEST_REASON))] if view.reason.strip() else []
+    result = [(_("Result"), told)] if (told := wording.result(view, SIGNS)) else []
+    yield from fact_set([*reason, *result])
     yield from (small(escape(note)) for note in wording.notes(view))
-    if told := wording.result(view, SIGNS):
-        yield rich(bold(_("Result: ")), words(told), spacing="Small")
 
 
 def _note_input(note: str) -> Element:
@@ -178,7 +178,7 @@ def edit_dialog(
 
 def always_dialog(view: ApprovalView) -> Dialog:
     """The form to approve a call with, and always to allow the same one for a while."""
-    shown = excerpts(view.arguments, longest=_CALL_VALUE, presentation=view.presentation)
+    shown = excerpts(view.arguments, longest=_CALL_VALUE, presentation=view.presentation, below=view)
 
     def build(space: Space) -> Element:
         revoking = _("To revoke this, write “approvals” to me.")
@@ -224,8 +224,18 @@ def approve_all_dialog(together: Together) -> Dialog:
         body.append(small(wording.more_not_listed(left)))
     subject = " ".join(approval_id for approval_id, _call in listed)
     title = _("Approve {count}").format(count=f"{len(listed):,}")
-    buttons = [submit(title, actions.APPROVE_ALL, subject, style="positive")]
-    return Dialog(_("Approve all"), card(body, buttons, summary=title), "large", "large")
+    button = submit(title, actions.APPROVE_ALL, subject, style="positive")
+    if deleting := sum(map(wording.deletes, together.listed[: len(listed)])):
+        button = _asked_once_more(len(listed), deleting, button)
+    return Dialog(_("Approve all"), card(body, [button], summary=title), "large", "large")
+
+
+def _asked_once_more(count: int, deleting: int, button: Element) -> Element:
+    """What approves a list of which some requests delete data."""
+    asks = ngettext("Approve {count} request?", "Approve {count} requests?", count).format(count=f"{count:,}")
+    some = ngettext("{count} of them deletes data.", "{count} of them delete data.", deleting)
+    warning = some.format(count=f"{deleting:,}") if count > 1 else _("This deletes data.")
+    return asking_once_more(_("Approve {count}…").format(count=f"{count:,}"), asks, warning, button)
 
 
 # ------------------------------------------------------------------ the rest
@@ -357,21 +367,21 @@ def _listed(views: Sequence[ApprovalView]) -> Sequence[tuple[str, Element]]:
 
 
 def _call(number: int, view: ApprovalView) -> Element:
-    shown = excerpts(view.arguments, longest=_CALL_VALUE, presentation=view.presentation)
+    shown = excerpts(view.arguments, longest=_CALL_VALUE, presentation=view.presentation, below=view)
 
     def build(space: Space) -> Element:
         name = bold(f"{number}. {wording.call_title(view, space)}")
-        made = _call_in(view, [name], shown(space), wording.in_brief(view, space))
+        made = _call_in(view, [name], shown(space), brief(view, space))
         return made | {"separator": number > 1}
 
     return fitted(build, LARGEST_CARD // 3)
 
 
-def _call_in(view: ApprovalView, named: Sequence[Words], shown: Excerpt, brief: str = "") -> Element:
-    """A call in a few lines: what it does and with which values, then who asks (`brief`)."""
+def _call_in(view: ApprovalView, named: Sequence[Words], shown: Excerpt, asked: str = "") -> Element:
+    """A call in a few lines: what it does and with which values, then who asks (`asked`)."""
     pairs = [run for title, value in shown.pairs for run in (bold(f"\n{title}: "), words(value))]
-    about = [words(f"\n{brief}", size="Small", isSubtle=True)] if brief else []
-    unseen = unseen_in_words(view, shown.unseen)
+    about = [words(f"\n{asked}", size="Small", isSubtle=True)] if asked else []
+    unseen = " · ".join(filter(None, [shown.source, unseen_in_words(view, shown.unseen)]))
     told = [words(f"\n{unseen}", italic=True)] if unseen else []
     return rich(*named, *pairs, *told, *about, spacing="Medium")
 

@@ -226,7 +226,13 @@ def toggles(title: str, name: str) -> Element:
 
 
 def in_menu(action: Element) -> Element:
-    """The button in the menu at the end of its row. A client that has no such menu shows it as the others."""
+    """The button in the menu at the end of its row. Teams has that menu on desktops and phones since it takes cards of
+    our version; a client that takes no notice of `mode` shows six buttons and leaves out the rest. Nothing in it may
+    unfold, which does not work there.
+
+    https://learn.microsoft.com/microsoftteams/platform/task-modules-and-cards/cards/cards-format#adaptive-cards-overflow-menu,
+    https://github.com/MicrosoftDocs/msteams-docs/issues/9223
+    """
     return {**action, "mode": "secondary"}
 
 

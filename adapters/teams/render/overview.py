@@ -17,7 +17,7 @@ from adapters.shared.arguments import Excerpt, call_asked_in, excerpts
 from adapters.shared.wording import Space
 from adapters.teams.actions import DialogButton
 from adapters.teams.ids import channel_of, location_of
-from adapters.teams.render.cards import SIGNS, unseen_note
+from adapters.teams.render.cards import SIGNS, brief, unseen_note
 from adapters.teams.render.elements import (
     LARGEST_CARD,
     Element,
@@ -99,7 +99,7 @@ def _group(title: str, entries: Iterable[Element], count: int, share: float, mos
 
 
 def _granted(grant: GrantView) -> Element:
-    shown = excerpts(grant.arguments, _ARGUMENTS, _VALUE, grant.presentation)
+    shown = excerpts(grant.arguments, _ARGUMENTS, _VALUE, grant.presentation, below=grant)
     return fitted(lambda space: _granted_in(grant, shown(space), space), _ENTRY_BYTES)
 
 
@@ -123,7 +123,9 @@ def _entry(shown: Shown) -> Element:
     content = shown.post.content
     call = content if isinstance(content, ApprovalView) else None
     arguments = (
-        excerpts(call.arguments, _ARGUMENTS, _VALUE, call.presentation) if call else excerpts({}, _ARGUMENTS, _VALUE)
+        excerpts(call.arguments, _ARGUMENTS, _VALUE, call.presentation, below=call)
+        if call
+        else excerpts({}, _ARGUMENTS, _VALUE)
     )
     return fitted(lambda space: _entry_in(shown, arguments(space), space), _ENTRY_BYTES)
 
@@ -143,9 +145,7 @@ def _said(shown: Shown, arguments: Excerpt, space: Space) -> tuple[str, str, lis
     match shown.post.content:
         case ApprovalView(status="pending") as view:
             pairs = ", ".join(f"{name} {value}" for name, value in arguments.pairs)
-            detail = "\n".join(
-                filter(None, [wording.in_brief(view, space), space.line(pairs, _DETAIL) if pairs else ""])
-            )
+            detail = "\n".join(filter(None, [brief(view, space), space.line(pairs, _DETAIL) if pairs else ""]))
             return wording.call_title(view, space), detail, [opens_dialog(_("Review…"), SHOW_ALL, view.approval_id)]
         case ApprovalView() as view:
             told = [wording.outcome(view, space), wording.result(view, SIGNS, space)]

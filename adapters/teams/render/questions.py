@@ -148,7 +148,7 @@ def _choices(view: ClarificationView, space: Space) -> Iterator[Element]:
 # ------------------------------------------------------------------------------------------------ outcomes
 def outcome_card(view: OutcomeView) -> Element:
     """The card of an attempt whose outcome is unknown."""
-    shown = excerpts(view.arguments, presentation=view.presentation)
+    shown = excerpts(view.arguments, presentation=view.presentation, below=view)
     return fitted(lambda space: _outcome(view, shown(space), space))
 
 
