@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from bot.characters import reads_one_way
+from bot.dates import number_in_words
 from bot.domain import ApprovalView, ChangeView, ClarificationView, Content, GrantView, Hidden, OutcomeView, Post
 from bot.readings import reads_exactly
 from bot.settings import Settings
@@ -177,7 +178,7 @@ def unseen_in_words(view: ApprovalView | OutcomeView | ChangeView | GrantView, l
     """
     if view.unread:
         left_out = ngettext("{count} character hidden", "{count} characters hidden", view.unread).format(
-            count=f"{view.unread:,}"
+            count=number_in_words(view.unread)
         )
     edited = isinstance(view, ApprovalView) and view.asked_arguments is not None
     if not left_out and not view.masks and view.exact and not edited:
@@ -187,7 +188,7 @@ def unseen_in_words(view: ApprovalView | OutcomeView | ChangeView | GrantView, l
         parts.append(advice)
     if view.masks:
         masked_parts = ngettext("{count} part is masked.", "{count} parts are masked.", view.masks)
-        parts.append(masked_parts.format(count=f"{view.masks:,}"))
+        parts.append(masked_parts.format(count=number_in_words(view.masks)))
     if view.confusing and not parts:
         parts.append(_("Some characters are easily confused with others."))
     return " ".join([*parts, fingerprint_in_words(view)]).strip()

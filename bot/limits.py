@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+from bot.dates import number_in_words
 from bot.domain import Clock
 from bot.records import threads
 from bot.records.database import Database, Transaction
@@ -215,7 +216,7 @@ class TokenBudget:
         if used < self._most:
             return None
         used_up = _("You have used today’s {count} tokens. Resets at midnight UTC.")
-        return used_up.format(count=f"{self._most:,}")
+        return used_up.format(count=number_in_words(self._most))
 
     async def spent(self, person_id: str, tokens: int) -> None:
         """Records what an answer cost; nothing is kept while there is no limit."""

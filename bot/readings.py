@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from bot.dates import day_in_words, time_in_words
+from bot.dates import day_in_words, number_in_words, time_in_words
 from bot.safe_text import labels, written_value
 from graph.presentation import MAIN_ARGUMENTS, CallPresentation, KnownId, PresentedArgument, is_id, zone_of
 from translations import gettext as _
@@ -153,7 +153,7 @@ def result_in_words(result: Mapping[str, Any], presentation: CallPresentation) -
     lists = [value for value in values.values() if isinstance(value, list)]
     if not parts and len(lists) == 1:
         count = len(lists[0])
-        parts = [ngettext("{count} entry", "{count} entries", count).format(count=f"{count:,}")]
+        parts = [ngettext("{count} entry", "{count} entries", count).format(count=number_in_words(count))]
     return ", ".join(parts)
 
 

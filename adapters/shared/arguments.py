@@ -10,6 +10,7 @@ from typing import Any
 
 from adapters.shared.wording import LONGEST_HEADING, WHOLE, Space, Titled, call_name, is_in_title
 from bot.card_masks import fingerprint_in_words
+from bot.dates import number_in_words
 from bot.domain import ApprovalView, ClarificationView
 from bot.readings import PAIRS, ReadableLine, change_in_words, main_value, readings
 from bot.safe_text import MOST_NAMED, visible_excerpt, written_value
@@ -183,19 +184,21 @@ def hidden_in_words(characters: int, arguments: int, ids: Sequence[int] = ()) ->
     if characters:
         parts.append(
             ngettext("{count} character hidden", "{count} characters hidden", characters).format(
-                count=f"{characters:,}"
+                count=number_in_words(characters)
             )
         )
     if arguments:
         parts.append(
-            ngettext("{count} argument hidden", "{count} arguments hidden", arguments).format(count=f"{arguments:,}")
+            ngettext("{count} argument hidden", "{count} arguments hidden", arguments).format(
+                count=number_in_words(arguments)
+            )
         )
     if len(ids) == 1:
         one = ngettext("ID hidden ({count} character)", "ID hidden ({count} characters)", ids[0])
-        parts.append(one.format(count=f"{ids[0]:,}"))
+        parts.append(one.format(count=number_in_words(ids[0])))
     elif ids:
         several = _("{number} IDs hidden ({count} characters)")
-        parts.append(several.format(number=f"{len(ids):,}", count=f"{sum(ids):,}"))
+        parts.append(several.format(number=number_in_words(len(ids)), count=number_in_words(sum(ids))))
     return ", ".join(parts)
 
 
@@ -203,7 +206,9 @@ def unchanged_in_words(excerpt: Excerpt) -> str:
     """Returns how many arguments an edit left as they were, such as "2 unchanged"; empty: none is left out."""
     if not excerpt.unchanged:
         return ""
-    return ngettext("{count} unchanged", "{count} unchanged", excerpt.unchanged).format(count=f"{excerpt.unchanged:,}")
+    return ngettext("{count} unchanged", "{count} unchanged", excerpt.unchanged).format(
+        count=number_in_words(excerpt.unchanged)
+    )
 
 
 def call_asked_in(view: ClarificationView) -> Callable[[Space], str]:

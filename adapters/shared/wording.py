@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bot.dates import number_in_words
 from bot.domain import (
     ApprovalView,
     CallActivity,
@@ -362,7 +363,9 @@ def page_name(name: str, number: int, count: int) -> str:
     """Returns the title of a page of arguments."""
     if count <= 1:
         return name
-    return _("{title} (page {number} of {count})").format(title=name, number=f"{number + 1:,}", count=f"{count:,}")
+    return _("{title} (page {number} of {count})").format(
+        title=name, number=number_in_words(number + 1), count=number_in_words(count)
+    )
 
 
 def more_not_listed(count: int) -> str:
@@ -372,7 +375,7 @@ def more_not_listed(count: int) -> str:
         "{count} more requests aren’t listed here. Decide them on their own cards.",
         count,
     )
-    return sentence.format(count=f"{count:,}")
+    return sentence.format(count=number_in_words(count))
 
 
 def too_long_for_a_list() -> str:
@@ -463,7 +466,7 @@ def nothing_open() -> str:
 
 def more_in_list(count: int) -> str:
     """Returns what is said below a list of how many are not in it."""
-    return ngettext("{count} more", "{count} more", count).format(count=f"{count:,}")
+    return ngettext("{count} more", "{count} more", count).format(count=number_in_words(count))
 
 
 def connect_title() -> str:
@@ -507,7 +510,7 @@ def overview_summary(overview: Overview) -> str:
         return nothing_open()
     first = ngettext("{count} request needs your approval.", "{count} requests need your approval.", to_decide)
     second = ngettext("You have {count} open request.", "You have {count} open requests.", waiting)
-    return f"{first.format(count=f'{to_decide:,}')} {second.format(count=f'{waiting:,}')}"
+    return f"{first.format(count=number_in_words(to_decide))} {second.format(count=number_in_words(waiting))}"
 
 
 def sign_in_end(view: SignInView, where: str, space: Space = WHOLE) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from typing import Any, NoReturn
 
+from bot.dates import number_in_words
 from graph.interrupts import FieldType
 from graph.json_values import LARGEST_INTEGER, Unreadable, parse_strictly, storable, trouble_with
 from translations import gettext as _
@@ -50,7 +51,7 @@ def typed_value(kind: FieldType, entry: Any, choices: Mapping[str, Any]) -> Any:
     if isinstance(entry, str) and len(entry) > LONGEST_TEXT:
         raise EntryError(
             _("Keep this to {most} characters; it has {count}.").format(
-                most=f"{LONGEST_TEXT:,}", count=f"{len(entry):,}"
+                most=number_in_words(LONGEST_TEXT), count=number_in_words(len(entry))
             )
         )
     match kind:
@@ -149,7 +150,7 @@ def _json(entry: Any) -> Any:
     except (TypeError, ValueError, RecursionError):
         raise EntryError(_("Enter JSON: text in quotes, numbers, true, false, null, lists, objects.")) from None
     if len(written) > 2 * LONGEST_TEXT:  # escapes may make it longer than it was typed
-        raise EntryError(_("Keep this to {most} characters.").format(most=f"{LONGEST_TEXT:,}"))
+        raise EntryError(_("Keep this to {most} characters.").format(most=number_in_words(LONGEST_TEXT)))
     if _NUL_IN_JSON.search(written) or storable(written) != written:
         raise EntryError(_("This contains a character that is not text. Type it again."))
     return value

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from adapters.shared.arguments import CARD_ARGUMENTS, excerpt, excerpts_of_approval, unchanged_in_words
 from adapters.shared.live.entries import arguments_json
-from adapters.shared.wording import WHOLE, call_title
+from adapters.shared.wording import WHOLE, call_title, more_in_list
 from bot.card_masks import is_exact, masked, unseen_in_words
 from bot.readings import readings, reads_exactly
 from bot.views import result_line
@@ -87,6 +87,12 @@ def test_days_and_times_have_the_form_of_the_language() -> None:
     start = {"start": "2026-11-22T09:00:00+01:00", "end": "2026-11-22T10:00:00+01:00"}
     with in_language("de"):
         assert lines(start)[0][1] == "So. 22. Nov., 9:00–10:00 (Europe/Berlin)"
+
+
+def test_a_long_number_does_not_look_like_a_fraction_in_another_language() -> None:
+    assert more_in_list(1_234) == "1,234 more"
+    with in_language("de"):
+        assert more_in_list(1_234) == "1.234 weitere"
 
 
 @pytest.mark.parametrize(

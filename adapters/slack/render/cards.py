@@ -48,6 +48,7 @@ from adapters.slack.render.blocks import (
     sentence,
 )
 from bot.card_masks import unseen_in_words
+from bot.dates import number_in_words
 from bot.domain import ApprovalView, ChangeView, ClarificationView, GrantView, OutcomeView, SignInView
 from bot.readings import main_value
 from bot.safe_text import cut_by_size, cut_lines, link_host, visible, widest_in, written_arguments
@@ -85,7 +86,7 @@ def decision_buttons(view: ApprovalView, *others: Block) -> list[Block]:
     if view.editable:
         made.append(button(_("Edit…"), actions.EDIT, approval))
     if view.together > 1:
-        label = _("Approve all {count}…").format(count=f"{view.together:,}")
+        label = _("Approve all {count}…").format(count=number_in_words(view.together))
         made.append(button(label, actions.APPROVE_ALL, approval))
     return [*made, *others]
 
