@@ -121,7 +121,9 @@ def _sentence(error: ValidationError) -> str:
         case _:
             # It may repeat what is masked elsewhere, and half a secret is not recognised.
             short = len(error.message) <= _LONGEST_REPEATED
-            return error.message if short else _("Does not fit the tool’s description.")
+            if not short:
+                return _("Doesn’t fit the tool’s description.")
+            return _("Doesn’t fit the tool’s description: {reason}").format(reason=error.message)
 
 
 def _bound(rule: str, limit: Any) -> str:  # noqa: PLR0912  # a sentence each
@@ -152,7 +154,9 @@ def _bound(rule: str, limit: Any) -> str:  # noqa: PLR0912  # a sentence each
         case "const":
             sentence = _("Must be {limit}.")
         case "format":
-            sentence = _("Is not a valid {limit}.")
+            sentence = _("Not a valid {limit}.")
+        case "uniqueItems":
+            sentence = _("Entries must differ.")
         case _:
             return ""
     return sentence.format(limit=limit)
