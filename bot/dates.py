@@ -35,13 +35,13 @@ def time_in_words(moment: datetime) -> str:
     return format_time(moment, "h:mm:ss a" if moment.second else "h:mm a", locale=_locale(language()))
 
 
-def number_in_words(number: int) -> str:
-    """Returns a whole number with its thousands apart: "1,234"."""
+def number_in_words(number: float, *, decimals: int = 0) -> str:
+    """Returns a number with its thousands apart and so many decimals: "1,234", "2.1"."""
     if language() == SOURCE:
-        return f"{number:,}"
+        return f"{number:,.{decimals}f}"
     from babel.numbers import format_decimal  # noqa: PLC0415 - likewise
 
-    return format_decimal(number, locale=_locale(language()))
+    return format_decimal(number, "#,##0" + ("." + "0" * decimals if decimals else ""), locale=_locale(language()))
 
 
 def _babel_day(day: date, name: str, *, with_year: bool) -> str:

@@ -14,6 +14,7 @@ from adapters.shared.arguments import CARD_ARGUMENTS, excerpt, excerpts_of_appro
 from adapters.shared.live.entries import arguments_json
 from adapters.shared.wording import WHOLE, call_title, more_in_list
 from bot.card_masks import is_exact, masked, unseen_in_words
+from bot.dates import number_in_words
 from bot.readings import readings, reads_exactly
 from bot.views import result_line
 from graph.presentation import CallPresentation, KnownId, presentation_of
@@ -90,9 +91,9 @@ def test_days_and_times_have_the_form_of_the_language() -> None:
 
 
 def test_a_long_number_does_not_look_like_a_fraction_in_another_language() -> None:
-    assert more_in_list(1_234) == "1,234 more"
+    assert (more_in_list(1_234), number_in_words(2.14, decimals=1)) == ("1,234 more", "2.1")
     with in_language("de"):
-        assert more_in_list(1_234) == "1.234 weitere"
+        assert (more_in_list(1_234), number_in_words(2.14, decimals=1)) == ("1.234 weitere", "2,1")
 
 
 @pytest.mark.parametrize(

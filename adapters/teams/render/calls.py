@@ -18,6 +18,7 @@ from adapters.teams.render.elements import (
     toggles,
     words,
 )
+from bot.dates import number_in_words
 from bot.domain import CallActivity
 from translations import gettext as _
 from translations import ngettext
@@ -48,7 +49,7 @@ def activity_card(calls: Sequence[CallActivity]) -> Element:
 
 
 def _title(calls: Sequence[CallActivity]) -> str:
-    steps = ngettext("{count} step", "{count} steps", len(calls)).format(count=f"{len(calls):,}")
+    steps = ngettext("{count} step", "{count} steps", len(calls)).format(count=number_in_words(len(calls)))
     began = min(call.began_at for call in calls)
     ended = max((call.ended_at for call in calls if call.ended_at is not None), default=None)
     took = _duration(ended - began) if ended is not None else ""
@@ -77,6 +78,6 @@ def _duration(seconds: float) -> str:
     if seconds < _NOTICEABLE:
         return ""
     if seconds < _MINUTE:
-        return _("{seconds} s").format(seconds=f"{seconds:.1f}")
+        return _("{seconds} s").format(seconds=number_in_words(seconds, decimals=1))
     minutes, rest = divmod(round(seconds), int(_MINUTE))
-    return _("{minutes} min {seconds} s").format(minutes=f"{minutes:,}", seconds=rest)
+    return _("{minutes} min {seconds} s").format(minutes=number_in_words(minutes), seconds=rest)

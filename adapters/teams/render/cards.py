@@ -34,6 +34,7 @@ from adapters.teams.render.elements import (
 )
 from adapters.teams.render.inputs import reader_clock, reader_time
 from bot.card_masks import unseen_in_words
+from bot.dates import number_in_words
 from bot.domain import ApprovalView, ChangeView, Content, GrantView, OutcomeView
 from bot.safe_text import labels
 from translations import gettext as _
@@ -214,7 +215,7 @@ def _deciding(view: ApprovalView, *, asked: bool) -> list[Element]:
         return [_show_all(view)]
     dialog = opens_dialog(_("Approve…"), actions.SHOW_ALL, approval, style="positive")
     approve = execute(_("Approve"), actions.APPROVE, approval, style="positive")
-    several = _("Approve all {count}…").format(count=f"{view.together:,}")
+    several = _("Approve all {count}…").format(count=number_in_words(view.together))
     return [
         approving(view, approve, dialog),
         _reject(view),

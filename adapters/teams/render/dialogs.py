@@ -43,6 +43,7 @@ from adapters.teams.render.overview import account_name
 from adapters.teams.render.questions import LONGEST_LINK
 from bot.card_masks import fingerprint_in_words, unseen_in_words
 from bot.characters import CleanParts
+from bot.dates import number_in_words
 from bot.domain import ApprovalView, ConnectionView, Form, Hidden, SignInView, Together
 from bot.safe_text import cut_by_size, cut_lines, link_host, visible, written_arguments
 from graph.json_values import storable
@@ -223,7 +224,7 @@ def approve_all_dialog(together: Together) -> Dialog:
     if left := len(together.listed) - len(listed) + together.more:
         body.append(small(wording.more_not_listed(left)))
     subject = " ".join(approval_id for approval_id, _call in listed)
-    title = _("Approve {count}").format(count=f"{len(listed):,}")
+    title = _("Approve {count}").format(count=number_in_words(len(listed)))
     button = submit(title, actions.APPROVE_ALL, subject, style="positive")
     if deleting := sum(map(wording.deletes, together.listed[: len(listed)])):
         button = _asked_once_more(len(listed), deleting, button)
@@ -232,10 +233,10 @@ def approve_all_dialog(together: Together) -> Dialog:
 
 def _asked_once_more(count: int, deleting: int, button: Element) -> Element:
     """What approves a list of which some requests delete data."""
-    asks = ngettext("Approve {count} request?", "Approve {count} requests?", count).format(count=f"{count:,}")
+    asks = ngettext("Approve {count} request?", "Approve {count} requests?", count).format(count=number_in_words(count))
     some = ngettext("{count} of them deletes data.", "{count} of them delete data.", deleting)
-    warning = some.format(count=f"{deleting:,}") if count > 1 else _("This deletes data.")
-    return asking_once_more(_("Approve {count}…").format(count=f"{count:,}"), asks, warning, button)
+    warning = some.format(count=number_in_words(deleting)) if count > 1 else _("This deletes data.")
+    return asking_once_more(_("Approve {count}…").format(count=number_in_words(count)), asks, warning, button)
 
 
 # ------------------------------------------------------------------ the rest
@@ -307,7 +308,7 @@ def mistakes(errors: Mapping[str, str], names: Mapping[str, str], space: Space |
         where = "" if field == _WHOLE_FORM else f"{space.line(names.get(field, field), _NAME)}: "
         told.append(rich(bold(where), words(space.line(sentence, _ERROR)), spacing="Small"))
     if left := len(errors) - len(told):
-        told.append(small(ngettext("{count} more", "{count} more", left).format(count=f"{left:,}")))
+        told.append(small(ngettext("{count} more", "{count} more", left).format(count=number_in_words(left))))
     return [container("attention", *told)] if told else []
 
 

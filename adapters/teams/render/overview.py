@@ -39,6 +39,7 @@ from adapters.teams.render.elements import (
 from adapters.teams.render.inputs import reader_time
 from adapters.teams.render.questions import answer_button, code_button, sign_in_title
 from bot.card_masks import fingerprint_in_words
+from bot.dates import number_in_words
 from bot.domain import (
     ApprovalView,
     ChangeView,
@@ -225,7 +226,7 @@ def connections_summary(connections: Sequence[ConnectionView]) -> str:
     if not connections:
         return no_accounts()
     sentence = ngettext("You have {count} connected account.", "You have {count} connected accounts.", len(connections))
-    return sentence.format(count=f"{len(connections):,}")
+    return sentence.format(count=number_in_words(len(connections)))
 
 
 def connection_entry(view: ConnectionView) -> Element:
