@@ -12,6 +12,7 @@ from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 from demo_model.times import UNSAID, When, day_in_words, moment, read_when, whole_days
+from translations import NAMES, SOURCE, catalogue
 
 USUAL_DAYS = 7
 """Days of the calendar that are shown when no time is named. Our own choice, as are those below."""
@@ -19,6 +20,14 @@ SEARCHED_DAYS = 30
 """How far ahead an event is looked for when no day is named."""
 LONGEST_TITLE = 200
 """Characters."""
+
+EXAMPLES = (
+    "What is on my calendar?",
+    "Create 2 events: Team Meeting at 10am and Lunch with Bob at 12pm",
+    "Add a task to buy milk",
+    "Schedule something",
+)
+"""What the page suggests, in its own language. Nothing else is understood but English."""
 
 
 class DemoTool(StrEnum):
@@ -128,7 +137,7 @@ _DANGLING = _anywhere(
 
 def understand(text: str, now: datetime) -> list[Job]:
     """The jobs in a message; none when it is not understood. A name in front (`Ana: …`) is skipped."""
-    text = "\n".join(filter(None, (" ".join(line.split()) for line in text.splitlines())))
+    text = _in_english("\n".join(filter(None, (" ".join(line.split()) for line in text.splitlines()))))
     named = _NAME_IN_FRONT.match(text)
     for said in ([named["said"]] if named else []) + [text]:
         if jobs := _listed_jobs(_bare(said), now) or _said_jobs(said, now):
@@ -151,6 +160,14 @@ def read_event(text: str, now: datetime) -> tuple[str, When]:
 def tidy(text: str) -> str:
     """A title on one line, of bounded length, without the quotes and stops around it."""
     return " ".join(text.split())[:LONGEST_TITLE].strip("\"'“”«»‘’ .,:")
+
+
+def _in_english(text: str) -> str:
+    for language in NAMES:
+        if language != SOURCE:
+            for example in EXAMPLES:
+                text = text.replace(catalogue(language).gettext(example), example)
+    return text
 
 
 def _bare(sentence: str) -> str:

@@ -9,8 +9,11 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.tools import tool
 
 from demo_model.model import DemoChatModel
+from demo_model.sentences import EXAMPLES
 from tests.demo.chat import ALL_TOOLS, CLARIFY, TASKS, Chat
 from tests.support.cpu import at_most_cpu
+from translations import NAMES, gettext, in_language
+from translations.extraction import PAGE, ROOT
 
 NOW = SystemMessage("Now: 2026-11-21T09:00:00+01:00 (Europe/Berlin)")
 OPENINGS = (
@@ -33,6 +36,17 @@ def valid(answer: AIMessage, bound: tuple[str, ...]) -> bool:
         and len(set(ids)) == len(ids)
         and not answer.invalid_tool_calls
     )
+
+
+@pytest.mark.parametrize("language", NAMES)
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_what_the_page_suggests_is_understood_in_every_language(example: str, language: str) -> None:
+    assert f't("{example}")' in (ROOT / PAGE / "conversation.js").read_text(encoding="utf-8")
+    with in_language(language):
+        suggested = gettext(example)
+    answers = [DemoChatModel().bind_tools(ALL_TOOLS).answer([NOW, HumanMessage(text)]) for text in (example, suggested)]
+    assert answers[0].tool_calls
+    assert answers[0].tool_calls == answers[1].tool_calls
 
 
 @given(opening=st.sampled_from(OPENINGS), text=st.text(max_size=200), bound=st.sets(st.sampled_from(ALL_TOOLS)))
