@@ -146,9 +146,19 @@ def _more(count: int) -> str:
     return _("… ({count} more characters)").format(count=number_in_words(count))
 
 
+_ENDS = (".", "!", "?", "…", ":", ";")
+
+
 def one_line(text: str, limit: int) -> str:
     """Returns the text on one line, runs of white space as one space, at most `limit` characters."""
     return shorten(" ".join(text.split()), limit)
+
+
+def sentences(texts: Sequence[str]) -> list[str]:
+    """Returns texts that stand one behind the other, with a full stop where one ends without any and another follows:
+    schemas describe arguments without."""
+    *former, last = texts or [""]
+    return [*(text if text.rstrip().endswith(_ENDS) else f"{text.rstrip()}." for text in former), last]
 
 
 def visible_line(text: str, limit: int, unseen: int = 0) -> str:

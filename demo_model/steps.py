@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from demo_model.sentences import DemoTool, Job, read_event, tidy, understand
-from demo_model.times import UNSAID, When, in_words, local, read_when, span, span_in_words, span_moved
+from demo_model.times import UNSAID, When, clock_in_words, in_words, local, read_when, span, span_in_words, span_moved
 from demo_model.turn import DemoTurn, PastCall, one_line
 from graph.calls import CLARIFICATION
 
@@ -280,7 +280,7 @@ def _change_found(job: Job, past: _Past, replies: Sequence[Mapping[str, Any]], n
         called = f" called {_title({'title': job.title})}" if job.title else ""
         if kind == "task":
             return f"I found no {job.scope}task{called}, so I have changed nothing."
-        at = f" at {job.when.at:%H:%M}" if job.when.at else ""
+        at = f" at {clock_in_words(job.when.at)}" if job.when.at else ""
         return f"I found no event{called}{at} on {place}, so I have changed nothing there."
     labels = _labels(matches, now)
     chosen = matches

@@ -126,18 +126,23 @@ def day_in_words(day: date, today: date) -> str:
 
 
 def in_words(at: datetime) -> str:
-    """`Sun 22 Nov, 09:00`."""
-    return f"{_short_day(at)}, {at:%H:%M}"
+    """`Sun 22 Nov, 9:00`, as cards write it."""
+    return f"{_short_day(at)}, {clock_in_words(at)}"
+
+
+def clock_in_words(at: datetime | time) -> str:
+    """`9:00`."""
+    return f"{at.hour}:{at.minute:02}"
 
 
 def span_in_words(event: Mapping[str, Any], now: datetime) -> str:
-    """`Sun 22 Nov, 09:00–10:00`; empty when the event has no readable start."""
+    """`Sun 22 Nov, 9:00–10:00`; empty when the event has no readable start."""
     start, end = local(event.get("start"), now), local(event.get("end"), now)
     if start is None:
         return ""
     if end is None or end.date() != start.date():
         return in_words(start) + (f" to {in_words(end)}" if end else "")
-    return f"{in_words(start)}–{end:%H:%M}"
+    return f"{in_words(start)}–{clock_in_words(end)}"
 
 
 def _short_day(day: date) -> str:  # in English, whatever the locale of the process

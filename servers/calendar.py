@@ -67,7 +67,7 @@ def read_moment(given: Any) -> datetime:
 
 Moment = Annotated[datetime, BeforeValidator(read_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
 EventTitle = Annotated[Title, described("Title", "What the event is called")]
-Start = Annotated[Moment, described("Start", "When it starts, such as 2026-11-30T09:00:00+01:00")]
+Start = Annotated[Moment, described("Start", "When it starts", example="2026-11-30T09:00:00+01:00")]
 End = Annotated[Moment | None, described("End", "When it ends; an hour after the start if left out")]
 EventId = Annotated[UUID, described("Event", "Which event; its id is in list_events")]
 CalendarId = Annotated[Title, Field(title="Calendar", description="Which calendar to use")]

@@ -92,13 +92,14 @@ Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LONGEST_TEXT)]
 
 
-def described(title: str, description: str) -> Any:
-    """Label and help of an argument, as a form shows them.
+def described(title: str, description: str, *, example: str = "") -> Any:
+    """Label and help of an argument, as a form shows them, and an example, which no form shows: models read it.
 
     An argument that may be left out (`… | None = None`) keeps a plain schema, which a form can be drawn from, rather
     than a choice between something and null; null is accepted all the same, because models send it.
     """
-    return Field(title=title, description=description, json_schema_extra=_plain)
+    examples = [example] if example else None
+    return Field(title=title, description=description, examples=examples, json_schema_extra=_plain)
 
 
 def _plain(schema: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from bot.forms.values import (
     parse_date_time,
     parse_time,
 )
-from bot.safe_text import labels, one_line
+from bot.safe_text import labels, one_line, sentences
 from bot.schemas.measuring import referred_to
 from graph.interrupts import FieldType, FormField, as_far_as_offered
 from graph.json_values import storable
@@ -381,9 +381,9 @@ def as_json() -> str:
 
 
 def _help(shape: InputShape, drawn_as: FieldType, moment: Moment | None) -> str:
-    hints = [shape.description]
+    hints = [shape.description] if shape.description.strip() else []
     if moment is not None and moment.offset:
         hints.append(_("In UTC.") if moment.offset in "Zz" else _("UTC offset {offset}.").format(offset=moment.offset))
     if drawn_as is FieldType.JSON:
         hints.append(as_json())
-    return one_line(" ".join(hints), _LONGEST_HELP)
+    return one_line(" ".join(sentences(hints)), _LONGEST_HELP)

@@ -123,6 +123,12 @@ def test_the_offset_that_a_time_picker_cannot_show_is_in_the_help() -> None:
     assert only_field({"type": "string", "format": "date-time"}, "2026-11-21T09:00Z")[0].help == "In UTC."
 
 
+def test_what_a_schema_says_and_what_a_form_adds_are_sentences_of_their_own() -> None:
+    names = {"type": "array", "items": TEXT}
+    assert only_field({**names, "description": "Names or addresses"}, [])[0].help == "Names or addresses. As JSON."
+    assert only_field({**names, "description": "Who comes?"}, [])[0].help == "Who comes? As JSON."
+
+
 @pytest.mark.parametrize("value", ["two\nlines", "x" * 200])
 def test_long_text_gets_room(value: str) -> None:
     assert only_field(TEXT, value)[0].multiline

@@ -19,7 +19,7 @@ def test_the_calendar_is_looked_up_and_told_as_a_list() -> None:
     chat.results(events(STANDUP, event("Lunch", "12:00", "13:00", location="Canteen", attendees=["Bob"])))
 
     assert not chat.calls
-    assert "- **Standup**, Sun 22 Nov, 09:00–10:00" in chat.text
+    assert "- **Standup**, Sun 22 Nov, 9:00–10:00" in chat.text
     assert "- **Lunch**, Sat 21 Nov, 12:00–13:00 (Canteen; with Bob)" in chat.text
 
 
@@ -50,7 +50,7 @@ def test_events_in_another_zone_are_told_in_the_readers_zone() -> None:
     chat = Chat()
     chat.says("what is on my calendar")
     chat.results(events(event("Call", "2026-11-21T17:00:00-05:00", "2026-11-21T18:00:00-05:00")))
-    assert "Sat 21 Nov, 23:00 to Sun 22 Nov, 00:00" in chat.text
+    assert "Sat 21 Nov, 23:00 to Sun 22 Nov, 0:00" in chat.text
 
 
 def test_a_result_that_cannot_be_read_is_not_told_as_an_empty_calendar() -> None:
@@ -74,7 +74,7 @@ def test_a_meeting_with_everything_said_is_proposed_at_once() -> None:
     assert "Standup" in chat.text
 
     chat.results(STANDUP)
-    assert chat.text == "Created **Standup**, Sun 22 Nov, 09:00–10:00."
+    assert chat.text == "Created **Standup**, Sun 22 Nov, 9:00–10:00."
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_rejection_without_a_usable_correction_ends_it_with_who_and_why(reason
     chat.says("create a meeting called Standup tomorrow at 9am")
     chat.results(f"Rejected by Bob. Reason: {reason}")
     assert not chat.calls
-    assert chat.text == f"**Standup**, Sun 22 Nov, 09:00–10:00 was not created: Bob rejected it (“{reason}”)."
+    assert chat.text == f"**Standup**, Sun 22 Nov, 9:00–10:00 was not created: Bob rejected it (“{reason}”)."
 
 
 def test_what_an_approver_changed_is_told_as_it_was_made() -> None:
@@ -229,7 +229,7 @@ def test_only_the_rejected_one_of_two_is_proposed_again() -> None:
         ("Failed: the server is down.", "was not created. Failed: the server is down."),
         ("Outcome unknown: no answer came.", "It is not known whether **Standup**"),
         ("Skipped by Ana: it shall not be tried again.", "It is not known whether **Standup**"),
-        ("Done, as Ana confirmed: the call took effect.", "Sun 22 Nov, 09:00–10:00: Done, as Ana confirmed"),
+        ("Done, as Ana confirmed: the call took effect.", "Sun 22 Nov, 9:00–10:00: Done, as Ana confirmed"),
     ],
 )
 def test_every_other_end_of_a_call_is_told_as_it_is(result: str, truth: str) -> None:
@@ -305,7 +305,7 @@ def test_an_event_is_found_by_its_name_and_deleted() -> None:
     assert chat.names == ["calendar__delete_event"]
     assert chat.calls[0]["args"] == {"event_id": STANDUP["id"], "calendar_id": "primary"}
     chat.results(STANDUP)
-    assert chat.text == "Deleted the event **Standup**, Sun 22 Nov, 09:00–10:00."
+    assert chat.text == "Deleted the event **Standup**, Sun 22 Nov, 9:00–10:00."
 
 
 def test_a_rejected_deletion_names_what_stays() -> None:
@@ -323,7 +323,7 @@ def test_among_several_events_of_a_name_it_asks_which() -> None:
     chat.results(events(STANDUP, other))
     assert chat.names == [CLARIFY]
     options = chat.calls[0]["args"]["fields"][0]["options"]
-    assert options == ["Standup, Sun 22 Nov, 09:00–10:00", "Standup, Mon 23 Nov, 09:00–10:00"]
+    assert options == ["Standup, Sun 22 Nov, 9:00–10:00", "Standup, Mon 23 Nov, 9:00–10:00"]
     chat.results({"values": {"which": options[1]}})
     assert chat.calls[0]["args"]["event_id"] == "e-2"
 
@@ -342,7 +342,7 @@ def test_an_event_that_is_already_then_is_not_moved() -> None:
     chat.says("move the Standup tomorrow to 9am")
     chat.results(events(STANDUP))
     assert not chat.calls
-    assert chat.text == "**Standup**, Sun 22 Nov, 09:00–10:00 is already then, so there is nothing to move."
+    assert chat.text == "**Standup**, Sun 22 Nov, 9:00–10:00 is already then, so there is nothing to move."
 
 
 def test_the_calendars_are_told() -> None:
