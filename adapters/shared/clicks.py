@@ -217,7 +217,7 @@ class DialogRenderer(Generic[DialogT]):
 
     about: Mapping[str, Callable[[ApprovalView], DialogT]]
     """The forms about a waiting approval, by action: reject, always, hand over."""
-    edit: Callable[[Form], DialogT]
+    edit: Callable[[Form, ApprovalView], DialogT]
     answer: Callable[[Form, str], DialogT]
     """The second is the name of the tool server that asks; empty: the model does."""
     arguments: Callable[[ApprovalView, int], Awaitable[DialogT]]
@@ -244,7 +244,10 @@ async def dialog_for(
     match action:
         case actions.EDIT:
             form = await services.approvals.edit_form(subject, person)
-            return draw.edit(form) if isinstance(form, Form) else form.text
+            if not isinstance(form, Form):
+                return form.text
+            view = await services.queries.approval(subject, within)
+            return view.text if isinstance(view, Unknown) else draw.edit(form, view)
         case actions.ANSWER:
             form = await services.questions.form(subject, person)
             if not isinstance(form, Form):

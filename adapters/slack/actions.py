@@ -71,6 +71,10 @@ INPUT = "value"
 """action_id of every input in a modal; its block_id is `input:{field name}`."""
 
 
+DELETION = "deletion"
+"""block_id of what is ticked before a modal approves something that deletes."""
+
+
 def block_of(field: str) -> str:
     """block_id of a field's input (Slack: 255 characters; names of fields have 100 at most)."""
     return f"input:{field}"

@@ -197,7 +197,7 @@ EXAMPLES: Mapping[str, Callable[[], Any]] = {
     "modal_connect": lambda: connect_modal("GitHub", "https://bot.example.com/oauth/start?s=only-for-ana"),
     "modal_always": lambda: always_modal(an_approval(always_offered=True), ORIGIN),
     "modal_hand_over": lambda: hand_over_modal(an_approval(), ORIGIN),
-    "modal_edit": lambda: edit_modal(FORM, ORIGIN, ANA),
+    "modal_edit": lambda: edit_modal(FORM, an_approval(), ORIGIN, ANA),
     "modal_answer": lambda: answer_modal(Form("Which room?", a_question().fields, {"size": "small"}), ORIGIN, ANA),
     "modal_answer_of_a_tool": lambda: answer_modal(
         Form("Which seat?", a_tools_question().fields, {}), ORIGIN, ANA, "cinema"

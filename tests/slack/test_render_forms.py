@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.slack.actions import Origin, load_origin
+from adapters.slack.render.blocks import Block
 from adapters.slack.render.forms import (
+    always_modal,
     answer_modal,
     approve_all_modal,
     arguments_modal,
@@ -33,7 +35,7 @@ NEW_YORK = Person("slack:T1:U2", "Ben", "America/New_York")
 
 
 def element_of(field: FormField, value: Any = None, person: Person = ANA) -> dict[str, Any]:
-    [block] = inputs_of(edit_modal(Form("Edit", (field,), {field.name: value}), ORIGIN, person))
+    [block] = inputs_of(edit_modal(Form("Edit", (field,), {field.name: value}), an_approval(), ORIGIN, person))
     return dict(block["element"])
 
 
@@ -118,7 +120,7 @@ def test_a_time_that_the_picker_would_change_is_text(value: str, zone: str) -> N
 @pytest.mark.parametrize("person", [ANA, NEW_YORK])
 def test_a_picked_time_is_the_persons_own_wall_clock(value: str, person: Person) -> None:
     field = FormField(name="x", type=FieldType.DATE_TIME)
-    view = edit_modal(Form("Edit", (field,), {"x": value}), ORIGIN, person)
+    view = edit_modal(Form("Edit", (field,), {"x": value}), an_approval(), ORIGIN, person)
     assert inputs_of(view)[0]["element"]["type"] == "datetimepicker"
     assert entries(untouched(view), [field], person) == {"x": value}
 
@@ -137,7 +139,7 @@ def test_options_that_would_read_alike_stay_apart() -> None:
     options = element_of(field, "a" * 101)["options"]
     assert len({option["text"]["text"] for option in options}) == 5
     assert max(len(option["text"]["text"]) for option in options) <= 75
-    view = edit_modal(Form("Edit", (field,), {"x": "a" * 101}), ORIGIN, ANA)
+    view = edit_modal(Form("Edit", (field,), {"x": "a" * 101}), an_approval(), ORIGIN, ANA)
     assert entries(untouched(view), [field], ANA) == {"x": "a" * 101}
 
 
@@ -148,7 +150,7 @@ def test_more_options_than_a_menu_holds_are_typed() -> None:
 
 def test_a_needed_yes_or_no_can_be_answered_with_no() -> None:
     field = FormField(name="x", type=FieldType.YES_NO, required=True)
-    view = edit_modal(Form("Edit", (field,), {"x": False}), ORIGIN, ANA)
+    view = edit_modal(Form("Edit", (field,), {"x": False}), an_approval(), ORIGIN, ANA)
     assert inputs_of(view)[0]["optional"] is True
     assert entries(untouched(view), [field], ANA) == {"x": False}
 
@@ -161,7 +163,7 @@ def test_what_slack_cannot_hold_is_no_input_but_named() -> None:
         FormField(name="fine", label="Fine one"),
     )
     values = {"long": "x" * 3_001, "odd": "a\x00b", "fine": "y"}
-    view = edit_modal(Form("Edit", fields, values), ORIGIN, ANA)
+    view = edit_modal(Form("Edit", fields, values), an_approval(), ORIGIN, ANA)
     assert [block["block_id"] for block in inputs_of(view)] == ["input:fine"]
     assert "Not editable here: Long one, Odd one, Broken one" in text_of(view)
     assert entries(untouched(view), fields, ANA) == {"fine": "y"}
@@ -169,7 +171,7 @@ def test_what_slack_cannot_hold_is_no_input_but_named() -> None:
 
 def test_a_form_of_very_many_fields_has_95_inputs_and_names_the_rest() -> None:
     fields = tuple(FormField(name=f"f{n}", label=f"Field {n}") for n in range(97))
-    view = edit_modal(Form("Edit", fields, {}), ORIGIN, ANA)
+    view = edit_modal(Form("Edit", fields, {}), an_approval(), ORIGIN, ANA)
     assert len(inputs_of(view)) == 95
     assert "Field 95, Field 96" in text_of(view)
     assert view_mistakes(view) == []
@@ -177,18 +179,20 @@ def test_a_form_of_very_many_fields_has_95_inputs_and_names_the_rest() -> None:
 
 def test_a_form_of_very_long_values_stays_within_a_views_size() -> None:
     fields = tuple(FormField(name=f"f{n}") for n in range(90))
-    view = edit_modal(Form("Edit", fields, {field.name: "👩" * 3_000 for field in fields}), ORIGIN, ANA)
+    view = edit_modal(Form("Edit", fields, {field.name: "👩" * 3_000 for field in fields}), an_approval(), ORIGIN, ANA)
     assert 0 < len(inputs_of(view)) < 90
     assert view_mistakes(view) == []
 
 
 def test_two_fields_of_one_name_are_one_input() -> None:
-    view = edit_modal(Form("Edit", (FormField(name="x", label="A"), FormField(name="x", label="B")), {}), ORIGIN, ANA)
+    view = edit_modal(
+        Form("Edit", (FormField(name="x", label="A"), FormField(name="x", label="B")), {}), an_approval(), ORIGIN, ANA
+    )
     assert [block["label"]["text"] for block in inputs_of(view)] == ["A"]
 
 
 def test_invisible_characters_in_a_value_are_told_under_its_input() -> None:
-    [block] = inputs_of(edit_modal(Form("Edit", (FormField(name="x"),), {"x": "a\u200bb"}), ORIGIN, ANA))
+    [block] = inputs_of(edit_modal(Form("Edit", (FormField(name="x"),), {"x": "a\u200bb"}), an_approval(), ORIGIN, ANA))
     assert block["element"]["initial_value"] == "a\u200bb"
     assert block["hint"]["text"] == "Holds invisible characters: a⟨U+200B⟩b"
 
@@ -214,7 +218,7 @@ def test_a_form_that_nobody_touched_changes_nothing(
     schema = {"type": "object", "properties": {name: kind for name, (kind, _) in typed.items()}}
     asked = others | {name: value for name, (_, value) in typed.items()}
     fields, values = edit_fields(schema, asked, None)
-    view = edit_modal(Form("Edit", fields, values), ORIGIN, person)
+    view = edit_modal(Form("Edit", fields, values), an_approval(), ORIGIN, person)
     read = entries(untouched(view), fields, person)
     assert set(read) == {block["block_id"].removeprefix("input:") for block in inputs_of(view)}
     after = read_form(schema, asked, None, read)
@@ -225,7 +229,7 @@ def test_a_form_that_nobody_touched_changes_nothing(
 
 
 def test_the_edit_form_approves_and_remembers_where_it_came_from() -> None:
-    view = edit_modal(Form("Edit", (), {}), ORIGIN, ANA)
+    view = edit_modal(Form("Edit", (), {}), an_approval(), ORIGIN, ANA)
     assert (view["callback_id"], view["submit"]["text"]) == ("edit_form", "Save and approve")
     assert load_origin(view["private_metadata"]) == ORIGIN
 
@@ -270,6 +274,37 @@ def test_nothing_to_approve_is_said_without_a_button() -> None:
     assert "submit" not in approve_all_modal(Together((), 3), ORIGIN)
 
 
+def test_whatever_approves_a_deletion_asks_once_more() -> None:
+    """A button asks by itself; what submits a modal cannot, so that something has to be ticked."""
+    harmless, deletion = an_approval("call-1"), an_approval("call-2", risk=("writes", "destroys"))
+    form = Form("Edit", (FormField(name="x"),), {})
+
+    def asked(view: Block) -> list[str]:
+        ticks = [block for block in inputs_of(view) if block["element"]["type"] == "checkboxes"]
+        assert not any(block.get("optional") for block in ticks)
+        return [block["label"]["text"] for block in ticks]
+
+    modals = (
+        lambda view: arguments_modal(view, 0, ORIGIN, decides=True),
+        lambda view: approve_all_modal(Together((view,), 0), ORIGIN),
+        lambda view: edit_modal(form, view, ORIGIN, ANA),
+        lambda view: always_modal(view, ORIGIN),
+    )
+    for modal in modals:
+        assert asked(modal(harmless)) == []
+        assert asked(modal(deletion)) == ["⚠️ This deletes data. It may not be possible to undo it."]
+    assert asked(arguments_modal(deletion, 0, ORIGIN)) == []
+    among = asked(approve_all_modal(Together((harmless, deletion), 0), ORIGIN))
+    assert among == ["⚠️ 1 of these requests deletes data. It may not be possible to undo it."]
+
+
+def test_an_edit_says_what_it_is_about_as_the_card_does() -> None:
+    view = an_approval(server="calendar", tool="create_event")
+    modal = edit_modal(Form("Edit", (FormField(name="x"),), {}), view, ORIGIN, ANA)
+    assert modal["blocks"][:2] == reject_modal(view, ORIGIN)["blocks"][:2]
+    assert "calendar › create_event" in text_of(modal)
+
+
 def test_show_all_has_pages_with_a_way_back_and_forth() -> None:
     view = an_approval(arguments={"notes": "x" * 30_000})
     turns = []
@@ -303,7 +338,7 @@ def test_a_note_has_only_a_way_out() -> None:
 
 def test_mistakes_are_shown_under_their_inputs() -> None:
     fields = (FormField(name="a"), FormField(name="b"))
-    view = edit_modal(Form("Edit", fields, {}), ORIGIN, ANA)
+    view = edit_modal(Form("Edit", fields, {}), an_approval(), ORIGIN, ANA)
     told = error_blocks({"b": "Too late.", "": "Not together.", "gone": "Required"}, view)
     assert told == {"input:b": "Too late.", "input:a": "Not together. Required"}
 

@@ -139,7 +139,7 @@ def test_every_modal_of_an_approval_is_sound(view: ApprovalView, page: int) -> N
     assert_sound_view(reject_modal(view, ORIGIN))
     assert_sound_view(always_modal(view, ORIGIN))
     assert_sound_view(hand_over_modal(view, ORIGIN))
-    assert_sound_view(arguments_modal(view, page, ORIGIN))
+    assert_sound_view(arguments_modal(view, page, ORIGIN, decides=True))
 
 
 @settings(max_examples=examples(20))
@@ -153,9 +153,9 @@ def test_every_list_to_approve_is_sound_and_remembers_what_it_lists(views: list[
 
 
 @HOSTILE
-@given(hostile.forms, hostile_people)
-def test_every_form_is_sound(form: Form, person: Person) -> None:
-    assert_sound_view(edit_modal(form, ORIGIN, person))
+@given(hostile.forms, hostile.approvals, hostile_people)
+def test_every_form_is_sound(form: Form, view: ApprovalView, person: Person) -> None:
+    assert_sound_view(edit_modal(form, view, ORIGIN, person))
     assert_sound_view(answer_modal(form, ORIGIN, person))
     assert_sound_view(answer_modal(form, ORIGIN, person, form.title))
 

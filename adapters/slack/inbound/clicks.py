@@ -262,7 +262,7 @@ class SlackClickHandler:
                 actions.ALWAYS: partial(always_modal, origin=origin),
                 actions.HAND_OVER: partial(hand_over_modal, origin=origin),
             },
-            edit=lambda form: edit_modal(form, origin, person),
+            edit=lambda form, view: edit_modal(form, view, origin, person),
             answer=lambda form, server: answer_modal(form, origin, person, server),
             arguments=arguments,
             hidden=lambda hidden, page: hidden_modal(hidden, page, origin),

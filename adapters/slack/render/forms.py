@@ -10,7 +10,7 @@ from typing import Any
 from adapters.shared import actions, wording
 from adapters.shared.arguments import Excerpt, excerpt, excerpts_of_approval
 from adapters.shared.wording import line, passage
-from adapters.slack.actions import INPUT, OPEN_LINK, QUESTION, Modal, Origin, block_of
+from adapters.slack.actions import DELETION, INPUT, OPEN_LINK, QUESTION, Modal, Origin, block_of
 from adapters.slack.render.blocks import (
     LONGEST_TEXT,
     LONGEST_URL,
@@ -57,9 +57,10 @@ _LONGEST_CODE = 40
 """Characters: a code has nine, and people paste spaces and quotes with it."""
 
 
-def edit_modal(form: Form, origin: Origin, person: Person) -> Block:
+def edit_modal(form: Form, view: ApprovalView, origin: Origin, person: Person) -> Block:
     """The form to edit a waiting call with. Submitting it approves."""
-    return _modal(_("Edit"), _form_blocks(form, person), Modal.EDIT, origin, _("Save and approve"))
+    blocks = [*_titled(view), *_inputs(form, person), *_asked_once_more([view])]
+    return _modal(_("Edit"), blocks, Modal.EDIT, origin, _("Save and approve"))
 
 
 def answer_modal(form: Form, origin: Origin, person: Person, server: str = "") -> Block:
@@ -132,6 +133,7 @@ def always_modal(view: ApprovalView, origin: Origin) -> Block:
         *([rich_text(flow(lines))] if (lines := [*summary(shown.pairs), *_unseen(view, shown)]) else []),
         {"type": "input", "block_id": block_of(actions.DURATION), "label": plain(_("Allow for")), "element": menu},
         context(plain(wording.always_means()), plain(_("Revoke it anytime in the Home tab."))),
+        *_asked_once_more([view]),
     ]
     return _modal(_("Always allow"), blocks, Modal.ALWAYS, origin, _("Approve and allow"))
 
@@ -182,6 +184,7 @@ def approve_all_modal(together: Together, origin: Origin) -> Block:
     fitting, blocks = [view for view, _call in listed], [call for _view, call in listed]
     if left := len(together.listed) - len(fitting) + together.more:
         blocks.append(context(plain(wording.more_not_listed(left))))
+    blocks += _asked_once_more(fitting)
     approve = _("Approve {count}").format(count=len(fitting))
     return _modal(_("Approve all"), blocks, Modal.APPROVE_ALL, _about(fitting, origin), approve)
 
@@ -213,7 +216,27 @@ def arguments_modal(view: ApprovalView, page: int, origin: Origin, *, decides: b
     if not (waits and decides):
         return _modal(title, blocks, Modal.NOTE, origin)
     note = text_input(actions.NOTE, wording.note_label(), optional=True)
-    return _modal(title, [*blocks, note], Modal.SHOW_ALL, replace(origin, subject=view.approval_id), _("Approve"))
+    blocks = [*blocks, note, *_asked_once_more([view])]
+    return _modal(title, blocks, Modal.SHOW_ALL, replace(origin, subject=view.approval_id), _("Approve"))
+
+
+def _asked_once_more(views: Sequence[ApprovalView]) -> list[Block]:
+    """What has to be ticked before a modal approves something that deletes: unlike a button, what submits a modal
+    cannot ask for confirmation."""
+    count = sum(map(wording.deletes, views))
+    if not count:
+        return []
+    if len(views) == 1:
+        label = _("This deletes data. It may not be possible to undo it.")
+    else:
+        label = ngettext(
+            "{count} of these requests deletes data. It may not be possible to undo it.",
+            "{count} of these requests delete data. It may not be possible to undo it.",
+            count,
+        ).format(count=f"{count:,}")
+    option = {"text": plain(_("Yes, delete")), "value": "yes"}
+    element = {"type": "checkboxes", "action_id": INPUT, "options": [option]}
+    return [{"type": "input", "block_id": DELETION, "label": plain(f"⚠️ {label}"), "element": element}]
 
 
 def hidden_modal(hidden: Hidden, page: int, origin: Origin) -> Block:
@@ -302,11 +325,15 @@ def _cut(text: str) -> str:
 
 # ------------------------------------------------------------------------------------------------ forms
 def _form_blocks(form: Form, person: Person) -> list[Block]:
+    title = rich_text(flow([run(passage(form.title, LONGEST_TEXT), "bold")]))
+    return [title, *_inputs(form, person)]
+
+
+def _inputs(form: Form, person: Person) -> list[Block]:
     made = drawn_inputs(form, person)
     names = line(", ".join(map(field_label, made.kept)), LONGEST_TEXT - 100)
     kept = [context(plain(_("Not editable here: {names}").format(names=names)))]
-    title = rich_text(flow([run(passage(form.title, LONGEST_TEXT), "bold")]))
-    return [title, *(each.input for each in made.drawn), *(kept if made.kept else [])]
+    return [*(each.input for each in made.drawn), *(kept if made.kept else [])]
 
 
 # ------------------------------------------------------------------------------------------------ approve all

@@ -133,7 +133,7 @@ class Dialogs:
                 actions.ALWAYS: always_dialog,
                 actions.HAND_OVER: hand_over_dialog,
             },
-            edit=lambda form: edit_dialog(click.subject, form),
+            edit=lambda form, _view: edit_dialog(click.subject, form),
             answer=lambda form, server: answer_dialog(click.subject, form, server=server),
             arguments=arguments,
             hidden=hidden_dialog,

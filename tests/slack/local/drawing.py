@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from playwright.async_api import Page
 
@@ -17,15 +20,17 @@ from tests.web.browsing import chromium
 PAGE = Path(__file__).parent / "page"
 NAMES = {
     "users": [
-        {"id": "U1", "name": "Ana Almeida"},
-        {"id": "U2", "name": "Ben Brook"},
+        {"id": "U1", "name": "Ana"},
+        {"id": "U2", "name": "Ben"},
         {"id": "UBOT", "name": "countersign"},
     ],
     "channels": [{"id": "C1", "name": "general"}],
 }
 COLOURS = {"U1": "#7c3085", "U2": "#2f6f9f", "UBOT": "#1d4d4f"}
-SHARP = {"device_scale_factor": 2, "timezone_id": "Europe/Berlin", "locale": "en-GB", "color_scheme": "light"}
+SHARP = {"device_scale_factor": 1.5, "timezone_id": "Europe/Berlin", "locale": "en-GB", "color_scheme": "light"}
 
+ZONE = ZoneInfo(str(SHARP["timezone_id"]))
+_TIME = re.compile(r"<!date\^(\d+)\^([^|>^]*)\|[^>]*>")
 FONTS_ARE_THERE = """async () => {
   for (let frames = 0; frames < 2; frames += 1) await new Promise(requestAnimationFrame);
   await document.fonts.ready;
@@ -46,8 +51,14 @@ class Drawing:
         said = [_said(message) for message in messages]
         await self._draw(path, "thread", {"title": "Thread", "subtitle": "# general", "messages": said})
 
-    async def modal(self, path: Path, view: dict[str, Any]) -> None:
-        """Draw a modal."""
+    async def modal(self, path: Path, view: dict[str, Any], typed: Mapping[str, str] | None = None) -> None:
+        """Draw a modal, with what somebody has typed by the label of the input."""
+        await self._draw(path, "modal", {"view": {**view, "blocks": [_filled(b, typed or {}) for b in view["blocks"]]}})
+
+    async def confirmation(self, path: Path, asks: dict[str, Any]) -> None:
+        """Draw what Slack asks before it sends a click."""
+        told = {"type": "section", "text": asks["text"]}
+        view = {"title": asks["title"], "close": asks["deny"], "submit": asks["confirm"], "blocks": [told]}
         await self._draw(path, "modal", {"view": view})
 
     async def home(self, path: Path, view: dict[str, Any]) -> None:
@@ -92,11 +103,26 @@ def _build(folder: Path) -> None:
     (folder / "index.html").write_text((PAGE / "index.html").read_text())
 
 
+def _filled(block: dict[str, Any], typed: Mapping[str, str]) -> dict[str, Any]:
+    label = block["label"]["text"] if block["type"] == "input" else ""
+    return {**block, "element": {**block["element"], "initial_value": typed[label]}} if label in typed else block
+
+
 def _drawable(props: Any) -> Any:
-    """Without `verbatim`, for which the renderer shows mentions and dates as they are written; Slack resolves them."""
+    """Without `verbatim`, for which the renderer shows mentions as they are written, and with times as Slack writes
+    them for somebody with a 24-hour clock: the renderer knows none."""
     if isinstance(props, dict):
         return {key: _drawable(value) for key, value in props.items() if key != "verbatim"}
+    if isinstance(props, str):
+        return _TIME.sub(lambda found: _as_slack_writes(int(found[1]), found[2]), props)
     return [_drawable(value) for value in props] if isinstance(props, list) else props
+
+
+def _as_slack_writes(seconds: int, form: str) -> str:
+    moment, today = datetime.fromtimestamp(seconds, ZONE), datetime.now(ZONE).date()
+    days = {0: "today", 1: "tomorrow", -1: "yesterday"}
+    day = days.get((moment.date() - today).days) or f"{moment:%b} {moment.day}, {moment.year}"
+    return form.replace("{date_short_pretty}", day).replace("{time}", f"{moment:%H:%M}")
 
 
 def _said(message: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ async def test_a_task_is_added_after_a_click_on_approve(ana: LocalPerson) -> Non
     (card,) = await thread.cards()
     assert "tasks" in shown(card)
     await thread.clicks(card, "Approve")
-    settled = await thread.shows(card, "Approved", "Ana Almeida")
+    settled = await thread.shows(card, "Approved", "Ana")
     assert list(buttons(settled["blocks"])) == ["Details"]
     await thread.says("added", "buy milk")
 
@@ -114,7 +114,7 @@ async def test_a_plain_reply_answers_it_as_well(ana: LocalPerson) -> None:
 
 
 async def test_one_of_two_events_is_approved_and_the_other_rejected(ana: LocalPerson) -> None:
-    thread = await ana.mentions("create 2 events: Team Meeting at 10am and Lunch with Bob at 12pm")
+    thread = await ana.mentions("create 2 events: Team Meeting at 10am and Lunch with Ben at 12pm")
     # Calls are judged side by side: whichever is asked first.
     second, first = sorted(await thread.cards(2), key=lambda card: "Team Meeting" in shown(card))
     await thread.clicks(first, "Approve")
@@ -152,7 +152,7 @@ async def test_the_slash_command_begins_a_thread(ana: LocalPerson) -> None:
         lambda: next((m for m in ana.workspace.messages() if "list my tasks" in shown(m) and m.get("bot_id")), None),
         "the opening post",
     )
-    assert "Ana Almeida" in shown(begun)
+    assert "Ana" in shown(begun)
     await ana.workspace.until(
         lambda: [m for m in ana.workspace.messages() if m.get("thread_ts") == begun["ts"]], "an answer in its thread"
     )
@@ -162,7 +162,7 @@ async def test_a_direct_message_needs_no_mention(ben: LocalPerson) -> None:
     chat = await ben.writes_directly("add a task to learn Portuguese")
     (card,) = await chat.cards()
     await chat.clicks(card, "Approve")
-    await chat.shows(card, "Approved", "Ben Brook")
+    await chat.shows(card, "Approved", "Ben")
     await chat.says("added", "learn portuguese")
 
 
@@ -172,5 +172,5 @@ async def test_what_waits_is_on_the_home_tab_and_can_be_approved_there(ben: Loca
     home = await ben.opens_home()
     assert "feed the cat" in shown(home)
     await ben.clicks_home("Approve", about="feed the cat")
-    await thread.shows(card, "Approved", "Ben Brook")
+    await thread.shows(card, "Approved", "Ben")
     await ben.workspace.until(lambda: "Approved" in shown(ben.workspace.homes[ben.user]), "a new Home")

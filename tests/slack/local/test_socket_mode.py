@@ -19,7 +19,7 @@ async def test_a_task_is_added_after_a_click_on_approve(ana: LocalPerson) -> Non
     thread = await ana.mentions("add a task to buy milk")
     (card,) = await thread.cards()
     await thread.clicks(card, "Approve")
-    await thread.shows(card, "Approved", "Ana Almeida")
+    await thread.shows(card, "Approved", "Ana")
     await thread.says("added", "buy milk")
 
 

@@ -40,8 +40,8 @@ def configuration(mode: Mode, request_url: str) -> dict[str, Any]:
             "requestUrl": request_url,
         },
         "users": [
-            {"id": "U1", "name": "Ana Almeida", "real_name": "Ana Almeida", "tz": "Europe/Berlin"},
-            {"id": "U2", "name": "Ben Brook", "real_name": "Ben Brook", "tz": "Europe/Berlin"},
+            {"id": "U1", "name": "Ana", "real_name": "Ana", "tz": "Europe/Berlin"},
+            {"id": "U2", "name": "Ben", "real_name": "Ben", "tz": "Europe/Berlin"},
         ],
         "channels": [{"id": CHANNEL, "name": "general", "members": ["U1", "U2", BOT]}],
     }
