@@ -72,8 +72,6 @@ Block = dict[str, Any]
 """A block, an element or an object of Block Kit, as JSON."""
 MOST_BLOCKS = 50
 """Blocks of a message (Slack)."""
-LONGEST_HEADER = 150
-"""Characters of a header (Slack)."""
 LONGEST_TEXT = 3_000
 """Characters of a section's text (Slack), and what we allow one part of a rich text."""
 LONGEST_URL = 3_000
@@ -107,7 +105,7 @@ def mrkdwn(text: str) -> Block:
 
 # ------------------------------------------------------------------------------------------------ blocks
 def header(text: str) -> Block:
-    """A title."""
+    """A title (Slack: 150 characters)."""
     return {"type": "header", "text": plain(text)}
 
 

@@ -9,11 +9,13 @@ from typing import Any
 
 from adapters.shared import actions, wording
 from adapters.shared.arguments import (
+    CARD_ARGUMENTS,
+    CARD_VALUE,
     LARGE,
     LONGEST_ARGUMENT_NAME,
     Excerpt,
     call_asked_in,
-    excerpt,
+    excerpts,
     excerpts_of_approval,
     page_of,
     unchanged_in_words,
@@ -22,7 +24,6 @@ from adapters.shared.previews import preview_rows
 from adapters.shared.wording import line, passage
 from adapters.slack.actions import ASK_TO_WITHDRAW, MENU, OPEN_LINK, fits_menu, menu_value
 from adapters.slack.render.blocks import (
-    LONGEST_HEADER,
     LONGEST_URL,
     Block,
     SlackMessage,
@@ -50,7 +51,6 @@ from adapters.slack.render.blocks import (
 from bot.card_masks import unseen_in_words
 from bot.dates import number_in_words
 from bot.domain import ApprovalView, ChangeView, ClarificationView, GrantView, OutcomeView, SignInView
-from bot.readings import main_value
 from bot.safe_text import cut_by_size, cut_lines, link_host, visible, widest_in, written_arguments
 from translations import gettext as _
 from translations import ngettext
@@ -136,14 +136,15 @@ def in_their_words(view: ApprovalView) -> list[Block]:
 def unseen_note(
     view: ApprovalView | OutcomeView | ChangeView | GrantView, shown: Excerpt, advice: str | None = None
 ) -> list[Block]:
-    """Returns what stands beside the buttons: which arguments are not on the card letter by letter, if any."""
+    """Returns what stands beside the buttons: which arguments are not on the card letter by letter, if any, and where
+    what an id stands for is from."""
     unseen = unseen_in_words(view, shown.unseen, _("“Show all” has everything.") if advice is None else advice)
-    return [context(plain(unseen))] if unseen else []
+    return [context(*map(plain, told))] if (told := [text for text in (shown.source, unseen) if text]) else []
 
 
 # ------------------------------------------------------------------------------------------------ waiting
 def _pending(view: ApprovalView, team: str) -> list[Block]:
-    shown = excerpt_besides_title(view)
+    shown = excerpts_of_approval(view, below_title=True)(wording.WHOLE)
     return [
         rich_text(flow([run(wording.call_title(view), "bold")])),
         context(plain(wording.in_brief(view))),
@@ -278,7 +279,7 @@ def details_lines(view: ApprovalView) -> list[str]:
 def change_card(view: ChangeView) -> SlackMessage:
     """One quiet line of a change that nobody was asked about, with a button to revoke the standing approval that
     allowed it."""
-    shown = compact(excerpt_besides_title(view))
+    shown = compact(excerpt_of(view))
     values = " · ".join(value for _label, value in shown.pairs)
     text = wording.change_line(view, SIGNS, values=values)
     unseen = unseen_note(view, shown, "")
@@ -375,7 +376,7 @@ def outcome_card(view: OutcomeView) -> SlackMessage:
     text = wording.outcome_sentence(view)
     is_open = view.status == "open"
     known = [rich_text(quote(passage(view.known, wording.LONGEST_KNOWN)))] if is_open and view.known.strip() else []
-    title = line(wording.outcome_title(view) if is_open else wording.call_title(view), LONGEST_HEADER)
+    title = wording.outcome_title(view) if is_open else wording.call_title(view)
     blocks = [
         rich_text(flow([run("⚠️ " if is_open else ""), run(title, "bold")][not is_open :])),
         context(plain(wording.call_source(view))),
@@ -503,30 +504,19 @@ def preview_blocks(view: ApprovalView) -> list[Block]:
         return []
     pairs = [(row.label, row.change) for row in preview.rows]
     told = [preview.source, preview.problem, preview.hidden]
-    return [*pair_blocks(pairs), context(*(plain(text) for text in told if text))]
+    return [context(*(plain(text) for text in told if text)), *pair_blocks(pairs)]
 
 
-def excerpt_of(view: ApprovalView | OutcomeView | ChangeView | GrantView) -> Excerpt:
-    """The part of a call's arguments that its card shows."""
-    return (
-        excerpts_of_approval(view)(wording.WHOLE)
-        if isinstance(view, ApprovalView)
-        else excerpt(view.arguments, presentation=view.presentation)
-    )
-
-
-def excerpt_besides_title(view: ApprovalView | ChangeView) -> Excerpt:
-    """The same without what the title says already."""
-    shown, value = excerpt_of(view), main_value(view.arguments, view.presentation)
-    said = [pair for pair in shown.pairs if value and pair[1] == value]
-    if len(said) != 1 or not wording.call_title(view).endswith(value):
-        return shown
-    return replace(shown, pairs=tuple(pair for pair in shown.pairs if pair is not said[0]))
+def excerpt_of(
+    view: ApprovalView | OutcomeView | ChangeView | GrantView, most: int = CARD_ARGUMENTS, longest: int = CARD_VALUE
+) -> Excerpt:
+    """The part of a call's arguments that is shown below its title."""
+    return excerpts(view.arguments, most, longest, view.presentation, below=view)(wording.WHOLE)
 
 
 def settled_excerpt(view: ApprovalView) -> Excerpt:
     """The values of a settled call as they stand beside its title; what does not fit there is counted."""
-    return compact(excerpt_besides_title(view))
+    return replace(compact(excerpts_of_approval(view, below_title=True)(wording.WHOLE)), source="")
 
 
 def compact(shown: Excerpt) -> Excerpt:

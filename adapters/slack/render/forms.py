@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from adapters.shared import actions, wording
-from adapters.shared.arguments import Excerpt, excerpt, excerpts_of_approval
+from adapters.shared.arguments import Excerpt, excerpts_of_approval
 from adapters.shared.wording import line, passage
 from adapters.slack.actions import DELETION, INPUT, OPEN_LINK, QUESTION, Modal, Origin, block_of
 from adapters.slack.render.blocks import (
@@ -30,6 +30,7 @@ from adapters.slack.render.blocks import (
 from adapters.slack.render.cards import (
     argument_page,
     details_lines,
+    excerpt_of,
     in_their_words,
     pair_blocks,
     summary,
@@ -125,7 +126,7 @@ def _titled(view: ApprovalView) -> list[Block]:
 
 def always_modal(view: ApprovalView, origin: Origin) -> Block:
     """The form to approve a call with, and always to allow the same one for a while."""
-    shown = excerpt(view.arguments, _CALL_ARGUMENTS, _CALL_VALUE, view.presentation)
+    shown = excerpt_of(view, _CALL_ARGUMENTS, _CALL_VALUE)
     options = [{"text": plain(text), "value": value} for value, text in _durations()]
     menu = {"type": "static_select", "action_id": INPUT, "options": options, "initial_option": options[0]}
     blocks = [
@@ -356,15 +357,15 @@ def _fitting(views: Sequence[ApprovalView], origin: Origin) -> Sequence[tuple[Ap
 
 
 def _call(number: int, view: ApprovalView) -> Block:
-    shown = excerpt(view.arguments, _CALL_ARGUMENTS, _CALL_VALUE, view.presentation)
-    name = run(f"{number}. {line(wording.call_title(view), _NAME)}", "bold")
+    shown = excerpt_of(view, _CALL_ARGUMENTS, _CALL_VALUE)
+    name = run(f"{number}. {wording.call_title(view)}", "bold")
     brief = run(f"\n{wording.in_brief(view)}")
     return rich_text(flow([name, *summary(shown.pairs), brief, *_unseen(view, shown)]))
 
 
 def _unseen(view: ApprovalView, shown: Excerpt) -> list[Block]:
-    unseen = unseen_in_words(view, shown.unseen)
-    return [run(f"\n{unseen}", "italic")] if unseen else []
+    told = " · ".join(filter(None, [shown.source, unseen_in_words(view, shown.unseen)]))
+    return [run(f"\n{told}", "italic")] if told else []
 
 
 # ------------------------------------------------------------------------------------------------ pages

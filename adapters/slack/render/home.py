@@ -9,7 +9,6 @@ from typing import Any
 
 from adapters.shared import wording
 from adapters.shared.actions import CONNECT, DISCONNECT, REVOKE, WITHDRAW
-from adapters.shared.arguments import excerpt
 from adapters.shared.wording import line
 from adapters.slack.actions import OPEN_THREAD
 from adapters.slack.render.blocks import (
@@ -41,6 +40,7 @@ from adapters.slack.render.cards import (
     button_rows,
     compact,
     decision_buttons,
+    excerpt_of,
     in_their_words,
     menu,
     outcome_buttons,
@@ -221,7 +221,7 @@ def _to_decide(shown: Shown, link: LinkOf) -> list[Block]:
     view = shown.post.content
     if not isinstance(view, ApprovalView):
         return _waiting(shown, link)
-    part = excerpt(view.arguments, _ARGUMENTS, _VALUE, view.presentation)
+    part = excerpt_of(view, _ARGUMENTS, _VALUE)
     small = [plain(wording.in_brief(view)), *map(mrkdwn, wording.deadlines(view, reader_time))]
     return [
         rich_text(flow([run(title_of(shown), "bold"), *summary(part.pairs)])),
@@ -269,7 +269,7 @@ def _call_entry(
     shown: Shown, view: ApprovalView | OutcomeView, detail: str, buttons: Sequence[Block], link: LinkOf
 ) -> list[Block]:
     """A call that its requester can settle here, with what tells it from other calls of the same tool."""
-    part = excerpt(view.arguments, _ARGUMENTS, _VALUE, view.presentation)
+    part = excerpt_of(view, _ARGUMENTS, _VALUE)
     words = flow([run(detail), *summary(part.pairs)])
     row = [*buttons, *_open_thread(shown, link)]
     return [
@@ -280,8 +280,8 @@ def _call_entry(
 
 
 def _granted(grant: GrantView) -> list[Block]:
-    part = excerpt(grant.arguments, _ARGUMENTS, _VALUE, grant.presentation)
-    name = run(line(wording.call_title(grant), wording.LONGEST_NAME), "bold")
+    part = excerpt_of(grant, _ARGUMENTS, _VALUE)
+    name = run(wording.call_title(grant), "bold")
     through = filter(None, [wording.call_source(grant), wording.only_through(grant)])
     until = mrkdwn(_("Expires {time}").format(time=reader_time(grant.until)))
     return [
@@ -308,7 +308,7 @@ def _result(view: ApprovalView) -> str:
     """How it ended, and what of it tells it from others."""
     if view.status == "pending":
         return ""
-    shown = compact(excerpt(view.arguments, _ARGUMENTS, _VALUE, view.presentation))
+    shown = compact(excerpt_of(view, _ARGUMENTS, _VALUE))
     result = wording.result(view, SIGNS) if view.result_tone != "success" else ""
     told = [wording.outcome(view), result or view.reason.strip(), *(text for _label, text in shown.pairs)]
     return line(" · ".join(filter(None, [*told, shown.unseen, view.fingerprint if shown.unseen else ""])), _DETAIL)
