@@ -551,6 +551,8 @@ class MessageView:
     at: float
     number: int = 0
     """Grows from one message of a thread to the next."""
+    queued: bool = False
+    """Whether it waits for something else in its thread to end."""
 
 
 @dataclass(frozen=True, slots=True)

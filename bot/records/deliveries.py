@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -67,6 +67,12 @@ _EXISTS = Prepared(sa.select(deliveries.c.seq).where(deliveries.c.key == sa.bind
 _BUSY = Prepared(
     sa.select(deliveries.c.seq)
     .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.status == WAITING, deliveries.c.kind != TIMER)
+    .limit(1)
+)
+_FIRST_WAITING = Prepared(
+    sa.select(deliveries.c.seq)
+    .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.status == WAITING, deliveries.c.kind != TIMER)
+    .order_by(deliveries.c.seq)
     .limit(1)
 )
 _AT_WORK = Prepared(
@@ -280,14 +286,20 @@ _COUNTS = {
 
 
 async def messages_of(tx: Transaction, thread_id: str, limit: int) -> list[MessageView]:
-    """What people wrote in a thread, oldest first, the newest `limit` of them."""
+    """What people wrote in a thread, oldest first, the newest `limit` of them; of what waits there, all but what came
+    first is `queued`."""
     query = (
-        sa.select(deliveries.c.seq)
+        sa.select(deliveries.c.seq, deliveries.c.kind, deliveries.c.status)
         .where(deliveries.c.thread_id == thread_id, deliveries.c.kind.in_(["message", "stop"]))
         .order_by(deliveries.c.seq.desc())
         .limit(limit)
     )
-    return _views(await _bodies(tx, reversed(await tx.all(query))))
+    rows = await tx.all(query)
+    waiting = {row.seq for row in rows if row.kind == "message" and row.status == WAITING}
+    first = await tx.one(_FIRST_WAITING, {"thread": thread_id}) if waiting else None
+    queued = {seq for seq in waiting if first is not None and seq > first.seq}
+    views = _views(await _bodies(tx, reversed(rows)))
+    return [replace(view, queued=True) if view.number in queued else view for view in views]
 
 
 async def newest_message(tx: Transaction, thread_id: str) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bot.records.claims import place_of
@@ -16,6 +16,7 @@ from bot.records.locks import UNLOCKED
 
 if TYPE_CHECKING:
     from bot.records.postgresql import PostgresDatabase
+    from graph.ports import TaskState
 
 TABLE = """
 CREATE UNLOGGED TABLE IF NOT EXISTS live_answers (
@@ -53,6 +54,10 @@ WHERE live_answers.at > now() - make_interval(secs => %(dead)s)
 _FORGET = "DELETE FROM live_answers WHERE at < now() - interval '1 minute'"
 
 
+LiveTask = tuple[str, "TaskState", float, float | None]
+"""A tool call's title and state, and when it began and ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class LiveAnswer:
     """What is happening in a thread."""
@@ -62,6 +67,13 @@ class LiveAnswer:
     status: str
     drafts: Mapping[str, str]
     """Answers that are being written, by the ids of their messages."""
+    tasks: Mapping[str, LiveTask] = field(default_factory=dict)
+    """Tool calls of the turn, by their ids, as they began."""
+
+
+def _written(answer: LiveAnswer) -> list[object]:
+    """Without its tasks where it has none: a version that knows nothing of them reads that."""
+    return [answer.status, dict(answer.drafts), *([dict(answer.tasks)] if answer.tasks else [])]
 
 
 class LiveAnswers:
@@ -75,7 +87,7 @@ class LiveAnswers:
         those in which nothing does (`ended`: by the epoch of the claim under which it did)."""
         async with self._database.writing_apart(UNLOCKED) as tx:
             if answers:
-                states = [json.dumps([each.status, dict(each.drafts)]) for each in answers.values()]
+                states = [json.dumps(_written(each)) for each in answers.values()]
                 values = {"threads": list(answers), "places": list(map(place_of, answers)), "states": states}
                 await tx.execute(_WRITE, values | {"epochs": [each.epoch for each in answers.values()]})
             if ended:

@@ -52,7 +52,7 @@ async def with_everything(folder: Path, chrome: Chromium) -> AsyncIterator[Windo
 
 async def opened_link(window: Window) -> Page:
     """The tab that one's link leads to."""
-    await window.button("Get my link").click()
+    await window.button("Sign in").click()
     async with window.page.context.expect_page() as opened:
         await window.log.get_by_role("link", name="Open the sign-in page").click()
     return await opened.value
@@ -86,7 +86,7 @@ async def test_signing_in_in_a_new_tab_and_the_call_goes_on_by_itself(tmp_path: 
         assert server.count("POST /revoke") >= 1
         await window.dialog.get_by_role("button", name="Close").click()
         await window.say("use notes__whoami")
-        await expect(window.button("Get my link")).to_be_visible()
+        await expect(window.button("Sign in")).to_be_visible()
 
 
 async def test_a_link_that_ben_was_sent_connects_nothing_of_his(tmp_path: Path, chrome: Chromium) -> None:
@@ -100,7 +100,7 @@ async def test_a_link_that_ben_was_sent_connects_nothing_of_his(tmp_path: Path, 
             await expect(bens.page.get_by_role("heading", name="This link is not for you")).to_be_visible()
             bens.complaints.clear()  # the browser's own about the 403
         assert server.tokens == {}
-        await expect(window.button("Get my link")).to_be_visible()
+        await expect(window.button("Sign in")).to_be_visible()
         await tab.get_by_role("button", name="Continue").click()
         await expect(tab.get_by_role("heading", name="notes is connected")).to_be_visible()
         await expect(window.log).to_contain_text("Signed in")
@@ -111,7 +111,7 @@ async def test_a_link_that_ben_was_sent_connects_nothing_of_his(tmp_path: Path, 
 async def test_a_foreign_servers_form_is_filled_in(tmp_path: Path, chrome: Chromium) -> None:
     async with with_everything(tmp_path, chrome) as window:
         await window.say(ev.ASK_BY_FORM)
-        await expect(window.log).to_contain_text("From the tool server everything")
+        await expect(window.log).to_contain_text("Question from the tool server everything")
         await window.button("Answer").click()
         await fill(window)
         await window.dialog.get_by_role("button", name="Send answer", exact=True).click()
@@ -168,8 +168,8 @@ async def test_a_foreign_servers_form_is_not_filled_in(
 async def test_a_foreign_servers_link_shows_its_host_before_it_is_asked_for(tmp_path: Path, chrome: Chromium) -> None:
     async with with_everything(tmp_path, chrome) as window:
         await window.say(ev.ASK_BY_LINK)
-        await expect(window.log).to_contain_text("everything wants you to open a link to accounts.example.com")
-        await window.button("Get my link").click()
+        await expect(window.log).to_contain_text("everything asks you to open a link to accounts.example.com")
+        await window.button("Sign in").click()
         link = window.log.get_by_role("link", name="Open the sign-in page")
         await expect(link).to_have_attribute("href", ev.LINK)
         await expect(link).to_have_attribute("target", "_blank")

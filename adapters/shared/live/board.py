@@ -70,7 +70,7 @@ class _Now:
     status: str = ""
     drafts: dict[str, _Draft] = field(default_factory=dict)
     tasks: dict[str, _Task] = field(default_factory=dict)
-    """Tool calls of the turn, by their ids, as they began. Not shared between processes."""
+    """Tool calls of the turn, by their ids, as they began."""
     claim: Claim | None = None
     """Under which it is done here, where several processes could do it."""
     epoch: int = 0
@@ -207,7 +207,11 @@ class LiveBoard:
         if now is None or now.claim is None or now.claim.lost:
             return None
         drafts = {name: "".join(draft.parts) for name, draft in now.drafts.items()}
-        return LiveAnswer(now.claim.epoch, now.status, drafts)
+        tasks = {
+            name: (task.title[:LONGEST_TASK], task.state, task.began_at, task.ended_at)
+            for name, task in now.tasks.items()
+        }
+        return LiveAnswer(now.claim.epoch, now.status, drafts, tasks)
 
     def drop_overtaken(self) -> None:
         """Show nothing any more of what was done under claims that are known to be lost."""
@@ -225,8 +229,11 @@ class LiveBoard:
         """Show what another process does in a thread, as it was read now; `None`: nothing (any more)."""
         if answer is None:
             # As of a thread here: what was being written stays on the pages until its post comes.
-            if self._elsewhere.pop(thread_id, None) is not None:
+            ended = self._elsewhere.pop(thread_id, None)
+            if ended is not None:
                 self._hub.publish(thread_id, "status", {"text": ""})
+                if ended.tasks:
+                    self._hub.publish(thread_id, "activity", {"activity": []})
             return
         here = self._now.get(thread_id)
         if here is not None:
@@ -247,6 +254,10 @@ class LiveBoard:
             if message_id not in now.replaced:
                 draft = now.drafts.setdefault(message_id, _Draft())
                 self._add(thread_id, message_id, draft, text[draft.length :])
+        tasks = {name: _Task(*task) for name, task in answer.tasks.items()}
+        if tasks != now.tasks:
+            now.tasks = tasks
+            self._hub.publish(thread_id, "activity", {"activity": _tasks_json(tasks)})
         self._set_status(thread_id, now, answer.status)
 
     def drop_elsewhere(self, thread_id: str) -> None:

@@ -46,7 +46,7 @@ from bot.domain import (
     Unknown,
 )
 from bot.gateway.thread_ids import is_gateway_thread
-from bot.readings import ReadableLine, readings
+from bot.readings import ReadableLine, change_in_words, main_value, readings
 from bot.safe_text import (
     cut_by_size,
     holds_unseen,
@@ -146,9 +146,16 @@ def _short(view: ApprovalView | OutcomeView) -> Json:
 
 
 def message_json(view: MessageView) -> Json:
-    """A person's message."""
+    """A person's message; `queued`, where something else in its thread has to end first."""
     text = passage(view.text, LONGEST_ANSWER)
-    return {"kind": "message", "id": view.key, "text": text, **_json(view, lines="author", as_is="author_id at")}
+    queued = {"queued": True} if view.queued else {}
+    return {
+        "kind": "message",
+        "id": view.key,
+        "text": text,
+        **_json(view, lines="author", as_is="author_id at"),
+        **queued,
+    }
 
 
 def post_json(post: Post) -> Json:
@@ -194,7 +201,7 @@ def _change(view: ChangeView) -> Json:
     return {
         "kind": "change",
         "id": view.attempt_id,
-        "arguments": arguments_json(view.arguments, view.presentation),
+        "arguments": _besides_title(view, arguments_json(view.arguments, view.presentation)),
         "result": line(view.result, LONGEST_RESULT),
         **seen_json(view),
         **_client_json(view),
@@ -230,13 +237,16 @@ def _call_json(view: ApprovalView | OutcomeView | ChangeView | GrantView | CallA
 
 def _approval(view: ApprovalView) -> Json:
     digests = _Digests()
+    shown = _besides_title(view, _arguments(view.arguments, view.presentation, digests))
+    asked = None
+    if view.asked_arguments is not None:
+        asked = _arguments(view.asked_arguments, view.presentation, digests)
+        shown = _with_changes(shown, view.asked_arguments, view.arguments, view.presentation)
     return {
         "kind": "approval",
         "id": view.approval_id,
-        "arguments": _arguments(view.arguments, view.presentation, digests),
-        "asked_arguments": None
-        if view.asked_arguments is None
-        else _arguments(view.asked_arguments, view.presentation, digests),
+        "arguments": shown,
+        "asked_arguments": asked,
         "when": _when(view),
         "preview": preview_json(view),
         "votes": [_json(vote, lines="name", as_is="verb at") for vote in view.votes],
@@ -377,6 +387,32 @@ def _arguments(arguments: Mapping[str, Any], presentation: CallPresentation, dig
             digest = digests.of(each.label, each.text)
             lines.append({"name": name, "value": None, "digest": digest, "shown": shown, "hidden": hidden})
     return lines
+
+
+def _besides_title(view: ApprovalView | ChangeView, lines: list[Json]) -> list[Json]:
+    """The lines, of which the one that the card's title says already, whole, is marked as `titled`."""
+    value = main_value(view.arguments, view.presentation)
+    if not value or not is_in_title(view, value):
+        return lines
+    said = [each for each in lines if each["value"] == value and "raw" not in each]
+    if len(said) != 1:
+        return lines
+    return [{**each, "titled": True} if each is said[0] else each for each in lines]
+
+
+def _with_changes(
+    lines: list[Json], asked: Mapping[str, Any], approved: Mapping[str, Any], presentation: CallPresentation
+) -> list[Json]:
+    """The lines, with `change` where a moment was moved: "Sun 22 Nov, 13:00 → 14:30 (Europe/Berlin)"."""
+    if is_unwieldy(asked) or is_unwieldy(approved):
+        return lines
+    before = {each.label: each for each in readings(asked, presentation)}
+    moved = {
+        visible(each.label): visible(change_in_words(old, each))
+        for each in readings(approved, presentation)
+        if (old := before.get(each.label)) is not None and old.text != each.text
+    }
+    return [{**each, "change": moved[each["name"]]} if moved.get(each["name"]) else each for each in lines]
 
 
 def _lines(arguments: Mapping[str, Any], presentation: CallPresentation) -> Iterator[ReadableLine]:

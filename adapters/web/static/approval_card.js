@@ -52,18 +52,18 @@ function pending(view, { isMine, can, decides, memory }) {
       preview(view),
       list.node,
       view.edited_by ? h("p", { className: "edited-by" }, t("Edited by {name}", { name: view.edited_by })) : null,
-      deadlines(view),
+      deadlines(view, decides),
       votes(view),
       actions(main, memory, { before: unseen, more, text: decides ? null : t("Waiting for {name}", { name: view.may_decide }) }),
     ],
   });
 }
 
-/** "Approver: Ana · Expires in 23 hours (tomorrow, 2:08 PM)". */
-function deadlines(view) {
+/** "Approver: Ana · Expires in 23 hours (tomorrow, 2:08 PM)". Whoever does not decide reads who does beside the menu. */
+function deadlines(view, decides) {
   const moment = (sentence, at) => parts(sentence, { distance: time(at, fromNow), time: time(at, short) });
   return dotted("deadlines", [
-    t("Approver: {name}", { name: view.may_decide }),
+    decides ? t("Approver: {name}", { name: view.may_decide }) : null,
     view.quorum > 1 ? n("{count} approval needed", "{count} approvals needed", view.quorum) : null,
     view.rejections > 1 ? n("{count} rejection needed", "{count} rejections needed", view.rejections) : null,
     view.handed_to.length ? t("Also asked: {names}", { names: view.handed_to.join(", ") }) : null,

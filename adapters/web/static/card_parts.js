@@ -13,6 +13,8 @@ function riskOf(word) {
       return ["medium", t("Changes data")];
     case "destroys":
       return ["high", t("Deletes data")];
+    case "overwrites":
+      return ["medium", t("Overwrites data")];
     case "reaches outside":
       return ["medium", t("External")];
     default:
@@ -20,8 +22,18 @@ function riskOf(word) {
   }
 }
 
-/** Whether a call deletes: then it is asked once more. */
-export const deletes = (view) => view.risk.includes("destroys");
+/** Whether a card shows what comes in the place of what was there. */
+const overwrites = (view) => Boolean(view.preview?.has_after && view.preview.rows.length);
+
+/** Whether a call deletes, and not only overwrites what the card shows: then it is asked once more. */
+export const deletes = (view) => view.risk.includes("destroys") && !overwrites(view);
+
+/** The risks of a call, without those that another says already. */
+function risksOf(view) {
+  const risks = view.risk ?? [];
+  if (!risks.includes("destroys")) return risks;
+  return risks.filter((word) => word !== "writes").map((word) => (word === "destroys" && overwrites(view) ? "overwrites" : word));
+}
 
 /** "Create event: Standup", and below it server and tool as the operator calls them. */
 export function what({ title, source }) {
@@ -54,36 +66,42 @@ export function dotted(className, items) {
 
 /** The line below a card's title: who asks, by which tool, and what that may do. */
 export function contextLine(view) {
-  return dotted("card-context", [requestedBy(view.requester, view.client), view.source, ...risks(view.risk ?? [])]);
+  return dotted("card-context", [requestedBy(view.requester, view.client), view.source, ...risks(risksOf(view))]);
 }
 
 const same = (one, other) => (one?.value ?? one?.digest) === (other?.value ?? other?.digest) && (one?.raw ?? "") === (other?.raw ?? "");
 
 /**
- * The values as a definition list. `before` are those that were asked for, when somebody changed them; with `fold`, what
- * was not changed is behind a line that counts it. Has `node`, and `hidden()`: how many characters are not shown now.
- * `showAll()` opens what is too long for a card.
+ * The values as a definition list, but the one that the title says already. `before` are those that were asked for, when
+ * somebody changed them; with `fold`, what was not changed is behind a line that counts it. Has `node`, and `hidden()`:
+ * how many characters are not shown now. `showAll()` opens what is too long for a card.
  */
 export function argumentList(lines, before = null, onChange = () => {}, showAll = null, { fold = false } = {}) {
   const hidden = new Map();
   const old = new Map((before ?? []).map((line) => [line.name, line]));
   const total = () => [...hidden.values()].reduce((sum, count) => sum + count, 0);
   const rows = [];
+  const inTitle = [];
 
   for (const line of lines) {
     const was = old.get(line.name);
     old.delete(line.name);
     const changed = before !== null && !same(was, line);
     const now = longText(line, hidden, () => onChange(total()), showAll);
-    const value = changed ? [was ? [struck(was), arrow()] : null, h("ins", {}, now)] : now;
-    rows.push(row(line.name, value, changed));
+    const value = changed && !line.change ? [was ? [struck(was), arrow()] : null, h("ins", {}, now)] : now;
+    const made = row(line.name, changed && line.change ? h("ins", {}, line.change) : value, changed);
+    rows.push(made);
+    if (line.titled && !changed) inTitle.push(made);
   }
   for (const line of old.values()) rows.push(row(line.name, [struck(line), arrow(), h("span", { className: "muted" }, t("removed"))], true));
   if (!rows.length) rows.push(row(t("Values"), h("span", { className: "muted" }, t("none")), false));
   const list = (content) => h("dl", { className: "arguments" }, content);
   const changed = rows.filter((each) => each.classList.contains("changed"));
   const rest = rows.filter((each) => !changed.includes(each));
-  if (!fold || !changed.length || !rest.length) return { node: list(rows), hidden: total };
+  if (!fold || !changed.length || !rest.length) {
+    const shown = rows.filter((each) => !inTitle.includes(each));
+    return { node: shown.length ? list(shown) : null, hidden: total };
+  }
   const folded = h("details", { className: "unchanged" }, h("summary", {}, n("{count} unchanged", "{count} unchanged", rest.length)), list(rest));
   return { node: [list(changed), folded], hidden: total };
 }

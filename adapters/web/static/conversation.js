@@ -58,6 +58,7 @@ export class Conversation {
     const stay = this.#isNearEnd();
     const seen = new Set();
     const broken = this.#brokenOff(entries, around.me);
+    const replies = new Set(entries.filter((entry) => entry.kind === "message").map(({ author_id: author, text }) => `${author}:${text.trim()}`));
     let previous = null;
     let added = false;
     for (const entry of entries) {
@@ -66,11 +67,12 @@ export class Conversation {
       let element = known?.element;
       const decides = around.decides.has(entry.content?.id);
       const again = broken?.id === entry.id ? broken.again : null;
-      if (known?.entry !== entry || known.decides !== decides || Boolean(known.again) !== Boolean(again)) {
-        element = entryView(entry, { ...around, again, memoryOf: (id) => this.#memoryOf(id) });
+      const isReplied = entry.content?.kind === "clarification" && replies.has(`${entry.content.requester_id}:${entry.content.answer.trim()}`);
+      if (known?.entry !== entry || known.decides !== decides || known.isReplied !== isReplied || Boolean(known.again) !== Boolean(again)) {
+        element = entryView(entry, { ...around, again, isReplied, memoryOf: (id) => this.#memoryOf(id) });
         if (known) replaceKeepingFocus(known.element, element);
         else added = true;
-        this.#drawn.set(entry.id, { entry, element, decides, again });
+        this.#drawn.set(entry.id, { entry, element, decides, isReplied, again });
       }
       const place = previous ? previous.nextSibling : this.#log.firstChild;
       if (element !== place) this.#log.insertBefore(element, place);

@@ -4,6 +4,8 @@ import { byId, h, icon, ICONS } from "./dom.js";
 import { n, parts, t } from "./language.js";
 import { settings } from "./settings.js";
 
+const LOOK_AGAIN_AFTER = 10_000;
+
 /** Draw what a session says. `become(personId)` switches, where people choose who they are. */
 export function drawHeader(session, { become, refresh }) {
   byId("who").hidden = session.login !== "local";
@@ -16,7 +18,13 @@ export function drawHeader(session, { become, refresh }) {
   select.onchange = () => become(select.value);
 
   byId("sign-out").hidden = !session.can_sign_out;
-  drawFacts(session.facts);
+  const look = async () => {
+    clearTimeout(again);
+    const session = document.hidden ? null : await refresh().catch(() => null);
+    if (session?.facts) drawFacts(session.facts, look);
+    else again = setTimeout(look, LOOK_AGAIN_AFTER);
+  };
+  drawFacts(session.facts, look);
 
   const button = byId("tools");
   const panel = byId("tools-panel");
@@ -31,8 +39,7 @@ export function drawHeader(session, { become, refresh }) {
     panel.hidden = false;
     button.setAttribute("aria-expanded", "true");
     panel.focus();
-    const session = await refresh().catch(() => null);
-    if (session?.facts) drawFacts(session.facts);
+    await look();
   };
   panel.onkeydown = (event) => event.key === "Escape" && close(true);
   document.onpointerdown = (event) => {
@@ -99,7 +106,9 @@ export function drawSetup(steps, isWanted) {
   };
 }
 
-function drawFacts(facts) {
+let again = null;
+
+function drawFacts(facts, lookAgain) {
   byId("banner-text").textContent = facts.model_notice;
   byId("banner").hidden = !facts.model_notice || settings.isDismissed("banner");
   byId("banner-dismiss").onclick = () => {
@@ -110,11 +119,12 @@ function drawFacts(facts) {
 
   const up = (server) => server.tools > 0;
   const down = facts.tool_servers.filter((server) => !up(server));
-  byId("tools").replaceChildren(
-    h("span", { className: down.length ? "dot bad" : "dot good", "aria-hidden": "true" }),
-    t("Tools"),
-    h("span", { className: "hidden-label" }, down.length ? n(", {count} unavailable", ", {count} unavailable", down.length) : ""),
-  );
+  byId("tools").replaceChildren(h("span", { className: down.length ? "dot bad" : "dot good", "aria-hidden": "true" }), h("span", {}, t("Tools")));
+  if (down.length) byId("tools").setAttribute("aria-label", n("Tools, {count} unavailable", "Tools, {count} unavailable", down.length));
+  else byId("tools").removeAttribute("aria-label");
+  // They are connected a moment after the server begins to listen, and come back by themselves.
+  clearTimeout(again);
+  if (down.length) again = setTimeout(lookAgain, LOOK_AGAIN_AFTER);
   byId("tools-panel").replaceChildren(
     h("h2", {}, t("Tool servers")),
     facts.tool_servers.length

@@ -83,7 +83,7 @@ export class Inbox {
 
   #request(each, around) {
     const { requester, client } = each.card;
-    const asks = each.card.requester_id === around.me ? t("You need to confirm: {title}", { title: each.card.title }) : t("{name} needs your approval: {title}", { name: requester, title: each.card.title });
+    const asks = each.card.requester_id === around.me ? t("You need to confirm this") : t("{name} needs your approval", { name: requester });
     const through = client ? h("span", { className: "muted" }, " · ", parts("through {client}", { client: h("bdi", {}, client) })) : null;
     return h("li", { className: "inbox-item" }, h("p", { className: "inbox-line" }, h("span", {}, asks), through, this.#where(each)), this.#card(each, around, new Set([each.id])));
   }

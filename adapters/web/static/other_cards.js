@@ -25,8 +25,8 @@ function questionEnding(status) {
  * `can.answer(view)` opens the form, or goes to the message box when the question has no fields. A question that a
  * tool puts names its server, and need not be answered.
  */
-export function clarificationCard(view, { me, can, memory }) {
-  return view.status === "open" ? openQuestion(view, view.requester_id === me, can, memory) : endedQuestion(view, memory);
+export function clarificationCard(view, { me, can, memory, isReplied = false }) {
+  return view.status === "open" ? openQuestion(view, view.requester_id === me, can, memory) : endedQuestion(view, memory, isReplied);
 }
 
 function openQuestion(view, isMine, can, memory) {
@@ -51,8 +51,8 @@ function openQuestion(view, isMine, can, memory) {
   });
 }
 
-/** The question and its answer: what came with it to answer it by is not said again. */
-function endedQuestion(view, memory) {
+/** The question and its answer, unless that stands below it as a message: what came with it to answer it by is not said again. */
+function endedQuestion(view, memory, isReplied) {
   const [tone, word] = questionEnding(view.status);
   return card({
     id: view.id,
@@ -62,7 +62,7 @@ function endedQuestion(view, memory) {
     label: asker(view),
     heading: heading(view),
     side: chip(tone, word),
-    body: [rest(view), view.answer ? h("p", { className: "outcome", dir: "auto" }, parts(t("{name}: {answer}"), { name: h("span", { className: "muted" }, view.requester), answer: view.answer })) : null, lateAnswer(memory)],
+    body: [rest(view), view.answer && !isReplied ? h("p", { className: "outcome", dir: "auto" }, parts(t("{name}: {answer}"), { name: h("span", { className: "muted" }, view.requester), answer: view.answer })) : null, lateAnswer(memory)],
   });
 }
 

@@ -5,6 +5,7 @@ import { h } from "./dom.js";
 import { LANGUAGES, t } from "./language.js";
 import { settings } from "./settings.js";
 import { showShortcuts } from "./shortcuts.js";
+import { clock } from "./time.js";
 
 /** Opens it; resolves when it is closed. What was drawn in another zone or language is drawn again by a reload. */
 export async function openSettings() {
@@ -27,7 +28,7 @@ function zone() {
   const box = h("input", { type: "text", id: "zone", autocomplete: "off", spellcheck: false, maxLength: 60, value: settings.timeZone(), "aria-describedby": "zone-help" });
   box.setAttribute("list", "zones");
   const tell = () => {
-    help.textContent = t("It is {time} there. Your browser’s: {zone}.", { time: new Date().toLocaleTimeString(document.documentElement.lang, { timeZone: settings.timeZone(), hour: "2-digit", minute: "2-digit" }), zone: settings.ownZone() });
+    help.textContent = t("It is {time} there. Your browser’s: {zone}.", { time: clock(Date.now() / 1000), zone: settings.ownZone() });
   };
   box.onchange = () => {
     const wanted = box.value.trim();

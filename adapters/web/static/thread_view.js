@@ -9,7 +9,7 @@ import { Drafts, Entries } from "./entries.js";
 import { entryView } from "./entry_views.js";
 import { drawReachable, drawSetup, wireMenu } from "./header.js";
 import { Inbox } from "./inbox.js";
-import { n, t } from "./language.js";
+import { n, spoken, t } from "./language.js";
 import { drawThreads } from "./sidebar.js";
 import { follow } from "./stream.js";
 import { unsent } from "./unsent.js";
@@ -397,6 +397,7 @@ export class ThreadView {
     const waiting = this.#toDecide().length;
     if (waiting < 2 && document.activeElement === byId("approve-all")) byId("message").focus();
     byId("approve-all-bar").hidden = waiting < 2;
+    if (waiting >= 2) byId("approve-all").textContent = t("Approve all {count}…", { count: waiting.toLocaleString(spoken()) });
     if (waiting >= 2) byId("approve-all-text").textContent = n("{count} request needs approval", "{count} requests need approval", waiting);
   }
 

@@ -41,10 +41,11 @@ export function short(seconds) {
   return t("{day}, {time}", { day, time: clock(seconds) });
 }
 
-/** How long something took: "0.4 s", "12 s", "3 min". */
+/** How long something took: "0.4 s", "12 s", "3 min"; not to the moment what nobody notices. */
 export function duration(seconds) {
   const number = (value, digits) => value.toLocaleString(language(), { maximumFractionDigits: digits, minimumFractionDigits: digits });
-  if (seconds < 9.95) return t("{count} s", { count: number(Math.max(0, seconds), 1) });
+  if (seconds < 0.1) return t("less than {count} s", { count: number(0.1, 1) });
+  if (seconds < 9.95) return t("{count} s", { count: number(seconds, 1) });
   if (seconds < 100) return t("{count} s", { count: number(seconds, 0) });
   return t("{count} min", { count: number(seconds / MINUTE, 0) });
 }

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import ViewportSize, expect
+from playwright.async_api import Route, ViewportSize, expect
 
-from bot.domain import Notice, Said
+from bot.domain import CallActivity, ChangeView, ConversationReference, GrantView, MessageView, Notice, Said
 from graph.interrupts import FormField
-from tests.support.views import a_question, a_sign_in, an_approval, an_outcome
+from tests.support.views import NOW, a_question, a_sign_in, an_approval, an_outcome
 from tests.web.accessibility import needs_axe, violations
 from tests.web.browsing import Window, window_of
 from tests.web.serving import Product, serve
@@ -105,3 +107,114 @@ async def test_the_door(chrome: Chromium, size: ViewportSize, colours: str) -> N
         await expect(page.get_by_label("Password")).to_be_visible()
         assert await violations(page) == []
         await context.close()
+
+
+async def test_the_dialogs_of_a_card(product: Product, screen: Window) -> None:
+    deletes = an_approval(
+        "a", requester_ids=("web:ana",), risk=("writes", "destroys"), always_offered=True, handing_offered=True, masks=1
+    )
+    for view in (deletes, an_approval("b")):
+        await product.services.post(THREAD, view)
+    await screen.open(THREAD)
+    await expect(screen.button("Approve")).to_have_count(2)
+    for name in ("Approve", "Reject…", "Edit…"):
+        await screen.button(name).first.click()
+        await checked_dialog(screen)
+    for name in ("Show all", "Always allow…", "Withdraw…"):
+        await screen.button("More actions").first.click()
+        assert await violations(screen.page) == []
+        await screen.page.get_by_role("menuitem", name=name).click()
+        await checked_dialog(screen)
+    await screen.page.locator("#approve-all").click()
+    await checked_dialog(screen)
+
+
+async def checked_dialog(screen: Window) -> None:
+    """What axe finds in the open dialog: nothing. Closes it."""
+    await expect(screen.dialog).to_be_visible()
+    assert await violations(screen.page) == []
+    await screen.page.keyboard.press("Escape")
+    await expect(screen.dialog).to_have_count(0)
+
+
+async def test_what_was_done_and_what_was_done_without_asking(product: Product, screen: Window) -> None:
+    calls = (
+        CallActivity("1", "calendar", "list_events", "List events", "done", 1.0, 2.5, "2 events"),
+        CallActivity("2", "tasks", "list_tasks", "List tasks", "failed", 2.0, 3.1, "No connection"),
+    )
+    change = ChangeView("c", "tasks", "add_task", "Add task", {"name": "milk"}, "Ana", "web:ana", "Done", grant_id="g1")
+    for content in (
+        Said("You have two.", activity=calls),
+        change,
+        replace(change, attempt_id="d", result_tone="error"),
+    ):
+        await product.services.post(THREAD, content)
+    await screen.open(THREAD)
+    await expect(screen.button("Revoke")).to_have_count(2)
+    for summary in await screen.log.locator("summary").all():
+        await summary.click()
+    assert await violations(screen.page) == []
+
+
+async def test_a_turn_that_runs_and_messages_that_wait_or_were_not_sent(product: Product, screen: Window) -> None:
+    live = product.sender.live(THREAD, ConversationReference("web", THREAD), "web:ana")
+    live.status("Looking…")
+    live.task("1", "List events", "running")
+    live.text("m1", "You have")
+    product.services.entries[THREAD] = [MessageView("web:one:2", "Ana", "web:ana", "And tomorrow?", 2.0, queued=True)]
+    await screen.open(THREAD)
+    await expect(screen.page.get_by_text("Queued", exact=True)).to_be_visible()
+    await screen.page.route("**/messages", lambda route: route.abort())
+    await screen.say("Important")
+    await expect(screen.log).to_contain_text("Not sent.")
+    await screen.page.locator(".activity-now summary").click()
+    assert await violations(screen.page) == []
+    screen.complaints.clear()  # the browser's own about the aborted request
+
+
+async def test_a_search_with_and_without_results(product: Product, screen: Window) -> None:
+    await product.services.post(THREAD, Said("Hello"))
+    await screen.open(THREAD)
+    if await screen.page.locator("#show-threads").is_visible():
+        await screen.page.locator("#show-threads").click()
+    product.services.titles[THREAD] = "Lunch with Bob"
+    for text in ("lunch", "nothing of the kind"):
+        await screen.page.get_by_role("searchbox").fill(text)
+        await expect(screen.page.get_by_text("1 result" if text == "lunch" else "Nothing found")).to_be_visible()
+        assert await violations(screen.page) == []
+
+
+async def test_what_is_loading_what_there_is_not_and_a_server_that_is_gone(product: Product, screen: Window) -> None:
+    await product.services.post(THREAD, Said("Hello"))
+    await screen.open(THREAD)
+    await expect(screen.log).to_contain_text("Hello")
+    release = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await release.wait()
+        await route.abort()
+
+    await screen.page.route("**/api/events*", late)
+    await screen.page.evaluate("location.hash = encodeURIComponent('web:another')")
+    await expect(screen.page.locator("#skeleton")).to_be_visible()
+    assert await violations(screen.page) == []
+    release.set()
+    await expect(screen.page.get_by_text("This conversation appears when the connection is back.")).to_be_visible()
+    await expect(screen.page.get_by_text("Can’t reach Countersign. Retrying…")).to_be_visible()
+    assert await violations(screen.page) == []
+    await screen.page.unroute("**/api/events*")
+    product.services.deleted.add("web:gone")
+    await screen.page.evaluate("location.hash = encodeURIComponent('web:gone')")
+    await expect(screen.page.get_by_text("This conversation doesn’t exist, or you can’t see it.")).to_be_visible()
+    assert await violations(screen.page) == []
+    screen.complaints.clear()  # the browser's own about the requests that failed
+
+
+@pytest.mark.parametrize("name", ["Tools", "Connected accounts…", "Standing approvals…"])
+async def test_tools_accounts_and_standing_approvals(product: Product, screen: Window, name: str) -> None:
+    product.services.given["g1"] = ("web:ana", GrantView("g1", "tasks", "add_task", {"name": "milk"}, NOW))
+    if name != "Tools" and await screen.page.locator("#show-threads").is_visible():
+        await screen.page.locator("#show-threads").click()
+    await screen.page.get_by_role("button", name=name).click()
+    await expect(screen.page.get_by_role("dialog")).to_be_visible()
+    assert await violations(screen.page) == []

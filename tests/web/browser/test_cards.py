@@ -9,13 +9,15 @@ from playwright.async_api import Browser as Chromium
 from playwright.async_api import Locator, Route, expect
 
 from bot.domain import ApprovalView, GrantView, OutcomeView, SignInView
-from tests.support.views import NOW, an_approval
+from graph.presentation import CallPresentation, PresentedArgument, Preview
+from tests.support.views import NOW, a_question, an_approval
 from tests.web.browsing import Window, window_of
 from tests.web.serving import Product
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 THREAD = "web:one"
+TITLED = CallPresentation(trusted=True, main="name", arguments={"name": PresentedArgument(kind="text")})
 
 
 def card(window: Window, name: str) -> Locator:
@@ -100,6 +102,64 @@ async def test_two_people_see_the_same_card_and_only_the_clicker_sees_the_refusa
     window.complaints.clear()  # the browser's own about the 403
 
 
+async def test_what_the_title_says_is_no_line_of_its_own_and_is_counted_among_what_an_edit_left(
+    product: Product, window: Window
+) -> None:
+    arguments = {"name": "Standup", "room": "Blue"}
+    view = an_approval("a", arguments=arguments, presentation=TITLED, title="Create event")
+    await product.services.post(THREAD, view)
+    edited = replace(view, approval_id="b", status="approved", decided_by=("Ana",), decided_at=1.0, edited_by="Ana")
+    await product.services.post(THREAD, replace(edited, asked_arguments={"name": "Standup", "room": "Red"}))
+    await window.open(THREAD)
+    waits, settled = window.log.get_by_role("article").first, window.log.get_by_role("article").last
+    await expect(waits.get_by_role("heading", name="Create event: Standup")).to_be_visible()
+    await expect(waits.locator("dl.arguments")).to_have_text("RoomBlue")
+    await settled.get_by_text("Details").click()
+    await expect(settled.get_by_text("1 unchanged")).to_be_visible()
+    await expect(settled.locator("dl.arguments").first).to_have_text("RoomRed → Blue")
+    await waits.get_by_role("button", name="More actions").click()
+    await window.page.get_by_role("menuitem", name="Show all").click()
+    await expect(window.dialog.locator("dl.arguments")).to_have_text("NameStandupRoomBlue")
+
+
+async def test_a_moment_that_was_moved_is_told_in_one_line(product: Product, window: Window) -> None:
+    moment = CallPresentation(
+        trusted=True, time_zone="Europe/Berlin", arguments={"at": PresentedArgument(kind="date-time")}
+    )
+    asked = {"at": "2026-11-22T13:00:00+01:00"}
+    view = an_approval("a", arguments={"at": "2026-11-22T14:30:00+01:00"}, presentation=moment, asked_arguments=asked)
+    await product.services.post(THREAD, replace(view, status="approved", edited_by="Ana"))
+    await window.open(THREAD)
+    await window.log.get_by_text("Details").click()
+    await expect(window.log.locator("dl.arguments ins")).to_have_text("Sun 22 Nov, 13:00 → 14:30 (Europe/Berlin)")
+    await expect(window.log.locator("dl.arguments del")).to_have_count(0)
+
+
+async def test_an_answer_that_stands_below_as_a_message_is_not_on_the_question_too(
+    product: Product, window: Window
+) -> None:
+    question = a_question("q", requester_id="web:ana", status="answered", answer="Tomorrow at 9")
+    await product.services.post(THREAD, question)
+    await window.open(THREAD)
+    card_of_it = window.log.get_by_role("article")
+    await expect(card_of_it).to_contain_text("Tomorrow at 9")
+    await window.say("Tomorrow at 9")
+    await expect(card_of_it).not_to_contain_text("Tomorrow at 9")
+    await expect(window.log.get_by_text("Tomorrow at 9")).to_have_count(1)
+
+
+async def test_what_overwrites_and_shows_both_sides_is_not_asked_about_as_a_deletion(
+    product: Product, window: Window
+) -> None:
+    preview = Preview(source="calendar › preview_update_event", before={"room": "Blue"}, after={"room": "Red"})
+    shown = CallPresentation(trusted=True, preview=preview)
+    await product.services.post(THREAD, an_approval("a", risk=("writes", "destroys"), presentation=shown))
+    await window.open(THREAD)
+    await expect(window.log.get_by_role("article")).to_contain_text("Overwrites data")
+    await window.button("Approve").click()
+    await expect(window.log).to_contain_text("Approved by Ana")
+
+
 async def test_approve_is_offered_to_those_who_may_decide(product: Product, window: Window) -> None:
     """Rule 6: the server says who, and judges again at the click."""
     product.services.may_decide["a"] = {"web:ben"}
@@ -108,7 +168,7 @@ async def test_approve_is_offered_to_those_who_may_decide(product: Product, wind
     await window.open(THREAD)
     await expect(window.button("Approve")).to_have_count(1)
     await expect(window.button("Reject…")).to_have_count(1)
-    await expect(window.button("Approve all")).to_be_hidden()
+    await expect(window.page.locator("#approve-all")).to_be_hidden()
 
 
 async def test_a_call_that_was_approved_and_failed_looks_failed(product: Product, window: Window) -> None:
@@ -156,19 +216,20 @@ async def test_approve_all_is_there_when_several_wait(product: Product, window: 
     await product.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
     await expect(window.button("Approve")).to_have_count(1)
-    await expect(window.button("Approve all")).to_be_hidden()
+    await expect(window.page.locator("#approve-all")).to_be_hidden()
     await product.services.post(THREAD, an_approval("b"))
     await product.services.post(THREAD, an_approval("c", risk=("destroys",)))
     await expect(window.page.get_by_text("3 requests need approval")).to_be_visible()
+    await expect(window.page.locator("#approve-all")).to_have_text("Approve all 3…")
     product.services.may_decide["c"] = {"web:ben"}
-    await window.button("Approve all").click()
+    await window.page.locator("#approve-all").click()
     await expect(window.dialog.locator(".approving > li")).to_have_count(3)
     await expect(window.dialog.locator(".approving > li").nth(2)).to_contain_text("Deletes data")
     assert not product.services.decisions
     await window.dialog.get_by_role("button", name="Approve 3").click()
     await expect(window.log.get_by_text("Approved by Ana")).to_have_count(2)
     await expect(window.log).to_contain_text("You may not decide this")
-    await expect(window.button("Approve all")).to_be_hidden()
+    await expect(window.page.locator("#approve-all")).to_be_hidden()
     [click] = product.services.decisions
     assert click.approval_ids == ("a", "b", "c")
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import expect
 
-from bot.domain import Said
+from bot.domain import MessageView, Said
 from tests.web.browsing import Window, window_of
 from tests.web.serving import Product
 
@@ -86,8 +87,8 @@ async def test_a_chosen_time_zone_is_what_times_are_shown_in_and_what_the_server
         await expect(window.log.get_by_text("hello")).to_be_visible()
         await expect(window.log.get_by_text("Sending…")).to_have_count(0)
         assert [message.author.time_zone for message in product.services.messages] == ["Asia/Tokyo"]
-        midnight = datetime.now(UTC).replace(hour=0, minute=5, second=0, microsecond=0)
-        await product.services.post("web:another", Said("At five past nine in Tokyo"), at=midnight.timestamp())
+        today = datetime.now(ZoneInfo("Asia/Tokyo")).replace(hour=9, minute=5, second=0, microsecond=0)
+        await product.services.post("web:another", Said("At five past nine in Tokyo"), at=today.timestamp())
         await window.open("web:another")
         await expect(window.log.locator("time").first).to_have_text("9:05")
 
@@ -126,6 +127,21 @@ async def test_a_message_in_the_middle_of_an_answer_stands_below_it_as_queued(pr
     await window.say("And tomorrow?")
     queued = window.page.get_by_role("group", name="Queued")
     await expect(queued).to_contain_text("And tomorrow?")
+    live.end(waiting=False)
+    await expect(queued).to_be_empty()
+    await expect(window.log.get_by_text("And tomorrow?")).to_be_visible()
+
+
+async def test_what_is_queued_is_so_after_a_reload_and_until_the_turn_ends(product: Product, window: Window) -> None:
+    live = product.sender.live(THREAD, product.services.place, "web:ana")
+    live.status("Thinking…")
+    first = MessageView("web:one:m0", "Ana", "web:ana", "What is on today?", time.time() - 9)
+    second = MessageView("web:one:m1", "Ana", "web:ana", "And tomorrow?", time.time() - 3, queued=True)
+    product.services.entries[THREAD] = [first, second]
+    await window.open(THREAD)
+    queued = window.page.get_by_role("group", name="Queued")
+    await expect(queued).to_contain_text("And tomorrow?")
+    await expect(window.log).to_contain_text("What is on today?")
     live.end(waiting=False)
     await expect(queued).to_be_empty()
     await expect(window.log.get_by_text("And tomorrow?")).to_be_visible()

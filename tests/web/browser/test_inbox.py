@@ -31,7 +31,7 @@ async def test_requests_of_others_are_decided_in_the_inbox_wherever_they_were_ma
     await open_inbox(window)
     decide = window.page.get_by_role("list", name="Needs your approval")
     await expect(decide.locator("> li")).to_have_count(2)
-    await expect(decide.get_by_text("Ben needs your approval:")).to_be_visible()
+    await expect(decide.get_by_text("Ben needs your approval")).to_be_visible()
     await expect(decide.get_by_text("in Slack")).to_be_visible()
     await expect(decide.get_by_role("link", name="Open conversation")).to_have_attribute("href", "#web%3Aother")
     await decide.locator("li").filter(has_text="Ben needs").get_by_role("button", name="Approve", exact=True).click()
