@@ -13,7 +13,7 @@ from typing import Any, assert_never
 
 from adapters.shared.arguments import call_asked_in, hidden_in_words, page_of
 from adapters.shared.previews import preview_rows
-from adapters.shared.wording import LONGEST_NAME, WHOLE, call_source, call_title, risks
+from adapters.shared.wording import LONGEST_NAME, WHOLE, call_source, call_title, is_in_title, risks
 from bot.card_masks import unseen_in_words
 from bot.characters import before_suspicious
 from bot.domain import (

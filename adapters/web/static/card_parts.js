@@ -28,12 +28,7 @@ const overwrites = (view) => Boolean(view.preview?.has_after && view.preview.row
 /** Whether a call deletes, and not only overwrites what the card shows: then it is asked once more. */
 export const deletes = (view) => view.risk.includes("destroys") && !overwrites(view);
 
-/** The risks of a call, without those that another says already. */
-function risksOf(view) {
-  const risks = view.risk ?? [];
-  if (!risks.includes("destroys")) return risks;
-  return risks.filter((word) => word !== "writes").map((word) => (word === "destroys" && overwrites(view) ? "overwrites" : word));
-}
+const risksOf = (view) => (view.risk ?? []).map((word) => (word === "destroys" && overwrites(view) ? "overwrites" : word));
 
 /** "Create event: Standup", and below it server and tool as the operator calls them. */
 export function what({ title, source }) {

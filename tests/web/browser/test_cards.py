@@ -123,9 +123,8 @@ async def test_what_the_title_says_is_no_line_of_its_own_and_is_counted_among_wh
 
 
 async def test_a_moment_that_was_moved_is_told_in_one_line(product: Product, window: Window) -> None:
-    moment = CallPresentation(
-        trusted=True, time_zone="Europe/Berlin", arguments={"at": PresentedArgument(kind="date-time")}
-    )
+    at = {"at": PresentedArgument(kind="date-time")}
+    moment = CallPresentation(trusted=True, time_zone="Europe/Berlin", year=2026, arguments=at)
     asked = {"at": "2026-11-22T13:00:00+01:00"}
     view = an_approval("a", arguments={"at": "2026-11-22T14:30:00+01:00"}, presentation=moment, asked_arguments=asked)
     await product.services.post(THREAD, replace(view, status="approved", edited_by="Ana"))
