@@ -31,7 +31,7 @@ test: .venv/.for-working ## Run all tests, with a few of the random kills and ex
 
 # The rules and the platforms: what needs neither the whole product nor a browser, and hardly any other process.
 FAST := tests/policies tests/graph tests/bot tests/models tests/rendering tests/slack tests/teams
-test-fast: .venv/.for-working ## Run what needs neither the whole product nor a browser: the inner loop
+test-fast: .venv/.for-working ## Run the tests that need neither the whole product nor a browser: the inner loop
 	$(IN_VENV) -m pytest $(IN_PARALLEL) -m "not waits" $(FAST) $(foreach each,slack/product slack/local teams/product teams/local,--ignore=tests/$(each))
 
 # What keeps records; the rest would run a second time for nothing (tests/test_postgres_paths.py keeps the list true).
@@ -40,7 +40,7 @@ ON_POSTGRES := tests/accounts tests/api tests/audit/test_commands_on_postgresql.
 	tests/oauth/test_in_a_browser.py tests/oauth/test_whole_way.py tests/product tests/slack/product tests/slack/test_installing.py \
 	tests/slack/test_platform.py tests/slack/test_uninstalling.py tests/teams/product tests/test_adding_a_platform.py \
 	tests/tool_servers/test_account_changes.py tests/web/test_sign_in_at_an_issuer.py
-test-postgres: .venv/.for-working ## Run what keeps records with PostgreSQL (one comes with the tests)
+test-postgres: .venv/.for-working ## Run the tests that keep records, with PostgreSQL (one comes with the tests)
 	$(IN_VENV) -m pytest $(IN_PARALLEL) --postgres $(ON_POSTGRES)
 
 # Another seed each time; the one that is printed repeats a failure: make test-long SEED=… ROUNDS=1. A round of kills
@@ -54,22 +54,22 @@ test-long: .venv/.for-working ## Run all tests, with many random kills and examp
 coverage: .venv/.for-working ## Run the tests that stay in one process, and fail below 97 % of the core's branches
 	$(IN_VENV) -m pytest $(IN_PARALLEL) -m "not browser and not kills and not timed" --cov --cov-report=term
 
-translations: .venv/.for-working ## Write the sentences of the code into the catalogues of their translations
+translations: .venv/.for-working ## Write the sentences of the code into the translation catalogues
 	$(IN_VENV) -m translations.extraction
 
-pictures: .venv/.for-working ## Take the pictures of the documentation again (needs chromium and the npm test packages)
+pictures: .venv/.for-working ## Take the pictures in the documentation again (needs chromium and the npm test packages)
 	$(IN_VENV) -m tests.browser.pictures
 	$(IN_VENV) -m tests.slack.local.pictures
 	$(IN_VENV) -m tests.teams.local.pictures
 
-lint: .venv/.for-working ## Check style, types and the arrows between the packages
+lint: .venv/.for-working ## Check style, types and import rules
 	$(IN_VENV) -m ruff check .
 	$(IN_VENV) -m ruff format --check .
 	$(IN_VENV) -m mypy
 	$(IN_VENV) -m mypy app.py
 	.venv/bin/lint-imports --no-logo
 
-bench: .venv/.for-working ## Measure speed, beside a bare agent (WRITE=docs/performance.md puts it there)
+bench: .venv/.for-working ## Measure speed, beside a bare agent (WRITE=docs/performance.md writes it there)
 	$(IN_VENV) -m bench $(if $(WRITE),--write $(WRITE))
 
 teams-package: .venv/.for-running ## Write the app for Teams to dist/ (RSC=1: replies in threads need no mention)

@@ -14,7 +14,7 @@ _HEAD = """\
 
 Drawn from the compiled graph by `python -m graph.diagram`; a test keeps it current. Solid arrows are always taken,
 dotted ones are a choice. `human_clarification`, `human_confirmation`, `oauth_needed`, `elicitation_needed` and
-`outcome_unknown` stop until somebody answers.
+`outcome_unknown` stop until someone answers.
 
 ## A conversation
 """

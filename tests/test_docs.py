@@ -105,6 +105,46 @@ def test_every_link_of_a_document_leads_somewhere(document: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
+PICTURES = ROOT / "docs/images"
+
+
+def test_every_picture_is_shown_somewhere() -> None:
+    shown = {
+        (document.parent / link).resolve()
+        for document in DOCS
+        for link in re.findall(r"!\[[^\]]+\]\(([^)\s]+)\)", prose(document))
+    }
+    assert set(PICTURES.iterdir()) - shown == set()
+
+
+@pytest.mark.parametrize("document", DOCS, ids=lambda document: str(document.relative_to(ROOT)))
+def test_every_target_of_make_that_a_document_names_is_in_the_makefile(document: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    text = document.read_text()
+    commands = "\n".join([*re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL), *quoted(document)])
+    named = re.findall(r"^\s*(?:[A-Z_]+=\S+ )*make ([a-z-]+)", commands, re.MULTILINE)
+    assert set(named) <= targets
+
+
+def test_the_index_of_the_documentation_names_every_page() -> None:
+    index = (ROOT / "docs/README.md").read_text()
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"({page.name}" not in index] == ["README.md"]
+
+
+STIFF = re.compile(r"\b(?:any more|anew|somebody|whoever|lest|thereby|shall)\b", re.IGNORECASE)
+FOR_PEOPLE = [document for document in DOCS if "decisions" not in document.parts]
+FOR_PEOPLE += [
+    ROOT / name for name in (".env.example", "connections.example.yaml", "manifest.yml", "deploy/env.example")
+]
+FOR_PEOPLE += [ROOT / "policies/default.yaml"]
+
+
+@pytest.mark.parametrize("document", FOR_PEOPLE, ids=lambda document: str(document.relative_to(ROOT)))
+def test_what_people_read_outside_of_the_product_is_plain_english(document: Path) -> None:
+    without_links = re.sub(r"\]\([^)]*\)", "]", document.read_text())
+    assert STIFF.findall(without_links) == []
+
+
 @pytest.mark.parametrize("document", ABOUT_CODE, ids=lambda document: document.name)
 def test_every_name_of_the_code_that_a_document_uses_is_there(document: Path) -> None:
     names = {text.partition("(")[0].partition("=")[0] for text in quoted(document)} - EXAMPLES
