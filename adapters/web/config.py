@@ -82,7 +82,7 @@ class ToolServerFacts:
 
     name: str
     state: str
-    """One word, such as `connected`, `starting` or `unavailable`."""
+    """`starting`, `up`, `down`, `misconfigured`, `closed` or `unsupported`."""
     tools: int = 0
     """How many tools it offers now."""
     reason: str = ""

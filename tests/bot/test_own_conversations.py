@@ -10,6 +10,7 @@ from bot.records import approvals, posts, threads
 from bot.records.locks import UNLOCKED
 from tests.bot.rows import asked
 from tests.bot.services_stage import Stage
+from translations import in_language
 
 ANA, BEN = Person("web:ana", "Ana"), Person("web:ben", "Ben")
 TRIP, LUNCH = "web:trip", "web:lunch"
@@ -89,12 +90,14 @@ async def test_requests_in_a_deleted_conversation_are_superseded_and_approvers_d
     inbox, conversations = stage.services.inbox, stage.services.conversations
     await ask(stage, TRIP)
     assert not isinstance(await conversations.card("a1", BEN), Unknown)
-    await inbox.delete("k1", TRIP, ANA, {"web:ana"})
+    with in_language("de"):  # Ana's own
+        await inbox.delete("k1", TRIP, ANA, {"web:ana"})
     assert isinstance(await conversations.card("a1", BEN), Unknown)
     assert isinstance(await conversations.view(TRIP, BEN), Unknown)
     async with stage.database.reading() as tx:
         row = await approvals.get(tx, "a1")
         card = (await posts.of_subjects(tx, ["a1"]))["a1"][0]
-    assert row is not None and row.status == "superseded"
+    assert row is not None
+    assert (row.status, row.reason) == ("superseded", "The conversation was deleted"), "in the language of all"
     assert card.revision > 1, "wherever else its card is, it says so"
     assert await stage.waiting(TRIP) == ["k1"], "what ran is ended as a stop ends it, and no message is handled"

@@ -24,6 +24,7 @@ async def test_what_failed_is_asked_about_again_as_it_was_and_the_model_is_not_a
     asked = len(model.requests)
     assert shown["retry_offered"]
 
+    at_work.visitor.http.headers["Accept-Language"] = "de"  # what is kept is for all who read here
     assert (await retry(ben_at_work, failed, "c1")).status == 403
     first, again, other = [await retry(at_work, failed, click) for click in ("c2", "c2", "c3")]
     assert [answer.status for answer in (first, again, other)] == [200, 200, 409]
@@ -36,6 +37,7 @@ async def test_what_failed_is_asked_about_again_as_it_was_and_the_model_is_not_a
     await at_work.approve(card["id"])
     await at_work.card(card["id"], "approved", result="failed: ")
     await at_work.until(lambda: len(model.requests) == asked + 1)
+    assert "Retry: " in str(model.requests[-1])
 
 
 async def test_nothing_is_retried_that_went_well_or_is_not_decided(at_work: Thread) -> None:

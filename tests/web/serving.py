@@ -52,8 +52,8 @@ FACTS = PageFacts(
     is_demo=True,
     mode="default",
     tool_servers=(
-        ToolServerFacts("calendar", "connected", 5),
-        ToolServerFacts("tasks", "unavailable", 0, "It stopped; starting it again in 4 s."),
+        ToolServerFacts("calendar", "up", 5),
+        ToolServerFacts("tasks", "down", 0, "It stopped; starting it again in 4 s."),
     ),
 )
 

@@ -135,11 +135,19 @@ function drawFacts(facts, lookAgain) {
 }
 
 function serverLine(server, up) {
+  const states = {
+    starting: t("Starting"),
+    up: t("Available"),
+    down: t("Unavailable"),
+    misconfigured: t("Misconfigured"),
+    closed: t("Stopped"),
+    unsupported: t("Not supported"),
+  };
   return h(
     "li",
     {},
     h("span", { className: up ? "dot good" : "dot bad", "aria-hidden": "true" }),
-    h("div", {}, h("b", {}, server.name), h("p", { className: "muted small" }, `${server.state} · ${n("{count} tool", "{count} tools", server.tools)}`),
+    h("div", {}, h("b", {}, server.name), h("p", { className: "muted small" }, `${states[server.state] ?? server.state} · ${n("{count} tool", "{count} tools", server.tools)}`),
       server.reason ? h("p", { className: "small" }, server.reason) : null),
   );
 }

@@ -242,6 +242,8 @@ async def test_the_product_is_honest_about_its_model_and_its_tools(window: Windo
     await window.page.get_by_role("button", name="Tools").click()
     panel = window.page.get_by_role("dialog", name="Tool servers")
     await expect(panel).to_contain_text("calendar")
+    await expect(panel).to_contain_text("Available · 5 tools")
+    await expect(panel).to_contain_text("Unavailable · 0 tools")
     await expect(panel).to_contain_text("It stopped; starting it again in 4 s.")
     await window.page.keyboard.press("Escape")
     await expect(panel).to_be_hidden()
