@@ -147,7 +147,7 @@ function serverLine(server, up) {
     "li",
     {},
     h("span", { className: up ? "dot good" : "dot bad", "aria-hidden": "true" }),
-    h("div", {}, h("b", {}, server.name), h("p", { className: "muted small" }, `${states[server.state] ?? server.state} · ${n("{count} tool", "{count} tools", server.tools)}`),
+    h("div", {}, h("b", {}, server.name), h("p", { className: "muted small" }, [states[server.state] ?? server.state, n("{count} tool", "{count} tools", server.tools)].join(" · ")),
       server.reason ? h("p", { className: "small" }, server.reason) : null),
   );
 }
