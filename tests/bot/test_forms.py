@@ -254,8 +254,8 @@ WRONG = [
     ({"type": "string", "minLength": 3}, "ab", "at least 3 characters"),
     ({"type": "string", "maxLength": 3}, "abcd", "At most 3 characters"),
     ({"type": "string", "pattern": "^x"}, "y", "pattern ^x"),
-    ({"type": "string", "format": "email"}, "nobody", "not a valid email"),
-    ({"type": "string", "format": "uuid"}, "1", "not a valid uuid"),
+    ({"type": "string", "format": "email"}, "nobody", "Not a valid email"),
+    ({"type": "string", "format": "uuid"}, "1", "Not a valid uuid"),
     ({"type": "object", "required": ["b"]}, "{}", "b: Required"),
     ({"anyOf": [{"type": "integer", "minimum": 5}, {"type": "null"}]}, "1", "at least 5"),
 ]
