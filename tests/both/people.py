@@ -204,12 +204,12 @@ class InTeams:
         return teams_words((await self.talk.submits(dialog, "hand_over", **whom)).card)
 
     async def withdraws(self) -> None:
-        await self.talk.clicks(self.card, "take_back")
+        await self.talk.submits(await self.talk.opens(self.card, "withdraw_dialog"), "take_back")
 
     async def revokes(self) -> None:
         direct = TeamsTalk(self.talk.teams, self.talk.person, self.talk.person.chat)
         await direct.mentions("approvals")
-        answer = await direct.clicks(await direct.says("You always allow"), "revoke")
+        answer = await direct.clicks(await direct.says("Standing approvals"), "revoke")
         assert "Revoked" in answer.message
 
     async def is_refused(self, *words: str) -> None:

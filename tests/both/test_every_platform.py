@@ -173,7 +173,7 @@ async def test_a_group_that_cannot_be_looked_up(scene: Scene) -> None:
     # On the page, nobody else sees what they are not known to decide.
     for somebody in (ana, ben) if scene.name != "web" else (ana,):
         await somebody.sees("lamp")
-        await somebody.is_refused("Couldn't check")
+        await somebody.is_refused("Couldn’t check")
     assert scene.both.shop.done == []
 
 

@@ -20,7 +20,7 @@ async def test_asked_in_slack_and_decided_in_teams(both: Both) -> None:
     both.policy(f"teams:{TENANT}:{both.teams.group}")
     async with both.running() as (slack, teams):
         await slack.mentions("use make what=lamp")
-        here, there = await slack.card("lamp"), await teams.card("workshop: make", "lamp", "Ana")
+        here, there = await slack.card("lamp"), await teams.card("Make it", "workshop › make", "lamp", "Ana")
         answer = await teams.clicks(there, "approve")
         assert "Approved" in teams_words(answer.card)
         await slack.settled(here, "Approved", "Ben")

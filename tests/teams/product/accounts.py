@@ -74,7 +74,7 @@ class AccountStage:
         shown = await self.visits(talk, account)
         if 'class="code"' in shown.text:
             await talk.person.says(talk.person.chat, shown.code)
-        await talk.says("has connected their account at notes")
+        await talk.says("connected their notes account")
 
     async def signs_in_here(self, talk: Talk, account: str) -> None:
         """The whole way, with the form of the card for the code."""

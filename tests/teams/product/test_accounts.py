@@ -30,7 +30,7 @@ async def test_link_browser_and_form_for_the_code_let_the_call_go_on_once(stage:
     async with stage.open() as transport:
         ana, ben = talk_of(stage, transport, ANA), talk_of(stage, transport, BEN)
         await ana.mentions(f"{WRITE}milk")
-        card = await ana.says("Waiting for Ana Alvarez to connect their account at notes")
+        card = await ana.says("Waiting for Ana Alvarez to connect their notes account")
         assert buttons(card) == ["get_link"]
         shown = await stage.visits(ana, "ana-at-notes")
         waiting = await card_with(ana, "code_dialog")
@@ -41,9 +41,9 @@ async def test_link_browser_and_form_for_the_code_let_the_call_go_on_once(stage:
         assert "for someone else" in str(dialog.card)
         assert stage.notes.written == []
         right = await enters(ana, shown.code.lower().replace("-", " "))
-        assert "is connected. If it isn’t yours" in str(right.card)
+        assert "Your notes account is connected." in str(right.card)
         await ana.says("ana-at-notes wrote milk")
-        done = await ana.says("Ana Alvarez has connected their account at notes.")
+        done = await ana.says("Ana Alvarez connected their notes account.")
         assert buttons(done) == []
         assert links_to(ana) == [], "the message with the link is gone"
         await ana.mentions(f"{WRITE}bread")
@@ -59,7 +59,7 @@ async def test_a_code_may_be_a_message_and_no_model_sees_it(stage: AccountStage,
         await ana.says("Waiting for Ana Alvarez")
         code = (await stage.visits(ana, "ana-at-notes")).code
         said = await ana.person.says(ana.conversation, code)
-        await ana.told("is connected. If it isn’t yours")
+        await ana.told("Your notes account is connected.")
         await ana.says("ana-at-notes wrote milk")
         await ana.person.says(ana.conversation, "and what was this?", quoting=said.id)
         await ana.says("You said: and what was this?")
@@ -88,7 +88,7 @@ async def test_whoever_is_talked_into_using_somebody_elses_link_connects_nothing
         await ana.mentions(f"it was {code}, he says")
         await ana.told("This code has expired")
         assert stage.notes.written == []
-        assert not any("connected their account" in words(m) for m in ana.of_the_bot())
+        assert not any("connected their notes account" in words(m) for m in ana.of_the_bot())
     assert stage.notes.written == []
 
 
@@ -103,7 +103,7 @@ async def test_entra_proves_who_it_is_without_any_code(stage: AccountStage) -> N
             refused = await stage.visits(ana, "ben", link)
             assert refused.status == 403, refused.words
             assert 'class="code"' not in refused.text
-            assert not any("connected their account" in words(m) for m in ana.of_the_bot())
+            assert not any("connected their notes account" in words(m) for m in ana.of_the_bot())
             await ana.clicks(await card_with(ana, "get_link"), "get_link")
             shown = await stage.visits(ana, "ana")
             assert "is connected" in shown.words
@@ -149,15 +149,15 @@ async def test_accounts_are_listed_and_disconnected_by_their_owner(stage: Accoun
         await stage.signs_in(ana, "ana-at-notes")
         await ana.says("ana-at-notes wrote milk")
         await ben.mentions("connections")
-        await ben.says("You have connected no account")
+        await ben.says("No connected accounts.")
         await ana.mentions("connections")
-        listed = await ana.says("Your accounts", "notes", "last used")
+        listed = await ana.says("Your accounts", "notes", "Last used")
         dialog = await ana.opens(listed, "disconnect_dialog")
         ended = await ana.submits(dialog, "disconnect")
         assert "Your notes account is disconnected." in str(ended.card)
         assert stage.notes.server.count("POST /revoke") > 0
         await ana.mentions("connections")
-        await ana.says("You have connected no account")
+        await ana.says("No connected accounts.")
         await ana.mentions(f"{WRITE}bread")
         await stage.signs_in(ana, "ana-at-notes")
         await ana.says("ana-at-notes wrote bread")

@@ -71,7 +71,7 @@ async def test_somebody_who_writes_while_another_is_waited_for_is_told_so_alone(
     await talk.card()
     theirs = as_(ben, talk)
     await theirs.mentions("and me?")
-    await theirs.told("waits for", "workshop: make")
+    await theirs.told("Waiting on someone else", "workshop › make")
     assert not any("Waiting on someone else" in words(m) for m in talk.of_the_bot())
     assert len(talk.waiting()) == 1
 
@@ -110,7 +110,7 @@ async def test_what_is_edited_or_deleted_while_it_waits_is_handled_as_it_is_then
 async def test_a_question_is_answered_on_its_card_in_a_dialog_or_by_a_plain_reply(talk: Talk, ben: TeamsPerson) -> None:
     await talk.mentions("ask lamp")
     question = await talk.says("Which lamp?")
-    assert "somebody else" in (await as_(ben, talk).clicks(question, "answer", {"size": "3"})).message
+    assert "someone else" in (await as_(ben, talk).clicks(question, "answer", {"size": "3"})).message
     await talk.clicks(question, "answer", {"size": "3"})
     await talk.says("Results:", "3")
     await talk.mentions("survey chairs")
@@ -128,7 +128,7 @@ async def test_stop_ends_the_turn(talk: Talk, shop: Workshop) -> None:
     await talk.mentions("use make what=lamp")
     card = await talk.card()
     await talk.mentions("stop")
-    await talk.settled(card, "Superseded")
+    await talk.settled(card, "Replaced")
     await talk.says("Stopped.")
     assert shop.done == []
 
@@ -156,7 +156,7 @@ async def test_in_a_group_chat_two_people_wait_for_their_own_cards(
     lamp = await hers.card("lamp")
     await his.mentions("use make what=chair")
     chair = await his.card("chair")
-    assert "may decide" in (await his.clicks(lamp, "approve")).message
+    assert "can’t approve this" in (await his.clicks(lamp, "approve")).message
     await his.clicks(chair, "approve")
     await hers.clicks(lamp, "approve")
     await hers.says("made lamp")
@@ -208,7 +208,7 @@ async def test_under_four_eyes_a_guest_does_not_count_even_where_they_are_welcom
         await talk.mentions("use make what=lamp")
         card = await talk.card()
         answer = await as_(TeamsPerson(teams, GUS, transport), talk).clicks(card, "approve")
-        assert "a guest's or another company's" in answer.message
+        assert "guest or external accounts don’t count" in answer.message
         assert shop.done == []
         await as_(TeamsPerson(teams, BEN, transport), talk).clicks(card, "approve")
         await talk.settled(card, "Approved", "Ben")
@@ -243,7 +243,7 @@ async def test_commands_list_what_waits_and_help(talk: Talk, chat: Talk, teams: 
     await talk.mentions("use make what=lamp")
     await talk.card()
     await chat.mentions("approvals")
-    listed = await chat.says("workshop: make")
+    listed = await chat.says("Make it", "workshop › make")
     assert listed["conversation"] == chat.conversation
     await talk.mentions("approvals")
     await teams.until(lambda: [m for m in teams.posts(talk.conversation) if m["only_for"] == talk.person.address])
@@ -279,7 +279,7 @@ async def test_the_link_of_a_sign_in_reaches_its_owner_alone(
     await talk.clicks(await talk.card(), "approve")
     given = await talk.told("Connect your account")
     card = await talk.says("Waiting for Ana")
-    assert "somebody else" in (await as_(ben, talk).clicks(card, "get_link")).message
+    assert "someone else" in (await as_(ben, talk).clicks(card, "get_link")).message
     await talk.clicks(card, "get_link")
     public = [m for m in teams.messages(talk.conversation) if not m["only_for"]]
     assert "top-secret-ticket" not in str(public) + str(teams.messages(ben.chat))
