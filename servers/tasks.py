@@ -57,7 +57,7 @@ def read_date(given: Any) -> str:
 Status = Literal["open", "done"]
 Day = Annotated[str, BeforeValidator(read_date), WithJsonSchema({"type": "string", "format": "date"})]
 TaskId = Annotated[UUID, described("Task", "Which task; its id is in list_tasks")]
-Due = Annotated[Day | None, described("Due", "The day it is due, such as 2026-11-30")]
+Due = Annotated[Day | None, described("Due", "The day it is due")]
 NewTitle = Annotated[Title | None, described("Title", "New title")]
 NewDue = Annotated[Day | None, described("Due", "New due day; leave empty to remove it")]
 NewNotes = Annotated[Text | None, described("Notes", "New notes; leave empty to remove them")]

@@ -102,7 +102,7 @@ def excerpts(
 
 
 def _from(source: str, space: Space) -> str:
-    return _("From {source}").format(source=space.line(source, LONGEST_HEADING))
+    return _("Read from {source}").format(source=space.line(source, LONGEST_HEADING))
 
 
 def excerpts_of_approval(view: ApprovalView, *, below_title: bool = False) -> Excerpts:

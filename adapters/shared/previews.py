@@ -86,10 +86,13 @@ def preview_rows(view: CallView, most: int = PREVIEW_ROWS, longest: int = PREVIE
     shown = [each for each in names if each not in same | told]
     if told and not shown and not preview.hidden:
         return None
+    empty = [] if has_after else [each for each in shown if all(_side(preview.before, n) in _EMPTY for n in each)]
+    shown = [each for each in shown if each not in empty]
     rows = tuple(_row(before.get(each), after.get(each), longest, has_after=has_after) for each in shown[:most])
     left_out = max(0, len(shown) - most) + preview.hidden
     hidden = [
         ngettext("{count} unchanged", "{count} unchanged", len(same)).format(count=len(same)) if same else "",
+        ngettext("{count} empty value", "{count} empty values", len(empty)).format(count=len(empty)) if empty else "",
         ngettext("{count} value hidden", "{count} values hidden", left_out).format(count=left_out) if left_out else "",
     ]
     return PreviewRows(rows, has_after, ", ".join(filter(None, hidden)), source, problem="")
@@ -101,6 +104,8 @@ def _with_kinds(preview: Preview, presentation: CallPresentation) -> CallPresent
     kinds = dict(presentation.arguments)
     for name, value in {**preview.before, **preview.after}.items():
         known = kinds.get(name, _UNKNOWN)
+        if isinstance(value, list) and known.kind == "other":
+            kinds[name] = PresentedArgument(title=known.title, kind="list")
         kind = _kind_of(value) if isinstance(value, str) and known.kind in ("text", "other") else None
         if kind and not known.choices:
             kinds[name] = PresentedArgument(title=known.title, kind=kind)
@@ -134,6 +139,10 @@ def _kind_of(value: str) -> ArgumentKind | None:
 
 def _by_names(side: Mapping[str, Any], presentation: CallPresentation) -> dict[tuple[str, ...], ReadableLine]:
     return {each.names: each for each in readings(side, presentation)}
+
+
+_EMPTY = ("", "[]", "{}", written_value(None))
+"""Values of which a deletion takes nothing away."""
 
 
 def _is_same(preview: Preview, names: Iterable[str]) -> bool:

@@ -97,8 +97,8 @@ def test_a_deletion_shows_nothing_that_its_card_says_anyway() -> None:
     assert shown is not None
     assert [(row.label, row.change) for row in shown.rows] == [
         ("When", "Sun 22 Nov, 9:00–10:00 (Europe/Berlin)"),
-        ("Location", "(empty)"),
     ]
+    assert shown.hidden == "1 empty value", "its location"
     only_its_title = Preview(before={"title": "Standup"}, digest="d", source=SOURCE)
     told = replace(deleted, presentation=deleted.presentation.model_copy(update={"preview": only_its_title}))
     assert preview_rows(told) is None
@@ -126,7 +126,7 @@ def test_what_a_title_says_in_full_is_not_shown_below_it_once_more() -> None:
     known = replace(deleted, presentation=deleted.presentation.model_copy(update={"main": "event_id"}))
     shown = excerpts_of_approval(known, below_title=True)(WHOLE)
     assert shown.pairs == ()
-    assert (shown.unseen, shown.source) == ("ID hidden (36 characters)", "From calendar › list_events")
+    assert (shown.unseen, shown.source) == ("ID hidden (36 characters)", "Read from calendar › list_events")
 
 
 def test_what_a_card_has_no_space_for_is_counted() -> None:

@@ -187,7 +187,7 @@ def _in_place(view: ApprovalView, place: int) -> Shown:
 
 GRANT = GrantView("g1", "calendar", "create_event", {"name": "Standup", "duration": 15}, NOW + 3_600)
 ELICITED = a_question(server="issues", question="Which label?", context="")
-ACCOUNT = a_sign_in(service="GitHub", host="bot.example.com", message="")
+ACCOUNT = a_sign_in(server="issues", service="GitHub", host="bot.example.com", message="")
 SERVICES = (a_service(), a_service("notes", service=HOSTILE, scopes=()))
 ACCOUNTS = (
     an_account(),
@@ -233,9 +233,12 @@ _POSTS: Mapping[str, tuple[Content, Audience]] = {
     "question_of_a_tool_declined": (a_question(server="issues", status="declined"), CHAT),
     "question_of_a_tool_cancelled": (a_question(server="issues", status="cancelled"), CHAT),
     "account_needed": (ACCOUNT, EVERYBODY),
-    "account_needed_and_its_code": (a_sign_in(service="GitHub", message="", code_wanted=True), EVERYBODY),
-    "account_connected": (a_sign_in(service="GitHub", status="done"), EVERYBODY),
-    "account_declined": (a_sign_in(service="GitHub", status="declined"), EVERYBODY),
+    "account_needed_and_its_code": (
+        a_sign_in(server="issues", service="GitHub", message="", code_wanted=True),
+        EVERYBODY,
+    ),
+    "account_connected": (a_sign_in(server="issues", service="GitHub", status="done"), EVERYBODY),
+    "account_declined": (a_sign_in(server="issues", service="GitHub", status="declined"), EVERYBODY),
     "sign_in_open": (a_sign_in(), EVERYBODY),
     "sign_in_done": (a_sign_in(status="done"), EVERYBODY),
     "sign_in_declined": (a_sign_in(status="declined"), EVERYBODY),

@@ -279,7 +279,7 @@ def test_what_an_id_stands_for_is_told_once_and_its_fingerprint_last() -> None:
     lines = said(shown(masked(view, PLAIN))).splitlines()
     assert lines[0] == "Delete event: Standup"
     assert facts(shown(masked(view, PLAIN))) == []
-    assert lines[-1].startswith("From calendar › list_events · ID hidden (36 characters). Fingerprint: #")
+    assert lines[-1].startswith("Read from calendar › list_events · ID hidden (36 characters). Fingerprint: #")
     confused = replace(view, arguments={"event_id": "e" * 36, "note": "раypal"})
     assert said(shown(masked(confused, PLAIN))).splitlines()[-1].startswith("Approver: ")
 

@@ -22,6 +22,7 @@ from adapters.shared.clicks import (
     settled_already,
 )
 from adapters.shared.untrusted_json import words
+from adapters.shared.wording import call_title
 from adapters.teams.actions import CLOSE, DialogButton
 from adapters.teams.ids import TeamsLocation, is_object_id
 from adapters.teams.inbound.activities import TeamsClick
@@ -133,7 +134,7 @@ class Dialogs:
                 actions.ALWAYS: always_dialog,
                 actions.HAND_OVER: hand_over_dialog,
             },
-            edit=lambda form, _view: edit_dialog(click.subject, form),
+            edit=lambda form, view: edit_dialog(click.subject, replace(form, title=call_title(view))),
             answer=lambda form, server: answer_dialog(click.subject, form, server=server),
             arguments=arguments,
             hidden=hidden_dialog,
@@ -211,6 +212,8 @@ class Dialogs:
         if click.action == actions.EDIT:
             form = await self._services.approvals.edit_form(subject, person)
             if isinstance(form, Form):
+                view = await self._services.queries.approval(subject, within)
+                form = replace(form, title=call_title(view)) if isinstance(view, ApprovalView) else form
                 return opened(edit_dialog(subject, form, mistakes.errors, entries(click.data, form)), wrong)
         if click.action == actions.ANSWER:
             form = await self._services.questions.form(subject, person)

@@ -146,8 +146,7 @@ def _pending(view: ApprovalView, shown: Excerpt, space: Space, buttons: Sequence
         _title(view, space),
         small(escape(_context(view, space))),
         *in_their_words(view, space),
-        *fact_set(shown.pairs),
-        *preview_facts(view, space),
+        *facts_and_preview(view, shown.pairs, space),
         *([] if is_quiet else unseen),
         *(small(escape(told)) for told in (wording.votes(view, space), wording.vetoes(view, space)) if told),
         *_approvers(view, space),
@@ -157,16 +156,16 @@ def _pending(view: ApprovalView, shown: Excerpt, space: Space, buttons: Sequence
     return card(body, buttons, summary=wording.approval_summary(view, LONGEST_IN_SUMMARY))
 
 
-def preview_facts(view: ApprovalView, space: Space) -> list[Element]:
-    """What a call would change, with the tool that says so; nothing where none is named for it."""
+def facts_and_preview(view: ApprovalView, pairs: Sequence[tuple[str, str]], space: Space) -> list[Element]:
+    """The values of a call, then what it would change, with the tool that says so, where one is named for it."""
     told = preview_rows(view, max(1, int(PREVIEW_ROWS * space.share)), space.of(PREVIEW_VALUE))
     if told is None:
-        return []
+        return fact_set(pairs)
     if told.problem:
-        return [small(escape(told.problem))]
+        return [*fact_set(pairs), small(escape(told.problem))]
     rows = [(row.label, row.change) for row in told.rows]
     below = " · ".join(filter(None, [told.source, told.hidden]))
-    return [*fact_set(rows), small(escape(below))]
+    return [*fact_set([*pairs, *rows]), small(escape(below))]
 
 
 def _title(view: ApprovalView, space: Space) -> Element:
@@ -312,9 +311,8 @@ def _details(view: ApprovalView, shown: Excerpt, space: Space) -> list[Element]:
     at = [] if view.decided_at is None else [f"{wording.end(view.status)}: {reader_time(view.decided_at)}"]
     return [
         *in_their_words(view, space),
-        *fact_set([*shown.pairs, *_whole_reason(view, space), *_result(view, space)]),
+        *facts_and_preview(view, [*_whole_reason(view, space), *_result(view, space), *shown.pairs], space),
         *([small(escape(same))] if (same := unchanged_in_words(shown)) else []),
-        *preview_facts(view, space),
         *unseen_note(view, shown),
         *(small(escape(note)) for note in wording.notes(view, space)),
         small(escape(wording.call_source(view, space))),

@@ -105,7 +105,7 @@ def _granted(grant: GrantView) -> Element:
 
 
 def _granted_in(grant: GrantView, arguments: Excerpt, space: Space) -> Element:
-    pairs = ", ".join(f"{name} {value}" for name, value in arguments.pairs)
+    pairs = _in_a_row(arguments)
     told = [rich(words(space.line(pairs, _DETAIL)), spacing="Small")] if pairs else []
     name = rich(bold(wording.call_title(grant, space)))
     source = small(escape(wording.call_source(grant, space)))
@@ -113,6 +113,10 @@ def _granted_in(grant: GrantView, arguments: Excerpt, space: Space) -> Element:
     until += [small(escape(told)) for told in [wording.only_through(grant, space)] if told]
     revoke = action_set(execute(_("Revoke"), REVOKE, grant.grant_id))
     return container("default", name, source, *told, *until, *_unseen(grant, arguments), revoke, separator=True)
+
+
+def _in_a_row(arguments: Excerpt) -> str:
+    return " · ".join(_("{label}: {value}").format(label=name, value=value) for name, value in arguments.pairs)
 
 
 def _unseen(view: ApprovalView | GrantView, arguments: Excerpt) -> list[Element]:
@@ -145,7 +149,7 @@ def _said(shown: Shown, arguments: Excerpt, space: Space) -> tuple[str, str, lis
     """Title, detail and buttons of an entry."""
     match shown.post.content:
         case ApprovalView(status="pending") as view:
-            pairs = ", ".join(f"{name} {value}" for name, value in arguments.pairs)
+            pairs = _in_a_row(arguments)
             detail = "\n".join(filter(None, [brief(view, space), space.line(pairs, _DETAIL) if pairs else ""]))
             return wording.call_title(view, space), detail, [opens_dialog(_("Review…"), SHOW_ALL, view.approval_id)]
         case ApprovalView() as view:

@@ -25,7 +25,7 @@ from tests.support.teams_people import TeamsPerson
 from tests.support.teams_transports import HttpTransport
 from tests.teams.product.conftest import connected
 from tests.teams.product.insistent import Conversation, InsistentTransport, subjects
-from tests.teams.product.talk import Json, Talk, words
+from tests.teams.product.talk import Json, Talk, buttons, words
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(240)]
 
@@ -138,9 +138,11 @@ def check_order(each: Conversation, kept: Sequence[Json]) -> None:
     assert ended == list(each.said)
     for key in each.said:
         begun = [n for n, m in enumerate(shown) if f"working on {key}." in words(m)]
-        cards = [n for n, m in enumerate(shown) if m["attachments"] and f"{key}/" in words(m)]
+        about = [(n, m) for n, m in enumerate(shown) if m["attachments"] and f"{key}/" in words(m)]
+        cards = [n for n, m in about if buttons(m)]
+        done = [n for n, m in about if not buttons(m)]  # the list of what was done, below the answer
         end = next(n for n, m in enumerate(shown) if f"end of {key}" in words(m))
-        assert [*begun, *cards, end] == sorted([*begun, *cards, end])
+        assert [*begun, *cards, end, *done] == sorted([*begun, *cards, end, *done])
 
 
 def check_cards(rows: Sequence[Json], messages: dict[str, Json], facts: Facts) -> None:
