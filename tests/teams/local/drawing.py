@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -82,14 +83,14 @@ class Drawing:
         props: Mapping[str, Any],
         *,
         theme: Theme = "light",
-        press: str = "",
+        press: str | re.Pattern[str] = "",
         fill: str = "",
     ) -> None:
         await self.page.evaluate("([scene, props, theme]) => window.show(scene, props, theme)", [scene, props, theme])
         if press:
-            await self.page.get_by_role("button", name=press, exact=True).click()
+            await self.page.get_by_role("button", name=press, exact=True).last.click()
         if fill:
-            await self.page.get_by_role("textbox").fill(fill)
+            await self.page.get_by_role("textbox").last.fill(fill)
         await self.page.evaluate(FONTS_ARE_THERE)
         await self.page.locator("#root > *").screenshot(path=path)
 

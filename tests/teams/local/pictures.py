@@ -15,20 +15,20 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tests.fakes.teams.server import ANA, BEN, FakeTeams, fake_teams
+from tests.fakes.teams.server import ANA, BEN, CHLOE, FakeTeams, fake_teams
 from tests.support.product import ProductFolder, product_here
 from tests.support.teams_people import TeamsPerson
 from tests.support.teams_transports import HttpTransport
 from tests.teams import examples
 from tests.teams.local.drawing import SHARP, Drawing, drawing
-from tests.teams.product.conftest import connected
-from tests.teams.product.talk import Json, Talk
+from tests.teams.product.conftest import as_, connected
+from tests.teams.product.talk import Json, Talk, words
 
 IMAGES = Path(__file__).parents[3] / "docs" / "images"
 CHANNEL, CHAT = "General", "Countersign"
+PEOPLE = {ANA: ("Ana", "#7c3085"), BEN: ("Ben", "#2f6f9f"), CHLOE: ("Chloe", "#7a5c00")}
 AUTHORS = {
-    ANA: {"name": "Ana Alvarez", "colour": "#7c3085", "round": True},
-    BEN: {"name": "Ben Baker", "colour": "#2f6f9f", "round": True},
+    **{user: {"name": name, "colour": colour, "round": True} for user, (name, colour) in PEOPLE.items()},
     "": {"name": "Countersign", "colour": "#4b53d8", "round": False},
 }
 AI = "AIGeneratedContent"
@@ -80,9 +80,14 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder)
         async with drawing(where) as page, fake_teams() as teams, product(where, teams) as transport:
-            ana = TeamsPerson(teams, ANA, transport)
+            for user, (name, _) in PEOPLE.items():
+                teams.world.users[user].name = name
+            ana, ben = (TeamsPerson(teams, user, transport) for user in (ANA, BEN))
             await _approving(page, Talk(teams, ana, teams.channel))
             await _rejecting(page, Talk(teams, ana, teams.channel))
+            await _deleting(page, Talk(teams, ana, teams.channel), ben)
+            await _failing(page, Talk(teams, ana, ana.chat))
+            await _allowing(page, Talk(teams, ana, ana.chat))
             await _asking(page, Talk(teams, ana, teams.channel))
             await _listing(page, Talk(teams, ana, ana.chat))
             await _signing_in(page)
@@ -92,8 +97,10 @@ async def _approving(page: Drawing, talk: Talk) -> None:
     await talk.mentions("create a meeting called Standup tomorrow at 9am")
     card = await talk.card()
     await page.conversation(picture("approval"), CHANNEL, everything(talk))
-    dialog = await talk.opens(card, "edit_dialog")
-    await page.dialog(picture("edit"), dialog.title, dialog.card)
+    edit = await talk.opens(card, "edit_dialog")
+    await page.dialog(picture("edit"), edit.title, edit.card)
+    whole = await talk.opens(card, "show_all")
+    await page.dialog(picture("note"), whole.title, whole.card, fill="Please invite Chloe, too.")
     await talk.clicks(card, "approve")
     await talk.settled(card, "Approved")
     await talk.says("created")
@@ -102,8 +109,57 @@ async def _approving(page: Drawing, talk: Talk) -> None:
 
 async def _rejecting(page: Drawing, talk: Talk) -> None:
     await talk.mentions("create a meeting called Review tomorrow at 9am")
+    card = await talk.card()
+    await page.conversation(picture("reason"), CHANNEL, everything(talk), press="Reject…", fill="Make it 10am, please.")
+    await talk.clicks(card, "reject", {"reason": "Make it 10am, please."})
+    await talk.settled(card, "Rejected")
+    await talk.card("10:00")
+    await page.conversation(picture("rejected"), CHANNEL, everything(talk))
+
+
+async def _deleting(page: Drawing, talk: Talk, ben: TeamsPerson) -> None:
+    """Somebody else decides, and is asked once more."""
+    await talk.mentions("delete the event Standup")
     await talk.card()
-    await page.conversation(picture("reason"), CHANNEL, everything(talk), press="Reject…", fill="should be 10am")
+    theirs = as_(ben, talk)
+    await theirs.card()
+    await page.conversation(picture("deletion"), CHANNEL, everything(theirs), press="Approve…")
+
+
+async def _failing(page: Drawing, talk: Talk) -> None:
+    await talk.mentions("create a meeting called Planning tomorrow at 9am")
+    card = await talk.card()
+    dialog = await talk.opens(card, "edit_dialog")
+    await talk.submits(dialog, "edit", calendar_id="sales")
+    await talk.settled(card, "There is no calendar")
+    await talk.says("not")
+    await page.conversation(picture("failed"), CHAT, everything(talk))
+
+
+async def _allowing(page: Drawing, talk: Talk) -> None:
+    await talk.mentions("new")
+    await talk.says("New conversation")
+    await _done(talk, "add a task to buy milk", approve=True)
+    await _done(talk, "add a task to buy milk")
+    await page.conversation(picture("change"), CHAT, _after(talk, "add a task to buy milk"))
+    await _done(talk, "list my tasks")
+    await page.conversation(picture("activity"), CHAT, _after(talk, "list my tasks"), press=re.compile("step"))
+
+
+async def _done(talk: Talk, text: str, *, approve: bool = False) -> None:
+    """Ask for something, always allow it where that has to be approved, and wait for the list of what was done."""
+    before = len(talk.of_the_bot())
+    await talk.mentions(text)
+    if approve:
+        card = await talk.card("milk")
+        await talk.submits(await talk.opens(card, "always_dialog"), "always", duration="8 h")
+    await talk.teams.until(lambda: any("1 step" in words(m) for m in talk.of_the_bot()[before:]))
+
+
+def _after(talk: Talk, text: str) -> list[dict[str, Any]]:
+    """What this person sees from their last message with this text on."""
+    seen = everything(talk)
+    return seen[max(n for n, each in enumerate(seen) if text in each["text"] and each["author"]["round"]) :]
 
 
 async def _asking(page: Drawing, talk: Talk) -> None:
@@ -114,8 +170,8 @@ async def _asking(page: Drawing, talk: Talk) -> None:
 
 async def _listing(page: Drawing, talk: Talk) -> None:
     await talk.mentions("approvals")
-    await talk.says("Standup")
-    await page.conversation(picture("overview"), CHAT, everything(talk))
+    await talk.says("Standing approvals")
+    await page.conversation(picture("overview"), CHAT, _after(talk, "approvals"))
 
 
 async def _signing_in(page: Drawing) -> None:
