@@ -26,6 +26,7 @@ from bot.domain import (
     Person,
     Post,
     Said,
+    Search,
     SignInView,
     ThreadSummary,
     ThreadView,
@@ -59,8 +60,10 @@ MOST_AUDIT_ENTRIES = 500
 """That are read at once."""
 LISTED = 100
 """Conversations in a list."""
-SEARCHED_TEXTS = 100
-"""Messages, and answers, of one conversation that are looked through; each has 20,000 characters at most."""
+SEARCHED_AT_ONCE = 50
+"""Messages, or answers, that are read at once; each has 20,000 characters at most."""
+MOST_SEARCHED = 20_000_000
+"""Characters that are looked through in one search, half a second of CPU."""
 MOST_FOUND = 30
 """Conversations that a search lists."""
 FIRST_TOO_LARGE = 2**63
@@ -186,29 +189,27 @@ class Conversations:
         async with self._database.reading() as tx:
             return await threads.newest(tx, "web", limit)
 
-    async def search(self, person: Person, text: str) -> tuple[ThreadSummary, ...]:
+    async def search(self, person: Person, text: str) -> Search:
         """Their own conversations whose title has this text in it, or in which they or the bot have said it, the newest
         first; at most `MOST_FOUND`. Capital letters are as small ones.
 
-        Of the texts, the newest `SEARCHED_TEXTS` of each kind in the newest `LISTED` conversations are looked through.
+        Looked through are the `thread_owners.MOST_LOOKED_AT` that they began last, until `MOST_SEARCHED` characters.
         """
-        wanted = text.casefold()
+        owned = await self.owned(person, thread_owners.MOST_LOOKED_AT)
+        wanted, left = text.casefold(), MOST_SEARCHED
         found: list[ThreadSummary] = []
         pauses = Pauses()
-        owned = await self.owned(person, thread_owners.MOST_LOOKED_AT)
-        for number, each in enumerate(owned):
+        for each in owned:
             is_found = wanted in each.title.casefold()
-            if not is_found and number < LISTED:
+            if not is_found and left > 0:
                 async with self._database.reading() as tx:
-                    said = await posts.texts_of(tx, each.thread_id, SEARCHED_TEXTS)
-                    written = await deliveries.messages_of(tx, each.thread_id, SEARCHED_TEXTS)
-                is_found = any(wanted in one.casefold() for one in [*said, *(message.text for message in written)])
-                await pauses.when_due()
+                    is_found, looked_through = await _is_said(tx, each.thread_id, wanted, left, pauses)
+                left -= looked_through
             if is_found:
                 found.append(each)
                 if len(found) == MOST_FOUND:
-                    break
-        return tuple(found)
+                    return Search(tuple(found), is_whole=False)
+        return Search(tuple(found), is_whole=left > 0 and len(owned) < thread_owners.MOST_LOOKED_AT)
 
     async def is_operator(self, person: Person) -> bool:
         """Whether they may see what belongs to others."""
@@ -510,6 +511,21 @@ _STATUS: Mapping[str, Literal["running", "done", "failed", "unknown"]] = {
     "unknown": "unknown",
 }
 _NOT_MADE = frozenset({"denied", "limited", "rejected", "expired", "withdrawn", "superseded", "failed", "skipped"})
+
+
+async def _is_said(tx: Transaction, thread_id: str, wanted: str, most: int, pauses: Pauses) -> tuple[bool, int]:
+    """Whether somebody or the bot has said this in a conversation, in so many characters, and how many were looked
+    through."""
+    looked_through = 0
+    for texts_before in (deliveries.texts_before, posts.texts_before):
+        before = FIRST_TOO_LARGE - 1
+        while looked_through < most and (texts := await texts_before(tx, thread_id, before, SEARCHED_AT_ONCE)):
+            for number, said in texts:
+                before, looked_through = number, looked_through + len(said)
+                if wanted in said.casefold():
+                    return True, looked_through
+                await pauses.when_due()
+    return False, looked_through
 
 
 def turn_of_call(call_id: str) -> str:

@@ -631,6 +631,15 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True)
+class Search:
+    """The conversations that somebody has looked for, the newest first."""
+
+    found: tuple[ThreadSummary, ...]
+    is_whole: bool = True
+    """Whether these are all; there may be more in older ones otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
 class PendingApprovals:
     """The approvals that wait and concern one person, wherever they were asked, newest first. Of a call with long
     arguments these are unread (`ApprovalView.unread`)."""

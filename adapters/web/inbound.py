@@ -115,7 +115,8 @@ class PageActions:
         text = request.query.get("text", "").strip()
         if not text or len(text) > LONGEST_SEARCH or not text.isprintable():
             raise RefusalError(400, _("Type 1 to {most} characters.").format(most=LONGEST_SEARCH))
-        return json_answer(threads_json(await self._services.conversations.search(visitor.person, text)))
+        search = await self._services.conversations.search(visitor.person, text)
+        return json_answer({**threads_json(search.found), "is_whole": search.is_whole})
 
     async def rename(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/threads/{id}/title`: by its owner."""

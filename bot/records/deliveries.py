@@ -86,6 +86,13 @@ _BODY = Prepared(
         deliveries.c.seq == sa.bindparam("number")
     )
 )
+_TEXTS = Prepared(
+    sa.select(deliveries.c.seq, deliveries.c.body)
+    .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.seq < sa.bindparam("before"))
+    .where(deliveries.c.kind == "message")
+    .order_by(deliveries.c.seq.desc())
+    .limit(sa.bindparam("most"))
+)
 _WAITING_MESSAGES = Prepared(
     sa.select(deliveries.c.seq)
     .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.status == WAITING)
@@ -300,6 +307,13 @@ async def messages_of(tx: Transaction, thread_id: str, limit: int) -> list[Messa
     queued = {seq for seq in waiting if first is not None and seq > first.seq}
     views = _views(await _bodies(tx, reversed(rows)))
     return [replace(view, queued=True) if view.number in queued else view for view in views]
+
+
+async def texts_before(tx: Transaction, thread_id: str, before: int, limit: int) -> list[tuple[int, str]]:
+    """The number and the text of the newest `limit` messages in a thread with numbers below `before`, the newest
+    first."""
+    rows = await tx.all(_TEXTS, {"thread": thread_id, "before": before, "most": limit})
+    return [(row.seq, str(row.body.get("text", ""))) for row in rows]
 
 
 async def newest_message(tx: Transaction, thread_id: str) -> str | None:

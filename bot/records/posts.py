@@ -87,6 +87,12 @@ _UNSENT = Prepared(
     .order_by(posts.c.seq)
 )
 """The first one whole: mostly there are no others."""
+_TEXTS = Prepared(
+    sa.select(posts.c.seq, posts.c.content)
+    .where(posts.c.thread_id == sa.bindparam("thread"), posts.c.seq < sa.bindparam("before"), posts.c.kind == "said")
+    .order_by(posts.c.seq.desc())
+    .limit(sa.bindparam("most"))
+)
 _SENT = Prepared(
     sa.update(posts).where(posts.c.key == sa.bindparam("of"), posts.c.sent_revision < sa.bindparam("shown"))
 )
@@ -224,11 +230,11 @@ async def said_in_turn(tx: Transaction, thread_id: str, turn: str) -> list[PostR
     return await _each(tx, await tx.all(query))
 
 
-async def texts_of(tx: Transaction, thread_id: str, limit: int) -> list[str]:
-    """What the bot said in a thread, the newest `limit` answers."""
-    query = sa.select(posts.c.content).where(posts.c.thread_id == thread_id, posts.c.kind == "said")
-    rows = await tx.all(query.order_by(posts.c.seq.desc()).limit(limit))
-    return [str(row.content["text"]) for row in rows if row.content]
+async def texts_before(tx: Transaction, thread_id: str, before: int, limit: int) -> list[tuple[int, str]]:
+    """The number and the text of the newest `limit` answers in a thread with numbers below `before`, the newest
+    first."""
+    rows = await tx.all(_TEXTS, {"thread": thread_id, "before": before, "most": limit})
+    return [(row.seq, str((row.content or {}).get("text", ""))) for row in rows]
 
 
 async def newest_number(tx: Transaction, thread_id: str) -> int:

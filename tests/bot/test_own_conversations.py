@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bot import conversations
 from bot.domain import ConversationReference, Invalid, Message, Person, Settled, Unknown
 from bot.outbox import NewPost
 from bot.records import approvals, posts, threads
@@ -45,7 +46,9 @@ async def stage(stage: Stage) -> Stage:
 
 
 async def found(stage: Stage, text: str, person: Person = ANA) -> set[str]:
-    return {each.thread_id for each in await stage.services.conversations.search(person, text)}
+    search = await stage.services.conversations.search(person, text)
+    assert search.is_whole
+    return {each.thread_id for each in search.found}
 
 
 async def test_a_search_finds_titles_and_what_was_said_by_either_and_only_ones_own(stage: Stage) -> None:
@@ -56,6 +59,23 @@ async def test_a_search_finds_titles_and_what_was_said_by_either_and_only_ones_o
     assert await found(stage, "UMBRELLA") == {TRIP}
     assert await found(stage, "örtli") == {LUNCH}
     assert await found(stage, "trip", BEN) == {"web:bens"}
+
+
+async def test_what_was_said_long_ago_is_found_and_what_was_not_looked_at_is_told(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2, 2 * conversations.SEARCHED_AT_ONCE):
+        await write(stage, ANA, TRIP, f"More of it, {number}", str(number))
+    assert await found(stage, "zürich") == await found(stage, "of it, 2") == {TRIP}
+    await stage.services.inbox.rename(TRIP, "Summer", {"web:ana"})
+    assert await found(stage, "zürich") == {TRIP}, "in the very first message"
+    monkeypatch.setattr(conversations, "MOST_SEARCHED", 50)
+    search = await stage.services.conversations.search(ANA, "zürich")
+    assert (search.found, search.is_whole) == ((), False)
+    monkeypatch.undo()
+    monkeypatch.setattr(conversations, "MOST_FOUND", 1)
+    search = await stage.services.conversations.search(ANA, "o")
+    assert (len(search.found), search.is_whole) == (1, False)
 
 
 @pytest.mark.parametrize(("text", "threads_"), [("100%", {LUNCH}), ("s_o", {LUNCH}), ("%", {LUNCH}), ("p_a", set())])

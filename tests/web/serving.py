@@ -30,6 +30,7 @@ from bot.domain import (
     PendingApprovals,
     Person,
     Post,
+    Search,
     Settled,
     Shown,
     ThreadSummary,
@@ -176,8 +177,8 @@ class WebServices(StandInServices):
             if self.of.get(thread_id, person.person_id) == person.person_id and not is_gateway_thread(thread_id)
         )[:limit]
 
-    async def search(self, person: Person, text: str) -> tuple[ThreadSummary, ...]:
-        return tuple(each for each in await self.owned(person) if text.casefold() in each.title.casefold())
+    async def search(self, person: Person, text: str) -> Search:
+        return Search(tuple(each for each in await self.owned(person) if text.casefold() in each.title.casefold()))
 
     async def rename(self, thread_id: str, title: str, accounts: Collection[str]) -> ClickResult:
         self.titles[thread_id] = title

@@ -71,10 +71,10 @@ function wireSearch() {
     if (!text) return show(null);
     timer = setTimeout(async () => {
       try {
-        const { threads } = await api.search(text);
-        if (mine === asked) show({ threads, text });
+        const { threads, is_whole: isWhole } = await api.search(text);
+        if (mine === asked) show({ threads, text, isWhole });
       } catch (problem) {
-        if (mine === asked) show({ threads: [], text, problem: problem.message });
+        if (mine === asked) show({ threads: [], text, isWhole: true, problem: problem.message });
       }
     }, SEARCH_AFTER);
   };
@@ -119,8 +119,11 @@ function redraw() {
   if (!isLoaded) place.replaceChildren(h("div", { className: "skeleton rows", "aria-hidden": "true" }, h("i"), h("i"), h("i")));
   place.hidden = threads.length === 0 && isLoaded;
   const none = byId("no-threads");
-  none.hidden = threads.length > 0 || !isLoaded;
-  none.textContent = found?.problem ?? (found ? t("Nothing found for “{text}”", { text: found.text }) : t("No conversations yet"));
+  const mayBeMore = found && !found.isWhole;
+  none.hidden = (threads.length > 0 && !mayBeMore) || !isLoaded;
+  if (threads.length > 0 && mayBeMore) none.textContent = t("There may be more in older conversations.");
+  else if (mayBeMore) none.textContent = t("Nothing found for “{text}” in newer conversations", { text: found.text });
+  else none.textContent = found?.problem ?? (found ? t("Nothing found for “{text}”", { text: found.text }) : t("No conversations yet"));
   place.setAttribute("aria-label", byId("everybody").checked ? t("Everybody’s conversations") : t("Your conversations"));
   if (focused) place.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
   const current = place.querySelector("a[aria-current]");
