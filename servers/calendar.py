@@ -280,7 +280,7 @@ def _find(connection: sqlite3.Connection, event_id: UUID, calendar_id: str) -> E
 def _event_of(connection: sqlite3.Connection, event_id: UUID) -> Event:
     row = connection.execute("SELECT * FROM events WHERE id = ?", (str(event_id),)).fetchone()
     if row is None:
-        raise CallRefused(f"There is no event with the id {event_id}.")
+        raise CallRefused("There is no such event. It may have been deleted.")
     return _event(row)
 
 

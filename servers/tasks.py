@@ -217,7 +217,7 @@ def _find(connection: sqlite3.Connection, task_id: UUID) -> Task:
         (str(task_id), asking.get()),
     ).fetchone()
     if row is None:
-        raise CallRefused(f"There is no task with the id {task_id}.")
+        raise CallRefused("There is no such task. It may have been deleted.")
     return Task(**dict(row))
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,75 +22,162 @@ from tests.web.browsing import Window, chromium, window_of
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 SHARP = {"device_scale_factor": 2, "timezone_id": "Europe/Berlin", "locale": "en-GB"}
-WIDE = {"width": 1180, "height": 980}
+WIDE = {"width": 1180, "height": 800}
 PHONE = {"width": 390, "height": 844}
+FONTS = Path(__file__).parents[1] / "npm/node_modules/@fontsource/open-sans/files"
+WEIGHTS = (400, 500, 600, 700)
 
 
-@asynccontextmanager
-async def opened(product: Served, chrome: Chromium, **options: Any) -> AsyncIterator[Window]:
-    """A window as sharp as a good screen."""
-    async with window_of(product, chrome, **{"viewport": WIDE, **SHARP, **options}) as window:  # type: ignore[arg-type]
-        yield window
+def prepared() -> str:
+    """A script for each page: it has said already that it has no language model, and text is in a font like those of
+    people's own machines, where that is installed."""
+    faces = [
+        f"@font-face {{ font-family: Inter; font-weight: {weight}; src: url(data:font/woff2;base64,{encoded}) }}"
+        for weight in WEIGHTS
+        if (file := FONTS / f"open-sans-latin-{weight}-normal.woff2").exists()
+        and (encoded := base64.b64encode(file.read_bytes()).decode())
+    ]
+    return f"""
+      localStorage.setItem("countersign-dismissed-banner", "yes");
+      addEventListener("DOMContentLoaded", () => {{
+        const style = document.createElement("style");
+        style.textContent = {json.dumps(" ".join(faces))};
+        document.head.append(style);
+      }});
+    """
 
 
-async def picture(window: Window, name: str) -> None:
-    """Save what the window shows."""
-    await window.page.screenshot(path=IMAGES / f"{name}.png")
+@dataclass
+class Studio:
+    """Where the pictures are taken."""
+
+    product: Served
+    chrome: Chromium
+
+    @asynccontextmanager
+    async def window(self, **options: Any) -> AsyncIterator[Window]:
+        """A window as sharp as a good screen."""
+        context = {"viewport": WIDE, "bypass_csp": True, **SHARP, **options}
+        async with window_of(self.product, self.chrome, **context) as window:  # type: ignore[arg-type]
+            await window.page.context.add_init_script(prepared())
+            await window.open()
+            yield window
+
+    async def picture(self, window: Window, name: str) -> None:
+        """Save what the window shows, once it has come to rest."""
+        await window.page.mouse.move(0, 0)
+        await window.page.evaluate("document.fonts.ready")
+        await window.page.screenshot(path=IMAGES / f"{name}.png", animations="disabled", caret="initial")
 
 
 async def main() -> None:
-    """Everything, in one conversation as far as it goes."""
+    """Everything, in one product, one conversation after the other."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         async with product_here(ProductFolder(Path(folder))) as url, chromium() as chrome:
-            product = Served(url)
-            async with opened(product, chrome) as window:
-                await picture(window, "start")
-                await _two_events(window, product, chrome)
-            async with opened(product, chrome) as window:
+            studio = Studio(Served(url), chrome)
+            async with studio.window() as window:
+                await expect(window.page.locator("#tools .dot.good")).to_be_visible()
+                await studio.picture(window, "start")
+                await _one_event(window, studio)
+            async with studio.window() as window:
+                await _two_events(window, studio)
+            async with studio.window() as window:
                 await window.say("schedule something")
                 await window.button("Answer").click()
-                await picture(window, "form")
-            async with opened(product, chrome) as window:
-                await _deleting(window, product, chrome)
+                await studio.picture(window, "form")
+            async with studio.window() as window:
+                await _what_failed(window, studio)
+            async with studio.window() as window:
+                await _deleting(window, studio)
 
 
-async def _two_events(window: Window, product: Served, chrome: Chromium) -> None:
-    await window.say("create 2 events: Team Meeting at 10am and Lunch with Bob at 12pm")
+async def _one_event(window: Window, studio: Studio) -> None:
+    """The first picture of the README: who asks for what, and all that it takes to decide."""
+    await window.say("Create a meeting called Standup tomorrow at 9am")
+    await expect(waiting(window)).to_have_count(1)
+    await window.box.blur()
+    await window.page.set_viewport_size({**WIDE, "height": 600})  # type: ignore[arg-type]
+    await studio.picture(window, "conversation")
+    await window.page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    await approve(window)
+    await expect(window.log).to_contain_text("1 step")
+    await window.say("Move Standup to 10am")
+    await expect(waiting(window)).to_have_count(1)
+    await approve(window)
+    await window.log.get_by_text("2 steps").click()
+    await window.page.locator("#scroller").evaluate("(place) => place.scrollTo(0, place.scrollHeight)")
+    await studio.picture(window, "activity")
+
+
+async def _two_events(window: Window, studio: Studio) -> None:
+    await window.say("Create 2 events: Team Meeting at 10am and Lunch with Bob at 12pm")
     await expect(waiting(window)).to_have_count(2)
-    await picture(window, "approval")
+    await studio.picture(window, "approval")
     thread = await window.page.evaluate("decodeURIComponent(location.hash.slice(1))")
-    async with opened(product, chrome, color_scheme="dark") as dark:
+    async with studio.window(color_scheme="dark") as dark:
         await dark.open(thread)
         await expect(waiting(dark)).to_have_count(2)
-        await picture(dark, "dark")
-    async with opened(product, chrome, viewport=PHONE) as phone:
+        await studio.picture(dark, "dark")
+    async with studio.window(viewport=PHONE) as phone:
         await phone.open(thread)
         await expect(waiting(phone)).to_have_count(2)
-        await picture(phone, "phone")
-    await card(window, "Lunch with Bob").get_by_role("button", name="Edit", exact=True).click()
-    await picture(window, "edit")
-    await window.dialog.get_by_role("button", name="Cancel", exact=True).click()
-    await approve(card(window, "Team Meeting"))
-    await expect(card(window, "Team Meeting")).to_contain_text("Done")
-    await card(window, "Lunch with Bob").get_by_role("button", name="Reject", exact=True).click()
-    await window.dialog.get_by_label("Reason").fill("should be 12:30pm")
+        await studio.picture(phone, "phone")
+    await card(window, "Lunch with Bob").get_by_role("button", name="Edit…", exact=True).click()
+    start = window.dialog.get_by_label("Start", exact=True)
+    await start.fill((await start.input_value()).replace("T12:00", "T12:30"))
+    await studio.picture(window, "edit")
+    await window.dialog.get_by_role("button", name="Save and approve").click()
+    await expect(card(window, "Lunch with Bob")).to_contain_text("Edited by Ana")
+    await card(window, "Team Meeting").get_by_role("button", name="Reject…", exact=True).click()
+    await window.dialog.get_by_label("Reason").fill("should be 11am")
     await window.dialog.get_by_role("button", name="Reject", exact=True).click()
-    await expect(card(window, "T12:30")).to_be_visible()
-    await picture(window, "conversation")
-
-
-async def _deleting(window: Window, product: Served, chrome: Chromium) -> None:
-    await window.say("delete the event Team Meeting")
-    await expect(card(window, "delete_event")).to_contain_text("someone other than Ana")
+    await expect(waiting(window)).to_have_count(1)
     await approve(window)
-    await expect(window.page.get_by_text("somebody else has to decide")).to_be_visible()
-    async with opened(product, chrome) as other:
+    await expect(window.log).to_contain_text("2 steps")
+    await window.log.get_by_role("article").filter(has_text="Edited by Ana").get_by_text("Details").click()
+    await window.log.get_by_role("article").first.scroll_into_view_if_needed()
+    await studio.picture(window, "settled")
+    await window.button("Settings…").click()
+    await studio.picture(window, "settings")
+    await window.page.keyboard.press("Escape")
+
+
+async def _what_failed(window: Window, studio: Studio) -> None:
+    """A task that somebody else deleted before it was approved to be completed."""
+    await window.say("Add a task to order lunch")
+    await approve(window)
+    await expect(window.log).to_contain_text("1 step")
+    await window.say("Complete the task order lunch")
+    await expect(waiting(window)).to_have_count(1)
+    async with studio.window() as other:
+        await other.say("Delete the task order lunch")
+        await expect(card(other, "delete_task")).to_be_visible()
+        async with studio.window() as third:
+            await third.become("Ben")
+            await third.page.get_by_role("link", name="Needs your approval, 1 request").click()
+            await third.page.get_by_role("button", name="Approve", exact=True).click()
+            await third.dialog.get_by_role("button", name="Approve", exact=True).click()
+            await expect(third.page.get_by_text("You’re all caught up")).to_be_visible()
+    await approve(window)
+    await expect(window.button("Retry")).to_be_visible()
+    await studio.picture(window, "failed")
+
+
+async def _deleting(window: Window, studio: Studio) -> None:
+    await window.say("Delete the event Team Meeting")
+    await expect(card(window, "delete_event")).to_contain_text("someone other than Ana")
+    async with studio.window() as other:
         await other.become("Ben")
-        await other.page.get_by_role("list", name="Asked of you").get_by_role("link").click()
-        await picture(other, "two-people")
+        await other.page.get_by_role("link", name="Needs your approval, 1 request").click()
+        await expect(other.page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+        await studio.picture(other, "inbox")
+        await other.page.get_by_role("link", name="Open conversation").click()
+        await expect(waiting(other)).to_have_count(1)
+        await studio.picture(other, "two-people")
         await approve(other)
-        await expect(card(other, "delete_event")).to_contain_text("Approved")
+        await other.dialog.get_by_role("button", name="Approve", exact=True).click()
+        await expect(card(other, "delete_event")).to_contain_text("Approved by Ben")
 
 
 if __name__ == "__main__":

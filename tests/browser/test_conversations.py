@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 def card(window: Window, text: str) -> Locator:
     """The newest approval card with this text on it."""
-    return window.log.get_by_role("article").filter(has_text=text).filter(has_text="calendar").last
+    return window.log.get_by_role("article").filter(has_text=text).filter(has_text=re.compile("calendar|tasks")).last
 
 
 def waiting(window: Window) -> Locator:

@@ -135,7 +135,7 @@ async def test_what_makes_no_sense_is_refused_in_a_sentence_and_changes_nothing(
             ("list_events", {"start": WEEK["end"], "end": WEEK["start"]}, "must be after the start"),
             ("list_events", {**WEEK, "calendar_id": "nope"}, "There is no calendar “nope”"),
             ("update_event", {"event_id": "1", "title": "x"}, "“event_id” is not an id"),
-            ("update_event", {"event_id": str(UUID(int=7)), "title": "x"}, "There is no event with the id"),
+            ("update_event", {"event_id": str(UUID(int=7)), "title": "x"}, "There is no such event."),
             ("update_event", known, "Nothing to change was given."),
             ("update_event", {**known, "end": "2026-11-22T08:00:00+01:00"}, "must be after the start"),
             (
@@ -143,7 +143,7 @@ async def test_what_makes_no_sense_is_refused_in_a_sentence_and_changes_nothing(
                 {**known, "title": "x", "calendar_id": "team"},
                 "in the calendar “primary”, not in “team”",
             ),
-            ("delete_event", {"event_id": str(UUID(int=7))}, "There is no event with the id"),
+            ("delete_event", {"event_id": str(UUID(int=7))}, "There is no such event."),
             ("delete_event", {**known, "calendar_id": "team"}, "in the calendar “primary”, not in “team”"),
         ):
             refusal = await calendar.refusal(name, **arguments)

@@ -74,9 +74,9 @@ async def test_what_makes_no_sense_is_refused_in_a_sentence_and_changes_nothing(
             ("add_task", {"name": "x"}, "Unknown argument “name”: this tool takes title, due, notes."),
             ("list_tasks", {"status": "late"}, "“status” must be 'open', 'done' or 'all'."),
             ("complete_task", {"task_id": "buy milk"}, "“task_id” is not an id"),
-            ("complete_task", {"task_id": str(UUID(int=7))}, "There is no task with the id"),
+            ("complete_task", {"task_id": str(UUID(int=7))}, "There is no such task."),
             ("update_task", {"task_id": milk["id"]}, "Nothing to change was given."),
-            ("delete_task", {"task_id": str(UUID(int=7))}, "There is no task with the id"),
+            ("delete_task", {"task_id": str(UUID(int=7))}, "There is no such task."),
         ):
             assert sentence in await tasks.refusal(name, **arguments)
         assert (await tasks.call("list_tasks", status="all"))["tasks"] == [milk]
@@ -108,5 +108,5 @@ async def test_what_is_in_the_list_of_nobody_in_particular_is_nobodys_who_says_w
         assert await called("web:ana", "list_tasks", status="all") == {"tasks": [], "left_out": 0}
         for name, more in (("complete_task", {}), ("update_task", {"title": "x"}), ("delete_task", {})):
             (refused,) = await called("web:ana", name, task_id=bread["id"], **more)
-            assert "There is no task with the id" in refused.text
+            assert "There is no such task." in refused.text
         assert await called("slack:T1:U2", "list_tasks") == {"tasks": [bread], "left_out": 0}

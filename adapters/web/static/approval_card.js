@@ -143,7 +143,8 @@ function settled(view, { isMine, can, memory }) {
     body: [
       showResult ? h("p", { className: `result ${view.result_tone}`, dir: "auto" }, view.result) : null,
       details(view, outcome, can),
-      retry.length ? actions(retry, memory) : lateAnswer(memory),
+      // What came of approving it stands above: the line below Retry is that button's alone.
+      retry.length ? actions(retry, { ...memory, id: `${memory.id}:retry`, remembered: null }) : lateAnswer(memory),
     ],
   });
 }

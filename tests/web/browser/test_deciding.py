@@ -165,6 +165,7 @@ async def test_what_failed_is_retried_by_its_requester(product: Product, window:
     await expect(window.log.locator(".result.error")).to_have_count(2)
     await window.button("Retry").click()
     await expect(window.log).to_contain_text("Asked again.")
+    await expect(window.log.locator("article").first).not_to_contain_text("Approved.")
     assert [(each.approval_id, each.person.person_id) for each in product.services.retries] == [("a", "web:ana")]
 
 
