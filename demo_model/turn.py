@@ -31,6 +31,7 @@ _ENDINGS = tuple(
             r"(?P<text>(?:Outcome unknown\b|Skipped by |No result of this call).*)",
             "It is not known whether {subject} was {done}. {text}",
         ),
+        (r"hitl_skipped_non_streaming:", "{subject} was not {done}: it needs approval, and no one is asked here."),
         (
             r"(?P<text>(?:(?:Expired|Superseded|Blocked by policy|Limited|Failed)\b|Withdrawn by ).*)",
             "{subject} was not {done}. {text}",

@@ -225,6 +225,10 @@ def test_only_the_rejected_one_of_two_is_proposed_again() -> None:
     [
         ("Expired: nobody decided in time.", "was not created. Expired: nobody decided in time."),
         ("Superseded: the turn was ended. The call was not made.", "was not created. Superseded"),
+        (
+            "hitl_skipped_non_streaming: people have to approve this call. Say so, and do not propose it again now.",
+            "was not created: it needs approval, and no one is asked here.",
+        ),
         ("Blocked by policy: Nothing may be created.", "was not created. Blocked by policy: Nothing may be created."),
         ("Failed: the server is down.", "was not created. Failed: the server is down."),
         ("Outcome unknown: no answer came.", "It is not known whether **Standup**"),
