@@ -490,7 +490,9 @@ def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfi
         and settings.web_password
         and any(o.startswith("web:") for o in settings.operators)
     ):
-        log.warning("operators_not_proven", note="with WEB_LOGIN=local whoever knows WEB_PASSWORD can be anybody there")
+        log.warning(
+            "operators_not_proven", note="with WEB_LOGIN=local, anyone who knows WEB_PASSWORD can be anyone there"
+        )
     if settings.langfuse_public_key:
         log.warning("tracing_not_supported", note="this version does not send traces to Langfuse yet")
     return tool_config, accounts, policy
@@ -563,7 +565,7 @@ def _check_gateway_place(settings: Settings, platforms: Mapping[str, Platform]) 
         case "web" if not settings.web_enabled:
             why = "the page is off. Take out WEB_ENABLED=false"
         case "web":
-            why = "nobody signs in on the page under that id. Name somebody who does"
+            why = "no one signs in on the page under that id. Name someone who does"
         case "slack" if "slack" not in platforms:
             why = "Slack is not connected. Connect it"
         case "teams" if "teams" not in platforms:

@@ -329,7 +329,7 @@ def _requesters(node: Located, what: str) -> tuple[str, ...]:
         return (reference(node, what),)
     items = texts(node, what)
     if not items:
-        raise LineError(node.line, f"{what} is empty: take it out, or name somebody")
+        raise LineError(node.line, f"{what} is empty: take it out, or name someone")
     return tuple(reference(item, f"each {what}") for item in items)
 
 
@@ -534,8 +534,8 @@ def _duration(node: Located, what: str) -> float:
 def _people(node: Located, _: str) -> tuple[str, ...]:
     items = texts(node, "escalateTo")
     if not items:
-        raise LineError(node.line, "escalateTo is empty: name somebody")
-    return tuple(person(item, "somebody to escalate to") for item in items)
+        raise LineError(node.line, "escalateTo is empty: name someone")
+    return tuple(person(item, "someone to escalate to") for item in items)
 
 
 ASK_KEYS: Mapping[str, tuple[str, Callable[[Located, str], Any]]] = {
@@ -587,7 +587,7 @@ def _refuse_too_few_people(ask: Ask, entries: Mapping[str, Located], match: Matc
     if most == 0:
         raise LineError(
             entries["selfApproval"].line,
-            "with fourEyes the requester may not decide, and nobody else is among the approvers: add somebody",
+            "with fourEyes the requester may not decide, and no one else is among the approvers: add someone",
         )
     for key, needed in (("quorum", ask.quorum), ("rejections", ask.rejections)):
         if needed > most:

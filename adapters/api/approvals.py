@@ -209,7 +209,7 @@ class ApprovalResources:
                 headers=SAME_KEY,
                 problems=SETTLING,
                 tag="approvals",
-                description="403: you may not. 404: there is none for you. 409: somebody was faster. 410: it has "
+                description="403: you may not. 404: there is none for you. 409: already decided. 410: it has "
                 "expired, was withdrawn, or something else is asked by now. 422: the arguments or the reason are not "
                 "valid.",
             ),

@@ -315,7 +315,7 @@ class RunContract:
                 description="All of it is done, or nothing. Approvals, and outcomes, need the scope `approve`. The "
                 "same request again is the same answer. A sign-in that was finished in the browser goes on by itself; "
                 "`done` waits for what comes of it. An empty list says nothing, and is answered "
-                "how things stand: of use after somebody has decided elsewhere (409).",
+                "how things stand: useful after someone has decided elsewhere (409).",
             ),
         ]
 

@@ -308,7 +308,7 @@ class GatewayReceiver:
         metadata sign in by it, and leave out the token that they were configured with."""
         server = self._server_in(request)
         if self._config.issuer is None:
-            raise Problem(404, "Tokens come from whoever runs this server: see docs/gateway.md.")
+            raise Problem(404, "The operator of this server gives out tokens: see docs/gateway.md.")
         path = PATH if server is None else f"{PATH}/{server}"
         return web.json_response(
             {

@@ -18,7 +18,7 @@ from bot.repeated_failures import RepeatedFailure
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks, while anything is answered for long: one statement for all of it."""
-ENDED = "The token is not accepted any more."
+ENDED = "The token is no longer accepted."
 
 
 @dataclass(eq=False, slots=True)

@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
     _policy(areas.add_parser("policy", help="the rules about who may do what"))
     _migrate(areas.add_parser("migrate", help="upgrade the records, or move them from SQLite to PostgreSQL"))
     _chat(areas.add_parser("chat", help="talk with the bot in the terminal, over the HTTP API of a server that runs"))
-    _token(areas.add_parser("token", help="the tokens by which programs act for somebody"))
+    _token(areas.add_parser("token", help="the tokens with which programs act for people"))
     _user(areas.add_parser("user", help="who signs in on the page (WEB_LOGIN=password)"))
     return top
 
@@ -109,7 +109,7 @@ def _token(area: argparse.ArgumentParser) -> None:
     )
     create.add_argument("--expires", required=True, help="30d (from now), 2027-01-31, or never")
     verbs.add_parser("list", help="all that were ever made")
-    revoke = verbs.add_parser("revoke", help="let one not count any more")
+    revoke = verbs.add_parser("revoke", help="revoke one")
     revoke.add_argument("id", help="as `token list` shows it")
 
 

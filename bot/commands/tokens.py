@@ -34,7 +34,7 @@ async def _run(
             case _:
                 if not await tokens.revoke(given.id):
                     raise CommandError(f"there is no token {given.id} that counts: see `token list`")
-                out.write(f"Token {given.id} does not count any more.\n")
+                out.write(f"Token {given.id} no longer counts.\n")
     return 0
 
 

@@ -78,7 +78,7 @@ async def _remove(address: str, name: str, clock: Clock, out: TextIO) -> None:
     async with opened_records(address) as database:
         if not await Users(database, clock).remove(person_id):
             raise CommandError(f"there is nobody of that name: {visible_line(name, 100)}")
-    out.write(f"{visible_line(person_id, 100)} is signed out everywhere, and nobody here any more.\n")
+    out.write(f"{visible_line(person_id, 100)} is signed out everywhere, and is no longer a user here.\n")
 
 
 def _new_password() -> str:

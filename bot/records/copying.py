@@ -77,7 +77,7 @@ def copy_records(file: Path, address: str, further: Callable[[], Tables]) -> Cop
     if not beside.is_file():
         raise CopyError(
             f"{beside} is missing, which holds the agent's state. Restore it, or start Countersign on {file} once: "
-            "then conversations begin anew, and what waits for people in them is void."
+            "then conversations start again, and open requests in them are void."
         )
     with (
         _told(file, address),

@@ -43,14 +43,18 @@ async def open_records(file: Path) -> AsyncIterator[Records]:
     """
     beside = file.with_suffix(".checkpoints.db")
     async with AsyncExitStack() as stack:
-        with told_when_damaged(file, moved_away=f"Without it (and {beside.name}, then) everything begins anew."):
+        with told_when_damaged(
+            file, moved_away=f"Without it (and {beside.name}, then) everything starts from nothing."
+        ):
             await asyncio.to_thread(upgrade_sqlite, file)
         with told_when_damaged(
-            beside, moved_away="Without it conversations begin anew, and what waits for people in them is void."
+            beside, moved_away="Without it conversations start again, and open requests in them are void."
         ):
             checkpoints = await stack.enter_async_context(sqlite_checkpoints(beside))
         database = sqlite_database(file, foundation=checkpoints)
-        with told_when_damaged(file, moved_away=f"Without it (and {beside.name}, then) everything begins anew."):
+        with told_when_damaged(
+            file, moved_away=f"Without it (and {beside.name}, then) everything starts from nothing."
+        ):
             await database.open()
         stack.push_async_callback(database.close)
         yield Records(database, checkpoints)

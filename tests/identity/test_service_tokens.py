@@ -113,7 +113,7 @@ def test_a_token_is_shown_once_listed_and_revoked(command: Command) -> None:
     )
     assert command("list")[1] == f"{token_id}  expires 1970-02-11 13:46 UTC  ci  {SLACK}  read,run  never used\n"
     assert command("list", now=9_000_000.0)[1].split()[1] == "expired"
-    assert command("revoke", token_id) == (0, f"Token {token_id} does not count any more.\n", "")
+    assert command("revoke", token_id) == (0, f"Token {token_id} no longer counts.\n", "")
     assert command("list")[1].startswith(f"{token_id}  revoked 1970-01-12 13:46 UTC  ci  ")
     assert command("revoke", token_id)[0] == 2
 
