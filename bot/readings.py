@@ -258,7 +258,8 @@ def _in_words(value: Any, argument: PresentedArgument | None, presentation: Call
 
 def _text(value: str, argument: PresentedArgument | None, presentation: CallPresentation) -> str:
     if argument is not None and argument.choices:
-        return argument.choices.get(value) or _quoted(value)
+        title = argument.choices.get(value, "")
+        return title if title and _plain(title) == title else _quoted(value)  # "yes" is how a boolean reads
     match argument.kind if argument is not None else "other":
         case "date-time":
             return _plain(value) if not value or _UNREAD_DAY.fullmatch(value) else _quoted(value)

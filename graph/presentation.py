@@ -50,6 +50,8 @@ _PLAIN = re.compile(r"[^\W\d_][\w ,.'’()/&%+-]*")
 _ID = re.compile(r"(?:.*_)?id")
 _DEEPEST = 4
 """References and choices that are followed to what an argument is."""
+_OUTERMOST = ("title", "type", "format")
+_LEADING_ON = ("$ref", "anyOf", "oneOf", "allOf")
 
 ArgumentKind = Literal["text", "date", "time", "date-time", "yes-no", "number", "list", "other"]
 
@@ -267,18 +269,23 @@ def _kind_of(schema: Mapping[str, Any]) -> ArgumentKind:
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     """The schema of an argument: what a reference leads to, and the one thing that may stand beside null. The words
     that stand outermost count."""
-    resolved = _mapping(schema)
+    resolved = _read_of(_mapping(schema))
     for _ in range(_DEEPEST):
         inner = next(_inner(resolved, root), None)
         if inner is None:
             break
-        outside = {key: value for key, value in resolved.items() if key not in ("$ref", "anyOf", "oneOf", "allOf")}
-        resolved = {**inner, **outside}
+        outside = {key: value for key, value in resolved.items() if key in _OUTERMOST}
+        resolved = {**_read_of(inner), **outside}
     kinds = resolved.get("type")
     if isinstance(kinds, list):
         beside_null = [kind for kind in kinds if kind != "null"]
         resolved = {**resolved, "type": beside_null[0] if len(beside_null) == 1 else None}
     return resolved
+
+
+def _read_of(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a schema says how its value is shown: the rest, which may be long, is not copied for every argument."""
+    return {key: schema[key] for key in (*_OUTERMOST, *_LEADING_ON) if key in schema}
 
 
 def _inner(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

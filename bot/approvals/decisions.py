@@ -44,7 +44,7 @@ from bot.forms.values import FormErrors
 from bot.gateway.people_only import refused_to_programs
 from bot.outbox import Outbox
 from bot.readings import labels_of
-from bot.records import approvals, attempts, deliveries, threads, waiting
+from bot.records import approvals, attempts, deliveries, thread_owners, threads, waiting
 from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database, Transaction, locking_as_found
 from bot.records.locks import person_lock
@@ -550,7 +550,7 @@ class Approvals:
         if not await retries.is_offered(tx, row, await attempts.latest(tx, row.asked.call_id)):
             return Refused(_("This can’t be retried."))
         thread = await threads.get(tx, row.thread_id)
-        if thread is None:
+        if thread is None or await thread_owners.owner_of(tx, row.thread_id) == thread_owners.DELETED:
             return no_such()
         if await waiting.in_thread(tx, row.thread_id):
             return Refused(_("Something in this conversation is still waiting. Retry when that’s settled."))

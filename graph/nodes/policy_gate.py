@@ -16,7 +16,7 @@ from graph.ports import InTurn, Judged, Ports, Spoken
 from graph.presentation import presentation_of
 from graph.state import RunContext, ToolCallState
 from policies.approvers import digest_of, edit_needs_no_new_asking
-from policies.model import Allow, Ask, Deny, home_of
+from policies.model import Allow, Ask, Deny, Verdict, home_of
 from policies.trust import risks_of
 
 _LIMITED = (
@@ -54,7 +54,7 @@ def policy_gate(ports: Ports) -> BranchStep:
             return await not_made(ports, state, "failed", not_found(ports, call["name"]))
         policy = ports.policy()
         judgement = await judged(ports, state, tool, context.clock(), policy)
-        match judgement.verdict:
+        match _verdict_on(state, judgement):
             case Deny(reason=reason):
                 await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
                 return await not_made(ports, state, "denied", f"Blocked by policy: {reason}", judgement)
@@ -79,6 +79,13 @@ def policy_gate(ports: Ports) -> BranchStep:
                 return Command(goto="human_confirmation", update=update)
 
     return policy_gate
+
+
+def _verdict_on(state: ToolCallState, judgement: Judged) -> Verdict:
+    """What the policy says. A standing approval, which may have been given together with the approval, is no answer to
+    what has changed since people looked at this very call."""
+    without = judgement.unless_standing
+    return without if without is not None and state.get("again") else judgement.verdict
 
 
 def _still_covered(state: ToolCallState, ask: Ask) -> bool:

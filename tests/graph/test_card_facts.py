@@ -19,6 +19,7 @@ from graph.single_calls import SingleCalls, first_progress
 from graph.state import RunContext, Silent
 from policies.model import Lookup
 from tests.graph.parts import POLICY, Bench, calls, does, ports_of, rig, turn
+from tests.graph.test_judging import HARMLESS, granted
 
 LIVE = Silent()
 SAYS: dict[str, Any] = {"reads_only": True, "preview_tool": "shows", "lookups": {"k": Lookup("gets", "id")}}
@@ -70,6 +71,23 @@ async def test_a_call_is_asked_about_again_when_what_was_shown_has_changed(tmp_p
         assert bench.asked[1].presentation.preview.before == {"at": "11:00"}
         await approve(r, again)
     assert (len(bench.asked), ran(bench)) == (2, 1)
+
+
+async def test_a_standing_approval_is_no_answer_to_what_has_changed(tmp_path: Path) -> None:
+    """Such as the one that was given by the very click that approved."""
+    now = ["9:00"]
+    bench = showing(lambda: {"at": now[0]})
+    bench.more = {**SAYS, **HARMLESS}
+    async with rig(tmp_path, does("ask"), bench) as r:
+        waiting = await r.agent.begin(turn("m1"), "go", LIVE)
+        now[0] = "11:00"
+        bench.given.append(granted("ask", until=60.0))
+        again = await approve(r, waiting)
+        assert (len(bench.asked), ran(bench)) == (2, 0)
+        await approve(r, again)
+        assert (len(bench.asked), ran(bench)) == (2, 1)
+        await r.agent.begin(turn("m2"), "go", LIVE)
+    assert (len(bench.asked), ran(bench)) == (2, 2), "the next one runs without asking"
 
 
 async def test_a_call_is_asked_about_again_when_nobody_can_tell_whether_it_has_changed(tmp_path: Path) -> None:

@@ -62,6 +62,17 @@ async def test_nothing_is_retried_while_something_waits_in_the_conversation(at_w
     assert (await retry(at_work, lamp["id"], "c2")).status == 200
 
 
+async def test_nothing_is_retried_in_a_conversation_that_was_deleted(at_work: Thread, model: FakeOpenAI) -> None:
+    failed = await approve_one(at_work, "use fail what=lamp")
+    await at_work.card(failed, "approved", result="failed: ")
+    await at_work.says("lamp is broken")
+    asked = len(model.requests)
+    address = f"/api/threads/{quote(at_work.thread_id, safe='')}/deletion"
+    assert (await at_work.visitor.post(address, {"id": "c1"})).status == 200
+    assert (await retry(at_work, failed, "c2")).status == 404
+    assert len(model.requests) == asked
+
+
 async def test_a_retry_and_a_note_outlast_a_restart(workshop_home: ProductFolder, shop: Workshop) -> None:
     async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
         failed = await approve_one(thread, "use fail what=lamp")

@@ -253,6 +253,28 @@ def test_a_huge_schema_and_huge_arguments_take_bounded_time() -> None:
     assert shown.unseen == f"{20_000 - CARD_ARGUMENTS:,} arguments hidden"
 
 
+def test_what_all_arguments_refer_to_is_not_copied_for_each() -> None:
+    long = {f"x-{number}": number for number in range(5_000)}
+    schema = {
+        "$defs": {"a": long | {"anyOf": [{"$ref": "#/$defs/b"}]}, "b": long | {"type": "string", "format": "date"}},
+        "properties": {f"n{number}": {"$ref": "#/$defs/a", "title": f"Day {number}"} for number in range(100)},
+    }
+    with at_most_cpu(0.05):
+        presentation = presentation_of(a_tool(schema), "Europe/Berlin", ASKED)
+    assert (presentation.arguments["n99"].kind, presentation.arguments["n99"].title) == ("date", "Day 99")
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_no_choice_is_called_what_a_yes_or_a_number_reads_like(language: str) -> None:
+    named = {"1": "yes", "2": "no", "3": "ja", "4": "NaN", "5": "Low"}
+    schema = {"properties": {"a": {"oneOf": [{"const": each, "title": title} for each, title in named.items()]}}}
+    values = [*named, True, False, None, "yes", "Low"]
+    with in_language(language):
+        told = [lines({"a": value}, shown_in(schema=schema))[0][1] for value in values]
+    assert told[4] == "Low"
+    assert len({*told}) == len(values)
+
+
 def test_what_is_hidden_is_counted() -> None:
     assert excerpt({"a": "x" * 700}).unseen == "223 characters hidden"
     assert excerpt({str(number): "x" for number in range(11)}).unseen == "1 argument hidden"
