@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -60,10 +61,11 @@ class InstallStage:
         self.address = address
         self.url = ""
 
-    async def get(self, path: str, cookie: str = "", method: str = "GET") -> Page:
+    async def get(self, path: str, cookie: str = "", method: str = "GET", *, language: str = "en") -> Page:
+        headers = {"Cookie": cookie, "Accept-Language": language}
         async with (
             aiohttp.ClientSession() as browser,
-            browser.request(method, self.url + path, headers={"Cookie": cookie}, allow_redirects=False) as response,
+            browser.request(method, self.url + path, headers=headers, allow_redirects=False) as response,
         ):
             return Page(response.status, await response.text(), response.headers)
 
@@ -74,11 +76,11 @@ class InstallStage:
         asked = {name: values[0] for name, values in parse_qs(urlsplit(page.headers["Location"]).query).items()}
         return asked, page.headers["Set-Cookie"].partition(";")[0]
 
-    async def install(self, team: str = "T2", *, rotating: bool = False) -> Page:
+    async def install(self, team: str = "T2", *, rotating: bool = False, language: str = "en") -> Page:
         """From the page to Slack and back."""
         asked, cookie = await self.begin()
         code = self.slack.issue_code(team, rotating=rotating, redirect_uri=PUBLIC_URL + REDIRECT)
-        return await self.get(f"{REDIRECT}?code={code}&state={asked['state']}", cookie)
+        return await self.get(f"{REDIRECT}?code={code}&state={asked['state']}", cookie, language=language)
 
     def rows(self, table: str = "slack_installations") -> list[Mapping[str, Any]]:
         return rows_of(self.address, table)
@@ -159,6 +161,12 @@ async def test_whoever_installs_us_is_told_so_and_we_speak_there_at_once(product
     await workspaces.close()
     assert (bot.team, bot.bot_user, bot.bot_id) == ("T2", "UBOT2", "BBOT2")
     assert product.slack.world.tokens[bot.token].team == "T2"
+
+
+async def test_whoever_installs_us_reads_their_own_language(product: InstallStage) -> None:
+    page = await product.install(language="de-AT,en;q=0.5")
+    assert '<html lang="de">' in page.text
+    assert "Countersign ist in Beta &amp; &lt;Sons&gt; installiert" in page.text
 
 
 async def test_installing_again_replaces_the_token(product: InstallStage) -> None:
@@ -302,7 +310,7 @@ async def test_while_the_records_are_away_no_install_is_begun(
 
     monkeypatch.setattr(product.records.states, "async_issue", gone)
     page = await product.get(INSTALL)
-    assert (page.status, SENTENCE in page.text) == (503, True)
+    assert (page.status, json.loads(page.text)["error"]) == (503, SENTENCE)
 
 
 async def test_a_look_without_a_visit_uses_nothing_up(product: InstallStage) -> None:

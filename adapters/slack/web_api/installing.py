@@ -6,7 +6,7 @@ import asyncio
 import re
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -48,6 +48,7 @@ from bot.crypto import Sealer
 from bot.domain import Clock, system_clock
 from bot.records.addresses import sqlite_file
 from bot.records.database import KEPT_OR_LOST_SECONDS, insert_for, is_outage, written_at_last
+from translations import choose, in_language, language
 from translations import gettext as _
 
 log = structlog.get_logger(__name__)
@@ -563,7 +564,8 @@ class InstallPages:
     async def install(self, request: web.Request) -> web.Response:
         """Redirects to Slack, with a state that only this browser can come back with."""
         if not self._config.install_teams:
-            return await to_aiohttp_response(_page(403, _("Countersign can’t be installed yet"), _closed()))
+            with _in_language_of(request):
+                return await to_aiohttp_response(_page(403, _("Countersign can’t be installed yet"), _closed()))
         team = request.query.get("team", "")
         # Bolt puts the query's team into the address as it is, so only what can be one is let through.
         query = {"team": team} if _TEAM.fullmatch(team) else {}
@@ -574,11 +576,12 @@ class InstallPages:
         """Back from Slack, with a code that is worth a token. Slack takes it once only: who has asked keeps what comes
         of it, also where the server waits for this request no longer."""
         returned = await to_bolt_request(request)
-        try:
-            answer = await self._installations.once.seen_through(self._came_back(returned), "slack install")
-        except ProcessEnds:
-            log.warning("slack_install_failed", reason="process_ends")
-            answer = _failed("process_ends")
+        with _in_language_of(request):
+            try:
+                answer = await self._installations.once.seen_through(self._came_back(returned), "slack install")
+            except ProcessEnds:
+                log.warning("slack_install_failed", reason="process_ends")
+                answer = _failed("process_ends")
         return await to_aiohttp_response(answer)
 
     async def _came_back(self, returned: AsyncBoltRequest) -> BoltResponse:
@@ -683,9 +686,13 @@ def not_allowed() -> str:
     return _("This Countersign isn’t open to your workspace.")
 
 
+def _in_language_of(request: web.Request) -> AbstractContextManager[None]:
+    return in_language(choose(request.headers.get("Accept-Language")))
+
+
 def _page(status: int, title: str, text: str) -> BoltResponse:
     body = (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        f'<!doctype html><html lang="{language()}"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1><p>{text}</p></html>"
     )
