@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from gettext import NullTranslations
+
 import pytest
 
+import translations
 from bot import conversations
 from bot.domain import ConversationReference, Invalid, Message, Person, Settled, Unknown
 from bot.outbox import NewPost
@@ -106,7 +109,17 @@ async def test_a_deleted_conversation_is_gone_for_its_owner_and_nobody_writes_th
         assert TRIP not in [each.thread_id for each in await threads.newest(tx, "web", 10)]
 
 
-async def test_requests_in_a_deleted_conversation_are_superseded_and_approvers_do_not_see_them(stage: Stage) -> None:
+class Marked(NullTranslations):
+    """A language that anybody can tell from English."""
+
+    def gettext(self, message: str) -> str:
+        return f"‹{message}›"
+
+
+async def test_requests_in_a_deleted_conversation_are_superseded_and_approvers_do_not_see_them(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translations, "catalogue", lambda _name: Marked())
     inbox, conversations = stage.services.inbox, stage.services.conversations
     await ask(stage, TRIP)
     assert not isinstance(await conversations.card("a1", BEN), Unknown)

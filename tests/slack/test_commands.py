@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from gettext import NullTranslations
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import translations
 from adapters.slack.inbound.commands import is_within
 from adapters.slack.inbound.payloads import command_words
 from tests.slack.serving import serving
@@ -65,6 +67,28 @@ async def test_ask_begins_a_thread_with_our_own_post() -> None:
         assert message.addressed
         assert "& me is free?" in message.text
         assert message.at == float(opening["ts"])
+
+
+class Marked(NullTranslations):
+    """A language that anybody can tell from English."""
+
+    def gettext(self, message: str) -> str:
+        return f"‹{message}›"
+
+
+async def test_what_is_asked_is_posted_in_the_language_of_all_and_answers_are_in_the_askers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(translations, "catalogue", lambda _name: Marked())
+    async with serving() as product:
+        product.slack.add_user("U5", name="Eva", locale="de-DE")
+        product.slack.world.channels["C1"].members.add("U5")
+        helped = await product.person("U5").commands("help", "C1")
+        assert "‹" in str(helped)
+        await product.person("U5").commands("ask hello", "C1")
+        (message,) = product.slack.messages("C1")
+        assert "Eva asks:" in str(message)
+        assert "‹" not in str(message)
 
 
 async def test_ask_in_a_direct_chat_begins_a_thread_there() -> None:
