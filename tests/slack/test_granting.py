@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from adapters.shared.clicks import choose_one, choose_someone
@@ -14,8 +16,8 @@ from tests.slack.shown import an_approval
 from tests.support.views import NOW
 
 
-async def opened(product: Served, button: str, user: str = "U1") -> dict[str, object]:
-    await product.person(user).clicks(await a_card(product, always_offered=True), button)
+async def opened(product: Served, button: str, user: str = "U1", **changes: Any) -> dict[str, Any]:
+    await product.person(user).clicks(await a_card(product, always_offered=True, **changes), button)
     return await product.modal(user)
 
 
@@ -38,7 +40,7 @@ async def test_the_form_says_exactly_what_is_allowed() -> None:
 
 async def test_somebody_else_is_asked() -> None:
     async with serving() as product:
-        modal = await opened(product, "hand_over")
+        modal = await opened(product, "hand_over", approvers=("any",))
         answer = await product.person().submits(modal, {"colleague": "U2"})
         assert "They are asked." in str(answer.json)
         (handover,) = product.services.handovers
@@ -51,9 +53,9 @@ async def test_somebody_else_is_asked() -> None:
 
 async def test_whoever_is_asked_has_the_name_that_slack_gives_them() -> None:
     async with serving() as product:
-        await product.person().submits(await opened(product, "hand_over"), {"colleague": "U2"})
+        await product.person().submits(await opened(product, "hand_over", approvers=("any",)), {"colleague": "U2"})
         product.slack.fail("users.info", error="internal_error", times=9)
-        await product.person().submits(await opened(product, "hand_over"), {"colleague": "U3"})
+        await product.person().submits(await opened(product, "hand_over", approvers=("any",)), {"colleague": "U3"})
         assert [handover.name for handover in product.services.handovers] == ["Ben", ""]
 
 
@@ -61,7 +63,9 @@ async def test_whoever_is_asked_has_the_name_that_slack_gives_them() -> None:
 async def test_only_members_of_the_workspace_can_be_asked(facts: dict[str, bool]) -> None:
     async with serving() as product:
         product.slack.add_user("U9", name="Gus", **facts)
-        answer = await product.person().submits(await opened(product, "hand_over"), {"colleague": "U9"})
+        answer = await product.person().submits(
+            await opened(product, "hand_over", approvers=("any",)), {"colleague": "U9"}
+        )
         assert answer.json["errors"] == {"input:colleague": no_colleague()}
         assert product.services.handovers == []
 
@@ -69,7 +73,7 @@ async def test_only_members_of_the_workspace_can_be_asked(facts: dict[str, bool]
 async def test_somebody_is_asked_by_their_address() -> None:
     async with serving() as product:
         product.services.may_decide["call-1.1"] = {"cara@example.com"}
-        modal = await opened(product, "hand_over")
+        modal = await opened(product, "hand_over", approvers=("any",))
         answer = await product.person().submits(modal, {"address": "zoe@example.com"})
         assert answer.json["errors"] == {"input:address": "They may not decide this."}
         answer = await product.person().submits(modal, {"address": "cara@example.com"})
@@ -83,17 +87,36 @@ async def test_somebody_is_asked_by_their_address() -> None:
 )
 async def test_exactly_one_person_is_named(values: dict[str, str], said: str) -> None:
     async with serving() as product:
-        answer = await product.person().submits(await opened(product, "hand_over"), values)
+        answer = await product.person().submits(await opened(product, "hand_over", approvers=("any",)), values)
         assert answer.json["errors"] == {"input:colleague": said}
         assert product.services.handovers == []
 
 
 async def test_who_may_not_decide_cannot_be_asked_and_the_form_says_so() -> None:
     async with serving() as product:
-        modal = await opened(product, "hand_over")
+        modal = await opened(product, "hand_over", approvers=("any",))
         product.services.may_decide["call-1.1"] = {"slack:T1:U1"}
         answer = await product.person().submits(modal, {"colleague": "U2"})
         assert answer.json["errors"] == {"input:colleague": "They may not decide this."}
+
+
+async def test_where_the_rule_names_everybody_only_those_who_may_can_be_chosen() -> None:
+    async with serving() as product:
+        product.services.may_decide["call-1.1"] = {"slack:T1:U1", "slack:T1:U2"}
+        modal = await opened(product, "hand_over", approvers=("requester", "slack:T1:U2", "slack:T1:U3"))
+        (menu,) = [block["element"] for block in modal["blocks"] if block["type"] == "input"]
+        assert [(o["text"]["text"], o["value"]) for o in menu["options"]] == [("T1:u2", "slack:T1:U2")]
+        answer = await product.person().submits(modal, {"colleague": "slack:T1:U2"})
+        assert "They are asked." in str(answer.json)
+        (handover,) = product.services.handovers
+        assert (handover.to, handover.name) == ("slack:T1:U2", "Ben")
+
+
+async def test_where_nobody_else_may_that_is_said() -> None:
+    async with serving() as product:
+        modal = await opened(product, "hand_over", approvers=("slack:T1:U1",))
+        assert "No one else here can approve this." in str(modal["blocks"])
+        assert not modal.get("submit")
 
 
 @pytest.mark.parametrize("button", ["always", "hand_over"])

@@ -23,7 +23,8 @@ def link(_shown: Shown) -> str:
 
 
 def buttons(blocks: Any) -> list[str]:
-    rows = [block["elements"] for block in blocks if block["type"] == "actions"]
+    beside = ([block["accessory"]] if "accessory" in block else [] for block in blocks)
+    rows = [block["elements"] if block["type"] == "actions" else row for block, row in zip(blocks, beside, strict=True)]
     return [told for row in rows for b in row for told in _told(b)]
 
 

@@ -6,6 +6,7 @@ something comes after it.
 
 from __future__ import annotations
 
+from asyncio import timeout
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal, cast
@@ -46,13 +47,14 @@ from adapters.slack.inbound.home_tab import SlackOverviews
 from adapters.slack.inbound.payloads import (
     Shortcut,
     SlackClick,
+    SlackVisitor,
     Submission,
     code_entry,
     code_key,
     origin_of_view,
     without_code,
 )
-from adapters.slack.render.blocks import Block
+from adapters.slack.render.blocks import Block, user_id
 from adapters.slack.render.cards import sign_in_piece
 from adapters.slack.render.forms import (
     always_modal,
@@ -89,6 +91,7 @@ from bot.domain import (
 )
 from bot.safe_text import shorten
 from bot.services import Services
+from policies.model import is_group
 from translations import choose, in_language
 from translations import gettext as _
 
@@ -119,6 +122,8 @@ TOLD = frozenset({FEEDBACK, actions.DISCONNECT})
 """What no card shows is told whoever clicked."""
 DISCONNECT_WHO_WITHIN = 0.8
 """Seconds, of the 3 that Slack waits, for finding out who disconnects: telling the service may take 2 of them."""
+COLLEAGUES_WITHIN = 1.0
+"""Seconds, of the 3 that a trigger lives, for finding out who can be asked to decide."""
 ModalAnswer = dict[str, Any]
 """The body of the answer to `view_submission`: empty closes the modal."""
 CLOSE: ModalAnswer = {}
@@ -256,11 +261,12 @@ class SlackClickHandler:
 
         if click.action == actions.ENTER_CODE:
             return await self._code_modal(click, person, origin)
+        colleagues = await self._colleagues(click, person) if click.action == actions.HAND_OVER else None
         draw = DialogRenderer(
             about={
                 actions.REJECT: partial(reject_modal, origin=origin),
                 actions.ALWAYS: partial(always_modal, origin=origin),
-                actions.HAND_OVER: partial(hand_over_modal, origin=origin),
+                actions.HAND_OVER: partial(hand_over_modal, origin=origin, colleagues=colleagues),
             },
             edit=lambda form, view: edit_modal(form, view, origin, person),
             answer=lambda form, server: answer_modal(form, origin, person, server),
@@ -275,6 +281,18 @@ class SlackClickHandler:
                 return view.text
             return withdraw_modal(view, origin) if view.status == "pending" else settled_already()
         return await dialog_for(click.action, click.value, person, services=self._services, within=within, draw=draw)
+
+    async def _colleagues(self, click: SlackClick, person: Person) -> tuple[Person, ...] | None:
+        """Those who can be asked to decide, where the rule names everybody; `None`: it does not, or it takes too long
+        to find out. Then everybody can be chosen, and whoever is chosen is judged."""
+        view = await self._services.queries.approval(click.value, within_team(click.visitor.team))
+        if isinstance(view, Unknown) or not all(map(_is_named, view.approvers)):
+            return None
+        try:
+            async with timeout(COLLEAGUES_WITHIN):
+                return await self._services.approvals.colleagues(view.approval_id, person)
+        except TimeoutError:
+            return None
 
     async def _code_modal(self, click: SlackClick, person: Person, origin: Origin) -> Block | str:
         view = await content_of(self._services.queries, click.value, within_team(click.visitor.team))
@@ -358,10 +376,16 @@ class SlackClickHandler:
         if action != actions.HAND_OVER:
             return answer_to(await settle(self._services, act), submission)
         picked = slack_id(submission.values, block_of(actions.COLLEAGUE), INPUT, "selected_user")
-        result = await hand_over(self._services, act, picked, partial(self._answers.colleague, submission.visitor))
+        picked = picked or typed(submission, actions.COLLEAGUE)
+        result = await hand_over(self._services, act, picked, partial(self._colleague, submission.visitor))
         if isinstance(result, Refused):
             return with_errors({actions.COLLEAGUE if picked else actions.ADDRESS: result.text}, submission)
         return answer_to(result, submission)
+
+    async def _colleague(self, visitor: SlackVisitor, picked: str) -> Person | Unwelcome:
+        """Who was picked: a Slack id from Slack's own menu, or a person id from a list of those who can be asked."""
+        user = user_id(picked, visitor.team) if ":" in picked else picked
+        return await self._answers.colleague(visitor, user) if user else Person(picked, "")
 
     async def _is_unchanged(self, submission: Submission, origin: Origin, person: Person) -> bool:
         """Whether somebody submitted the form of an edit as it was opened."""
@@ -386,6 +410,10 @@ def origin_of(click: SlackClick) -> Origin:
     """What a modal has to remember of the click that opens it."""
     location = click.visitor.location
     return Origin(click.value, location.channel, click.message_ts, location.thread_ts, home=click.visitor.home)
+
+
+def _is_named(approver: str) -> bool:
+    return approver == "requester" or (":" in approver and not is_group(approver))
 
 
 def typed(submission: Submission, name: str) -> str:

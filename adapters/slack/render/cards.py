@@ -64,7 +64,7 @@ _MOST_PIECES = 5
 """Elements of a line of small print (Slack: 10) that may say who may decide."""
 _SETTLED_VALUES = 200
 """Characters of the values of a settled call, beside its title."""
-_PLAIN = re.compile(r"(?:[^\W_]|[ .,;:'’“”„()\[\]/+&%!?€$£·›→–—-])+")
+_PLAIN = re.compile(r"(?:[^\W_]|[ .,;:'’“”„()\[\]/+&%!?€$£·›→–—#-])+")
 """Text in which nothing is formatting, a link, a mention or an emoji, once `&` is escaped."""
 _EMOJI = re.compile(r":[^\W_](?:[^\W_]|[+'-])*:|//")
 
@@ -95,7 +95,8 @@ def _approve_button(view: ApprovalView) -> Block:
     approve = button(_("Approve"), actions.APPROVE, view.approval_id, "primary")
     if not wording.deletes(view):
         return approve
-    asks = _("This deletes data: {title}").format(title=line(wording.call_title(view), wording.LONGEST_TITLE))
+    title = line(wording.call_title(view), wording.LONGEST_TITLE)
+    asks = f"{title}\n{_('This deletes data. It may not be possible to undo it.')}"
     return confirmed(approve, _("Delete data?"), asks, _("Approve"))
 
 
@@ -210,7 +211,7 @@ def _settled(view: ApprovalView) -> list[Block]:
     details = button(_("Details"), actions.SHOW_ALL, view.approval_id)
     titled = what_and_values(sign_of(view), wording.call_title(view), [value for _label, value in shown.pairs])
     retry = [button(_("Retry"), actions.RETRY, view.approval_id)] if view.retry_offered else []
-    told = wording.result(view, _NO_SIGNS) if view.result_tone != "success" else ""
+    told = wording.result(view, NO_SIGNS) if view.result_tone != "success" else ""
     return [
         section(titled) if retry else {**section(titled), "accessory": details},
         *([sentence(told)] if told else []),
@@ -220,7 +221,7 @@ def _settled(view: ApprovalView) -> list[Block]:
     ]
 
 
-_NO_SIGNS = dict.fromkeys(SIGNS, "")
+NO_SIGNS = dict.fromkeys(SIGNS, "")
 
 
 def sign_of(view: ApprovalView) -> str:
@@ -232,8 +233,16 @@ def sign_of(view: ApprovalView) -> str:
 
 def what_and_values(sign: str, title: str, values: Sequence[str]) -> Block:
     """Returns a title and its values on one line. The title is bold where nothing in the line could be formatting."""
-    rest = "".join(f" · {value}" for value in values)
-    if is_plain(f"{title}{rest}"):
+    return _titled(sign, title, "".join(f" · {value}" for value in values))
+
+
+def title_and_text(sign: str, title: str, text: str) -> Block:
+    """Returns a title with a text on the line below it, likewise."""
+    return _titled(sign, title, f"\n{text}" if text else "")
+
+
+def _titled(sign: str, title: str, rest: str) -> Block:
+    if is_plain(f"{title}{rest}".replace("\n", " ")):
         return mrkdwn(f"{sign}*{escape(title)}*{escape(rest)}")
     return plain(f"{sign}{title}{rest}")
 

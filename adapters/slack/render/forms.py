@@ -36,7 +36,7 @@ from adapters.slack.render.cards import (
     summary,
     where_to,
 )
-from adapters.slack.render.inputs import drawn_inputs, field_label, text_input
+from adapters.slack.render.inputs import LONGEST_OPTION, MOST_OPTIONS, drawn_inputs, field_label, text_input
 from bot.card_masks import fingerprint_in_words, unseen_in_words
 from bot.domain import ApprovalView, Form, Hidden, Person, SignInView, Together
 from bot.safe_text import link_host
@@ -151,8 +151,14 @@ def _duration(seconds: float) -> str:
     return ngettext("{count} day", "{count} days", hours // 24).format(count=hours // 24)
 
 
-def hand_over_modal(view: ApprovalView, origin: Origin) -> Block:
-    """The form to ask somebody else with."""
+def hand_over_modal(view: ApprovalView, origin: Origin, colleagues: Sequence[Person] | None = None) -> Block:
+    """The form to ask somebody else with.
+
+    Args:
+        colleagues: those who can be asked; `None`: not all are known, so that whoever is chosen is judged afterwards.
+    """
+    if colleagues is not None:
+        return _choosing_among(colleagues[:MOST_OPTIONS], view, origin)
     menu = {"type": "users_select", "action_id": INPUT}
     typed = {"type": "email_text_input", "action_id": INPUT}
     blocks = [
@@ -175,6 +181,24 @@ def hand_over_modal(view: ApprovalView, origin: Origin) -> Block:
         },
     ]
     return _modal(_("Ask someone else"), blocks, Modal.HAND_OVER, origin, _("Ask"))
+
+
+def _choosing_among(colleagues: Sequence[Person], view: ApprovalView, origin: Origin) -> Block:
+    title = _("Ask someone else")
+    if not colleagues:
+        return note_modal(title, _("No one else here can approve this."))
+    options = [
+        {"text": plain(line(each.name or each.person_id, LONGEST_OPTION)), "value": each.person_id}
+        for each in colleagues
+    ]
+    asked = {
+        "type": "input",
+        "block_id": block_of(actions.COLLEAGUE),
+        "label": plain(_("Who should decide?")),
+        "hint": plain(_("They get this card directly.")),
+        "element": {"type": "static_select", "action_id": INPUT, "options": options},
+    }
+    return _modal(title, [*_titled(view), asked], Modal.HAND_OVER, origin, _("Ask"))
 
 
 def approve_all_modal(together: Together, origin: Origin) -> Block:

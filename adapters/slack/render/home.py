@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -34,7 +35,7 @@ from adapters.slack.render.blocks import (
 )
 from adapters.slack.render.blocks import link as link_element
 from adapters.slack.render.cards import (
-    SIGNS,
+    NO_SIGNS,
     answer_buttons,
     asked_in,
     button_rows,
@@ -46,7 +47,9 @@ from adapters.slack.render.cards import (
     outcome_buttons,
     question_summary,
     sign_in_buttons,
+    sign_of,
     summary,
+    title_and_text,
     unseen_note,
     where_to,
 )
@@ -134,6 +137,8 @@ _ARGUMENTS = 5
 _VALUE = 200
 _QUESTION = 300
 _DETAIL = 500
+_RECENT = 20
+"""Of what was settled, the newest."""
 
 
 def home_view(
@@ -155,7 +160,8 @@ def home_view(
         _to_connect,
         recent,
     )
-    groups = wording.groups(overview, grants, connections, services, _("Connected accounts"))
+    listed = replace(overview, recent=overview.recent[:_RECENT])
+    groups = wording.groups(listed, grants, connections, services, _("Connected accounts"))
     blocks: list[Block] = []
     spare = 0.0
     for (title, shown, count), entry, share in zip(groups, blocks_of, _SHARES, strict=True):
@@ -300,8 +306,11 @@ def _to_connect(service: ServiceView) -> list[Block]:
 
 
 def _recent(shown: Shown, link: LinkOf) -> list[Block]:
+    """One block, with the link to its conversation beside it."""
     view = shown.post.content
-    return _entry(shown, _result(view) if isinstance(view, ApprovalView) else "", _open_thread(shown, link))
+    told, sign = (_result(view), sign_of(view)) if isinstance(view, ApprovalView) else ("", "")
+    beside = _open_thread(shown, link)
+    return [{**section(title_and_text(sign, title_of(shown), told)), **({"accessory": beside[0]} if beside else {})}]
 
 
 def _result(view: ApprovalView) -> str:
@@ -309,7 +318,7 @@ def _result(view: ApprovalView) -> str:
     if view.status == "pending":
         return ""
     shown = compact(excerpt_of(view, _ARGUMENTS, _VALUE))
-    result = wording.result(view, SIGNS) if view.result_tone != "success" else ""
+    result = wording.result(view, NO_SIGNS) if view.result_tone != "success" else ""
     told = [wording.outcome(view), result or view.reason.strip(), *(text for _label, text in shown.pairs)]
     return line(" · ".join(filter(None, [*told, shown.unseen, view.fingerprint if shown.unseen else ""])), _DETAIL)
 

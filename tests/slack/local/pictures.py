@@ -14,20 +14,17 @@ from typing import Any
 from adapters.shared.wording import note_label, reason_label
 from adapters.slack.render.posts import pieces
 from graph.presentation import CallPresentation, PresentedArgument
-from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.local.conftest import product_in
 from tests.slack.local.drawing import Drawing, drawing
 from tests.slack.local.packages import LOCAL_SLACK, WITHOUT_LOCAL_SLACK
 from tests.slack.local.person import Conversation, LocalPerson, buttons
 from tests.slack.local.values import inputs_of
-from tests.slack.local.workspace import SIGNING_SECRET
 from tests.slack.shown import a_post
-from tests.support.product import ProductFolder, product_here
-from tests.support.slack_people import SlackPerson
-from tests.support.slack_transports import HttpTransport
+from tests.slack.stage import staged, streaming
 from tests.support.views import an_approval
 
 IMAGES = Path(__file__).parents[3] / "docs" / "images"
+ON_THE_CALENDAR = "Tomorrow you have one event: **Standup**, 10:00–11:00."
 NOTE, REASON = note_label(), reason_label()
 
 
@@ -59,8 +56,7 @@ async def main() -> None:
             await _asking(page, ana)
             await page.home(picture("home"), await ana.opens_home())
             await _of_a_program(page)
-        async with drawing(where) as page:
-            await _looking_up(page, where / "streaming")
+            await _looking_up(page)
 
 
 async def _approving(page: Drawing, ana: LocalPerson) -> None:
@@ -140,23 +136,18 @@ def later(thread: Conversation, *, hours: int) -> dict[str, int]:
     return {label: time + hours * 3_600 for label, time in begun.items()}
 
 
-async def _looking_up(page: Drawing, folder: Path) -> None:
-    """Reads stand in the answer itself. local-slack has no streams, our own fake has."""
-    folder.mkdir()
-    async with fake_slack() as slack:
-        home = ProductFolder(folder, {"SLACK_API_URL": slack.api_url, "SLACK_BOT_TOKEN": "xoxb-1"})
-        home.variables["SLACK_SIGNING_SECRET"] = SIGNING_SECRET
-        async with product_here(home) as url:
-            ana = SlackPerson(slack, "T1", "U1", HttpTransport(f"{url}/slack/events", SIGNING_SECRET))
-            asked = await ana.says("C1", f"{ana.bot} what is on my calendar this week")
-            await slack.until(lambda: _answers(slack, asked.ts) or None)
-            said = [m for m in slack.messages("C1") if asked.ts in (m["ts"], m.get("thread_ts"))]
-    await page.thread(picture("activity"), [{**m, "user": "UBOT" if m.get("bot_id") else "U1"} for m in said])
-
-
-def _answers(slack: FakeSlack, thread_ts: str) -> list[dict[str, Any]]:
-    answers = [m for m in slack.messages("C1") if m.get("bot_id") and m.get("thread_ts") == thread_ts]
-    return [m for m in answers if any(block["type"] == "context_actions" for block in m["blocks"])]
+async def _looking_up(page: Drawing) -> None:
+    """What is looked up stands in the answer itself. local-slack has no streams, our own fake has."""
+    async with staged() as stage:
+        live = stage.live()
+        live.task("1", "List events", "running")
+        await streaming(stage)
+        live.task("1", "List events", "done")
+        live.text("2", ON_THE_CALENDAR)
+        await stage.outbound.send(stage.said("2", ON_THE_CALENDAR))
+        [answer] = stage.answers()
+    asked = {"user": "U1", "ts": answer["ts"], "text": "<@UBOT> what is on my calendar tomorrow"}
+    await page.thread(picture("activity"), [asked, {**answer, "user": "UBOT"}])
 
 
 async def _of_a_program(page: Drawing) -> None:
