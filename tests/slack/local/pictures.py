@@ -24,7 +24,7 @@ from tests.slack.stage import staged, streaming
 from tests.support.views import an_approval
 
 IMAGES = Path(__file__).parents[3] / "docs" / "images"
-ON_THE_CALENDAR = "Tomorrow you have one event: **Standup**, 10:00–11:00."
+ON_THE_CALENDAR = "There is nothing on your calendar tomorrow."
 NOTE, REASON = note_label(), reason_label()
 
 
