@@ -16,7 +16,7 @@ from tests.api.serving import ANA, ApiUser, ServedApi
 from tests.api.things import THREAD
 from tests.bot.stubs import KEY
 
-CONNECTED = "Thank you, your account at Board is connected. It is ana: if that is not yours, disconnect it."
+CONNECTED = "Your Board account ana is connected. If it isn’t yours, disconnect it."
 
 
 async def a_browser_shows(served: ServedApi, code: str) -> str:
@@ -75,7 +75,7 @@ async def test_every_contract_answers_a_code_with_what_came_of_it(served: Served
         if where:
             assert answer.body[where] == CONNECTED
         else:
-            assert CONNECTED in answer.body
+            assert CONNECTED in answer.body.replace(r"\u2019", "’")
             assert "event: done" in answer.body or "event: end" in answer.body
 
 

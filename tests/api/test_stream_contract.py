@@ -135,7 +135,7 @@ async def test_switched_off_it_says_so_politely(workshop_home: ProductFolder) ->
     workshop_home.variables["AGENT_ENABLE"] = "0"
     async with product_here(workshop_home) as url, program(url) as ana:
         streamed = await ask_agent(ana, "hello")
-    assert streamed.text.startswith("I am switched off at the moment")
+    assert streamed.text.startswith("I am switched off and have not read this.")
     assert streamed.is_over
 
 

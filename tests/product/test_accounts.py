@@ -136,7 +136,7 @@ async def test_somebody_else_who_opens_the_link_connects_nothing(stage: AccountS
             async with browser_of(ben, "ben-at-notes") as victim, Browser("nobody") as stranger:
                 shown = await stage.notes.consents(victim, link)
                 assert shown.status == 403, shown.words
-                assert "somebody else of the chat page" in shown.words
+                assert "This link is for someone other than who is signed in" in shown.words
                 assert len(stage.notes.server.asked) == registered
                 # Whoever has no session there may be its owner: the code that their browser shows tells.
                 assert (await stage.notes.consents(stranger, link)).code
@@ -162,11 +162,11 @@ async def test_a_callback_in_another_browser_and_one_that_comes_twice_connect_no
                     shown = await other.open(stopped.url)
                     assert (shown.status, "another browser" in shown.words) == (403, True)
             forged = re.sub(r"state=[^&]*", "state=of-nobody", stopped.url)
-            assert "Nobody is waited for" in (await browser.open(forged)).words
+            assert "This sign-in is no longer open" in (await browser.open(forged)).words
             assert stage.notes.written == []
             assert "is connected" in (await browser.open(stopped.url)).words
             again = await browser.open(stopped.url)
-            assert (again.status, "used already" in again.words) == (409, True)
+            assert (again.status, "This link was already used" in again.words) == (409, True)
             await ana.says("ana-at-notes wrote milk")
     assert stage.notes.written == [("ana-at-notes", "milk")]
 
@@ -178,7 +178,7 @@ async def test_whoever_denies_consent_can_still_change_their_mind(stage: Account
             await ana.send("use notes__write what=milk")
             stage.notes.server.denying = True
             shown = await signs_in(stage.notes, ana, "ana-at-notes")
-            assert "did not allow it" in shown.words
+            assert "Nothing was connected You declined." in shown.words
             assert (await ana.visitor.get("/api/connections")).body["connections"] == []
             await asked_to_sign_in(ana)
             stage.notes.server.denying = False

@@ -61,7 +61,7 @@ async def test_over_the_tokens_of_a_day_they_are_told_so_also_after_a_restart(wo
         ben.thread() as bens,
     ):
         await thread.send("three")
-        await thread.says("you have used up your 20 tokens")
+        await thread.says("You have used today’s 20 tokens.")
         await bens.send("mine")
         await bens.says("you said: mine")
 
@@ -75,7 +75,7 @@ async def test_switched_off_it_begins_nothing_and_sees_through_what_has_begun(
     workshop_home.variables["AGENT_ENABLE"] = "false"
     async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread.thread_id) as thread:
         await thread.send("something else")
-        await thread.notice("I am switched off at the moment")
+        await thread.notice("I am switched off and have not read this.")
         await thread.approve(card["id"])
         await thread.says("made lamp")
     assert shop.done == ["make lamp 1"]

@@ -48,8 +48,8 @@ async def test_an_approval_whose_conversation_is_lost_is_void_and_its_requester_
     with capture_logs() as logs:
         async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
             await thread.approve(first["id"])
-            await thread.notice("what i knew of this conversation is lost", "nothing more was run", "reference")
-            await thread.card(first["id"], "void", result="lost, so this cannot run any more")
+            await thread.notice("the state of this conversation is lost; nothing more was run", "reference")
+            await thread.card(first["id"], "void", result="No longer valid: The state of this conversation is lost")
             await thread.card(second["id"], "void")
             await thread.send("use make what=table")
             (card,) = await thread.waiting()
@@ -64,8 +64,8 @@ Goes = Callable[[Thread, Json], Awaitable[Any]]
 
 async def answered(thread: Thread, question: Json) -> None:
     await thread.answer_form(question["id"], {"sure": True})
-    told = await thread.notice("what i knew of this conversation is lost")
-    assert "What came of workshop: pay is not known: please look before you ask again." in told
+    told = await thread.notice("the state of this conversation is lost")
+    assert "Check workshop › pay before you retry." in told
 
 
 async def written(thread: Thread, _question: Json) -> None:

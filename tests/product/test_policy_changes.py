@@ -157,7 +157,7 @@ async def test_a_call_that_may_do_more_by_now_than_its_card_warned_of_is_asked_a
         await elsewhere.waiting()
         await thread.approve(card["id"], values=edit or None)
         (again,) = await thread.until(lambda: [c for c in thread.approvals("pending") if c["id"] != card["id"]])
-        assert again["risk"] == ["writes", "destroys"]
+        assert again["risk"] == ["destroys"]
         assert shop.done == []
         await thread.approve(again["id"])
         await thread.says(f"sent {sent}")
@@ -168,7 +168,7 @@ async def test_a_call_that_may_do_more_by_now_than_its_card_warned_of_is_asked_a
     ("once", "now", "risk"),
     [
         ({"readOnlyHint": True}, {"destructiveHint": False}, ["writes"]),
-        ({"destructiveHint": False}, {"destructiveHint": True}, ["writes", "destroys"]),
+        ({"destructiveHint": False}, {"destructiveHint": True}, ["destroys"]),
         ({"destructiveHint": False}, {"destructiveHint": False, "openWorldHint": True}, ["writes", "reaches outside"]),
     ],
     ids=["writes", "destroys", "reaches outside"],
