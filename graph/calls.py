@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
@@ -37,6 +37,9 @@ class GivenCall(TypedDict):
     args: dict[str, Any]
     quote: str
     """The requester's own words that asked for it, as they were found when it was made first; may be empty."""
+    told: NotRequired[dict[str, Any]]
+    """The arguments as models may read them, where an approver put in something that they may not; else all of
+    them."""
 
 
 TakingOut = Callable[[str, dict[str, Any]], tuple[dict[str, Any], str]]
@@ -87,14 +90,22 @@ def given_call(message: AnyMessage) -> GivenCall | None:
 
 
 def message_of_given(call: GivenCall, delivery: str) -> AIMessage:
-    """The call as if the model had asked for it in its first message."""
+    """The call as if the model had asked for it in its first message. What is made is `as_given`."""
     call_id = f"{delivery}.0.0"
     return AIMessage(
         "",
         id=f"{delivery}.0",
-        tool_calls=[{"name": call["name"], "args": call["args"], "id": call_id, "type": "tool_call"}],
+        tool_calls=[{"name": call["name"], "args": call.get("told", call["args"]), "id": call_id, "type": "tool_call"}],
         additional_kwargs={"errors": {}, "quotes": {call_id: call["quote"]} if call["quote"] else {}},
     )
+
+
+def as_given(call: dict[str, Any], messages: Sequence[AnyMessage]) -> dict[str, Any]:
+    """A call of a turn, by its messages, with the arguments that it is made with: those of the call that the turn was
+    given, where it is that one."""
+    given = given_call(messages[0])
+    is_it = given is not None and call["id"] == f"{messages[0].id}.0.0"
+    return {**call, "args": given["args"]} if given is not None and is_it else call
 
 
 def current_turn(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:

@@ -14,7 +14,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, Send, interrupt
 
 from graph.branch import FIRST_STEP, branch_nodes
-from graph.calls import CLARIFICATION, calls_before, current_turn, given_call, open_calls, spoken_in
+from graph.calls import CLARIFICATION, as_given, calls_before, current_turn, given_call, open_calls, spoken_in
 from graph.judging import said_by_requester
 from graph.known_ids import looked_through
 from graph.nodes import BranchStep
@@ -70,6 +70,7 @@ async def _calls(state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
 
 async def _branch(call: dict[str, Any], messages: Sequence[AnyMessage]) -> dict[str, Any]:
     """What only this call's branch begins with."""
+    call = as_given(call, messages)
     known = await looked_through(server_of(call["name"]), call["args"], messages)
     before = calls_before(messages, call["id"])
     return {"call": call, "before": before, "known_ids": [each.model_dump(mode="json") for each in known]}

@@ -114,8 +114,7 @@ def excerpts_of_approval(view: ApprovalView, *, below_title: bool = False) -> Ex
     names = list(islice(dict.fromkeys(chain(approved, asked)), 2 * MOST_NAMED))
     changed = [name for name in names if not _is_same(asked, approved, name)]
     count = len(approved) + len(asked) - countOf(map(approved.__contains__, asked), True)
-    before = _by_name(asked, changed, view.presentation)
-    after = _by_name(approved, changed, view.presentation)
+    before, after = _both_by_name(asked, approved, changed, view.presentation)
     lines: list[tuple[ReadableLine | None, ReadableLine | None]] = []
     for name in changed:
         line = before.get(name), after.get(name)
@@ -144,6 +143,28 @@ def excerpts_of_approval(view: ApprovalView, *, below_title: bool = False) -> Ex
 
 
 _NOTHING = ReadableLine((), "", "", "")
+
+
+def _both_by_name(
+    asked: Mapping[str, Any], approved: Mapping[str, Any], changed: Sequence[str], presentation: CallPresentation
+) -> tuple[dict[str, ReadableLine], dict[str, ReadableLine]]:
+    """The lines that show these arguments before and after. The ends of a span that is only on one of the two sides
+    are told apart: an end that stays would seem to be gone."""
+    before, after = (_by_name(each, changed, presentation) for each in (asked, approved))
+    if _spans_in(before) != _spans_in(after):
+        before, after = (
+            {name: _alone(name, side, presentation) for name in changed[: 2 * CARD_ARGUMENTS] if name in side}
+            for side in (asked, approved)
+        )
+    return before, after
+
+
+def _spans_in(lines: Mapping[str, ReadableLine]) -> set[tuple[str, ...]]:
+    return {each.names for each in lines.values() if len(each.names) > 1}
+
+
+def _alone(name: str, arguments: Mapping[str, Any], presentation: CallPresentation) -> ReadableLine:
+    return next(readings({name: arguments[name]}, presentation))
 
 
 def _by_name(

@@ -19,7 +19,8 @@ from bot.records.database import Transaction
 from bot.records.deliveries import Delivery
 from bot.safe_text import one_line
 from graph.calls import GIVEN_CALL, GivenCall
-from policies.model import tool_name_for_model
+from policies.masking import Masker
+from policies.model import canonical_json, tool_name_for_model
 from translations import gettext as _
 
 CLICK = "click"
@@ -49,8 +50,27 @@ async def is_offered(tx: Transaction, row: ApprovalRow, attempt: AttemptRow | No
     return attempt.number == 1 or not await attempts.was_tried_again(tx, attempt.call_id, attempt.number)
 
 
+def told_of(row: ApprovalRow, masker: Masker) -> dict[str, Any]:
+    """Returns the arguments with which the call was made as models may read them: of those that an approver wrote,
+    nothing that may be a secret. It takes long where they are."""
+    asked, made = row.asked.arguments, arguments_of(row)
+    changed = {
+        name: value
+        for name, value in made.items()
+        if name not in asked or canonical_json(asked[name]) != canonical_json(value)
+    }
+    return {**made, **masker.for_audit(changed).value}
+
+
 async def retry_of(
-    tx: Transaction, row: ApprovalRow, requester: Person, *, click: str, text: str, now: float
+    tx: Transaction,
+    row: ApprovalRow,
+    requester: Person,
+    *,
+    click: str,
+    text: str,
+    told: Mapping[str, Any],
+    now: float,
 ) -> Delivery:
     """Returns the message that has the call proposed once more, under the terms of the turn in which it was made.
 
@@ -58,6 +78,7 @@ async def retry_of(
         requester: of that turn, as they are called now.
         click: key of the click that asks for it.
         text: what stands in the conversation.
+        told: `told_of` it.
         now: seconds since the epoch.
     """
     turn = row.asked.call_id.rsplit(".", 2)[0]
@@ -66,6 +87,7 @@ async def retry_of(
         name=tool_name_for_model(row.asked.server, row.asked.tool),
         args=dict(arguments_of(row)),
         quote=row.asked.quote,
+        told=dict(told),
     )
     body = {
         **{name: said for name, said in began.items() if name not in _OF_ITS_OWN | {GIVEN_CALL, CLICK}},

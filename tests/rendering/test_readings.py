@@ -253,6 +253,19 @@ def test_a_huge_schema_and_huge_arguments_take_bounded_time() -> None:
     assert shown.unseen == f"{20_000 - CARD_ARGUMENTS:,} arguments hidden"
 
 
+def test_an_end_of_a_span_that_stays_does_not_seem_to_be_gone() -> None:
+    both = {"start": "2026-11-22T09:00:00+01:00", "end": "2026-11-22T10:00:00+01:00"}
+    start, end = ({name: both[name]} for name in both)
+    for asked, approved, told in (
+        (both, end, ("Start", "Sun 22 Nov, 9:00 (Europe/Berlin) → (not given)")),
+        (start, both, ("End", "(not given) → Sun 22 Nov, 10:00 (Europe/Berlin)")),
+        (both, {**both, "end": None}, ("End", "Sun 22 Nov, 10:00 (Europe/Berlin) → (nothing)")),
+    ):
+        view = an_approval(arguments=approved, asked_arguments=asked, status="approved", presentation=shown_in())
+        shown = excerpts_of_approval(view)(WHOLE)
+        assert (shown.pairs, shown.unchanged) == ((told,), 1)
+
+
 def test_what_all_arguments_refer_to_is_not_copied_for_each() -> None:
     long = {f"x-{number}": number for number in range(5_000)}
     schema = {
