@@ -528,12 +528,20 @@ class Approvals:
         async with self._database.reading() as tx:
             row = await approvals.get(tx, request.approval_id)
         accounts = await self._requester_accounts(request.approval_id, request.person)
-        masked = await masked_arguments(arguments_of(row), self._masker) if row is not None else None
-        retry = partial(self._retry, request=request, accounts=accounts, shown=masked.value if masked else {})
+        if row is None:
+            return no_such()
+        masked = await masked_arguments(arguments_of(row), self._masker)
+        told = await asyncio.to_thread(retries.told_of, row, self._masker)  # half a second, of a megabyte
+        retry = partial(self._retry, request=request, accounts=accounts, shown=masked.value, told=told)
         return await locking_as_found(self._database.writing_urgently, retry)
 
     async def _retry(
-        self, tx: Transaction, request: RetryRequest, accounts: frozenset[str], shown: Mapping[str, Any]
+        self,
+        tx: Transaction,
+        request: RetryRequest,
+        accounts: frozenset[str],
+        shown: Mapping[str, Any],
+        told: Mapping[str, Any],
     ) -> ClickResult:
         row, now = await approvals.hold(tx, request.approval_id), self._clock()
         if row is None:
@@ -558,7 +566,8 @@ class Approvals:
         person = known or replace(request.person, person_id=requester)
         with in_shared_language():  # it stands in the conversation
             text = retries.retry_text(row, shown)
-        await deliveries.add(tx, await retries.retry_of(tx, row, person, click=request.key, text=text, now=now))
+        message = await retries.retry_of(tx, row, person, click=request.key, text=text, told=told, now=now)
+        await deliveries.add(tx, message)
         await threads.ensure(tx, thread.thread_id, thread.place, "", now, requester=requester)
         await self._outbox.show_again(tx, [row.approval_id])
         tx.afterwards(lambda: self._engine.wake(thread.thread_id))

@@ -105,6 +105,18 @@ async def test_an_allowed_one_runs_once_and_the_next_turn_asks_the_model(tmp_pat
         assert (r.bench.called, len(r.model.seen)) == (["m1.0.0"], 2)
 
 
+async def test_it_is_made_as_given_and_the_model_reads_what_it_may(tmp_path: Path) -> None:
+    call = GivenCall(name="s__ask_a", args={"k": "hunter2"}, quote="", told={"k": "[secret]"})
+    async with rig(tmp_path, does("ask_a"), Bench(["ask_a"])) as r:
+        status = await r.agent.begin(turn("m1"), "Retry: it", LIVE, call=call)
+        (waits,) = status.interrupts
+        assert getattr(waits.asked, "arguments", {}) == {"k": "hunter2"}
+        await r.agent.resume("t", "r1", {waits.interrupt_id: Approved(by=("Ana",))}, LIVE)
+        assert r.bench.records[0].arguments == {"k": "hunter2"}
+        (asked,) = [each for each in r.model.seen[0] if isinstance(each, AIMessage)]
+        assert asked.tool_calls[0]["args"] == {"k": "[secret]"}
+
+
 async def test_the_text_of_a_retry_counts_for_no_words_of_the_requester(tmp_path: Path) -> None:
     """It names what the model proposed; only what was found in their own words when it was made first is theirs."""
     of = turn("m1")

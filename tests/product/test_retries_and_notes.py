@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from urllib.parse import quote
 
 from tests.fakes.openai_server import FakeOpenAI
@@ -9,6 +10,8 @@ from tests.product.test_outcomes import approve_one
 from tests.support.product import ProductFolder, product_here
 from tests.support.tools import Workshop
 from tests.support.visitor import Answer, Thread, visiting
+
+SECRET = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
 
 
 async def retry(thread: Thread, approval_id: str, click: str) -> Answer:
@@ -60,6 +63,24 @@ async def test_nothing_is_retried_while_something_waits_in_the_conversation(at_w
     await at_work.approve(chair["id"])
     await at_work.says("made chair")
     assert (await retry(at_work, lamp["id"], "c2")).status == 200
+
+
+async def test_a_secret_that_an_approver_put_in_is_in_the_call_that_is_made_again_and_nothing_of_it_at_the_model(
+    at_work: Thread, model: FakeOpenAI, shop: Workshop
+) -> None:
+    await at_work.send("use fail what=lamp")
+    (card,) = await at_work.waiting()
+    await at_work.approve(card["id"], values={"what": f"{SECRET} and a lamp"})
+    await at_work.card(card["id"], "approved", result="failed: ")
+    await at_work.says("a lamp is broken")
+    assert (await retry(at_work, card["id"], "c1")).status == 200
+    (again,) = await at_work.waiting()
+    assert again["fingerprint"] == at_work.approvals("approved")[0]["fingerprint"], "it is the same call"
+    asked = len(model.requests)
+    await at_work.approve(again["id"])
+    await at_work.until(lambda: len(model.requests) > asked)
+    assert f"{SECRET[:8]}" not in json.dumps([request["messages"] for request in model.requests])
+    assert "and a lamp" in json.dumps(model.requests[-1]["messages"])
 
 
 async def test_nothing_is_retried_in_a_conversation_that_was_deleted(at_work: Thread, model: FakeOpenAI) -> None:
