@@ -296,7 +296,7 @@ async def test_an_edit_that_others_have_to_approve_is_never_shown_as_approved_ho
     await chloe.sees_it_end("void", *told)
     await chloe.is_refused(*told)
     scene.both.shop.may_end.set()
-    await chloe.sees("chair", "2 of: anyone")
+    await chloe.sees("chair", "2 people")
     assert scene.both.shop.done == ["make_slowly table"]
 
 
