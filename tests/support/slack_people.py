@@ -11,6 +11,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from adapters.slack.actions import DELETION
 from tests.fakes.slack import payloads, response_urls
 from tests.fakes.slack.inputs import action, chosen_value, find_element, state_values
 from tests.fakes.slack.methods_chat import remove
@@ -118,11 +119,13 @@ class SlackPerson:
         return Done(answers=(await self.transport.interaction(clicked.payload),))
 
     async def submits(self, view: Json, values: Mapping[str, Any] | None = None) -> Submitted:
-        """Fill in a modal and submit it. `values` by block_id or field name; what is not named stays as it is.
+        """Fill in a modal and submit it. `values` by block_id or field name; what is not named stays as it is, but that
+        who approves a deletion ticks that they mean it.
 
         Raises `AssertionError` for what Slack's client would not let through, and for an answer Slack would not take.
         """
-        state = {"values": state_values(view["blocks"], values or {})}
+        asked = {DELETION: ["yes"]} if any(block.get("block_id") == DELETION for block in view["blocks"]) else {}
+        state = {"values": state_values(view["blocks"], {**asked, **(values or {})})}
         trigger_id = self._world.issue_trigger(self.team, self.user, view["id"])
         payload = payloads.interaction(
             self._who, "view_submission", trigger_id=trigger_id, view={**view, "state": state}, response_urls=[]

@@ -143,6 +143,7 @@ async def _looking_up(page: Drawing) -> None:
         live.task("1", "List events", "running")
         await streaming(stage)
         live.task("1", "List events", "done")
+        await stage.slack.until(lambda: stage.answers()[0]["blocks"][0]["status"] == "complete")
         live.text("2", ON_THE_CALENDAR)
         await stage.outbound.send(stage.said("2", ON_THE_CALENDAR))
         [answer] = stage.answers()
