@@ -296,13 +296,13 @@ async def messages_of(tx: Transaction, thread_id: str, limit: int) -> list[Messa
     """What people wrote in a thread, oldest first, the newest `limit` of them; of what waits there, all but what came
     first is `queued`."""
     query = (
-        sa.select(deliveries.c.seq, deliveries.c.kind, deliveries.c.status)
+        sa.select(deliveries.c.seq, deliveries.c.kind, (deliveries.c.status == WAITING).label("waits"))
         .where(deliveries.c.thread_id == thread_id, deliveries.c.kind.in_(["message", "stop"]))
         .order_by(deliveries.c.seq.desc())
         .limit(limit)
     )
     rows = await tx.all(query)
-    waiting = {row.seq for row in rows if row.kind == "message" and row.status == WAITING}
+    waiting = {row.seq for row in rows if row.kind == "message" and row.waits}
     first = await tx.one(_FIRST_WAITING, {"thread": thread_id}) if waiting else None
     queued = {seq for seq in waiting if first is not None and seq > first.seq}
     views = _views(await _bodies(tx, reversed(rows)))

@@ -61,3 +61,17 @@ async def test_what_no_database_and_no_model_takes_is_left_out_of_a_message(
     for text in (kept.text, kept.author, thread.title):
         assert odd not in text
         text.encode()
+
+
+async def test_of_what_waits_in_a_conversation_all_but_the_first_is_queued(database: Database, clock: SetClock) -> None:
+    acceptance = Acceptance(database, clock)
+    for key in ("m1", "m2", "m3"):
+        await acceptance.accept(message(key))
+    async with database.reading() as tx:
+        waiting = await deliveries.messages_of(tx, "chat:T1", 10)
+    assert [(each.key, each.queued) for each in waiting] == [("m1", False), ("m2", True), ("m3", True)]
+    async with database.writing("chat:T1") as tx:
+        await deliveries.drop(tx, ["m1", "m2"])
+    async with database.reading() as tx:
+        left = await deliveries.messages_of(tx, "chat:T1", 10)
+    assert not any(each.queued for each in left)

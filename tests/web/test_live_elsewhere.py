@@ -163,3 +163,19 @@ async def test_what_tools_report_belongs_to_the_run() -> None:
     here.text("m1", "On it.")
     here.status("half of it")
     assert board.happening_here(THREAD) == LiveAnswer(2, "half of it", {"m1": "On it."})
+
+
+async def test_calls_that_another_process_makes_are_shown_until_they_end() -> None:
+    hub, there = Hub(), LiveBoard(Hub(), clock=lambda: 5.0)
+    board = LiveBoard(hub)
+    claim = Claim(THREAD, 1)
+    with hub.reading(THREAD, "web:ana", "s", sees_all=True) as reader:
+        live(there, claim).task("1", "List events", "running")
+        board.show_elsewhere(THREAD, there.happening_here(THREAD))
+        board.show_elsewhere(THREAD, there.happening_here(THREAD))
+        running = {"id": "1", "title": "List events", "source": "", "result": "", "state": "running"}
+        shown = [{**running, "began_at": 5.0, "ended_at": None}]
+        assert await events(reader) == [("activity", {"activity": shown})]
+        assert board.snapshot(THREAD)["activity"] == shown
+        board.show_elsewhere(THREAD, None)
+        assert await events(reader) == [status(""), ("activity", {"activity": []})]
