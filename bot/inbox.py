@@ -154,7 +154,7 @@ class Inbox:
             if not asked_by:
                 return Refused(_("Nothing is running here."))
             if not mine and own.isdisjoint(asked_by):
-                return Refused(_("Only whoever asked can stop this."))
+                return Refused(_("Only the person who asked can stop this."))
             now = self._clock()
             body = {"person": person.person_id, "name": person.name, "text": text}
             await deliveries.drop(tx, mine)

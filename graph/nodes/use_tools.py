@@ -221,9 +221,8 @@ async def _sent(
 
 
 def _shown(tool: Tool) -> str:
-    """What it does, while it runs: a title leads where the operator trusts the server that gives it."""
-    title = " ".join(tool.title.split())
-    return title if title and tool.annotations_trusted else f"{tool.server}: {title or tool.name}"
+    """What it does, while it runs. There is one line for it, so the server's name stands before its own title."""
+    return f"{tool.server}: {' '.join(tool.title.split()) or tool.name}"
 
 
 async def _concluded(

@@ -18,7 +18,7 @@ async def test_a_running_tool_is_named_and_its_progress_shown(at_work: Thread) -
     await at_work.send("use report what=lamp")
     await at_work.says("made all of lamp")
     assert "Thinking…" in at_work.statuses
-    assert "Using Report…" in at_work.statuses, "its server is trusted, so its own title leads"
+    assert "Using workshop: Report…" in at_work.statuses
     assert any("half of lamp" in s and "50%" in s for s in at_work.statuses)
 
 
