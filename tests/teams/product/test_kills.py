@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -139,8 +140,8 @@ def check_order(each: Conversation, kept: Sequence[Json]) -> None:
     for key in each.said:
         begun = [n for n, m in enumerate(shown) if f"working on {key}." in words(m)]
         about = [(n, m) for n, m in enumerate(shown) if m["attachments"] and f"{key}/" in words(m)]
-        cards = [n for n, m in about if buttons(m)]
-        done = [n for n, m in about if not buttons(m)]  # the list of what was done, below the answer
+        done = [n for n, m in about if re.match(r"[0-9]+ steps?", words(m).strip())]  # what was done, below the answer
+        cards = [n for n, _ in about if n not in done]
         end = next(n for n, m in enumerate(shown) if f"end of {key}" in words(m))
         assert [*begun, *cards, end, *done] == sorted([*begun, *cards, end, *done])
 
@@ -161,7 +162,7 @@ def check_cards(rows: Sequence[Json], messages: dict[str, Json], facts: Facts) -
             assert approval["status"] == "approved"
             assert attempt is not None
             assert attempt["status"] in {"done", "unknown"}
-            ends = ("Done: acted on",) if attempt["status"] == "done" else ("skipped by", "confirmed")
+            ends = ("Done: acted on",) if attempt["status"] == "done" else ("Skipped by", "confirmed by")
             assert any(text in words(card) for text in ends), words(card)
 
 
