@@ -68,18 +68,19 @@ def ids_in(arguments: Mapping[str, Any], schema: Mapping[str, Any] | None = None
 
 
 def known_in_turn(server: str, arguments: Mapping[str, Any], messages: Sequence[AnyMessage]) -> list[KnownId]:
-    """Returns what the results among the messages of a turn say of the ids of a call; the newest result counts. The
-    `source` of each is the name by which the model calls the tool.
+    """Returns what the results among the messages of a turn say of the ids of a call; the newest result counts, and
+    nothing of an id to which two of them, or the words around what one of them says, give another meaning: one may hold
+    what a stranger wrote. The `source` of each is the name by which the model calls the tool.
 
     Args:
         server: the name of the server that is called.
     """
     wanted = ids_in(arguments)
     known: dict[str, KnownId] = {}
+    titles: dict[str, set[str]] = {}
+    doubtful: set[str] = set()
     space_left = LOOKED_THROUGH
     for message in reversed(messages):
-        if len(known) == len(wanted):
-            break
         if not isinstance(message, ToolMessage) or message.status != "success":
             continue
         name, text = message.name or "", message.text
@@ -88,11 +89,17 @@ def known_in_turn(server: str, arguments: Mapping[str, Any], messages: Sequence[
         space_left -= len(text)
         if space_left < 0:
             break
-        missing = {argument: value for argument, value in wanted.items() if argument not in known}
         owner = message.additional_kwargs.get("owner")
-        for argument, (title, at) in described(missing, documents_in(text)).items():
-            known[argument] = known_id(argument, wanted[argument], title, at, source=name, owner=owner)
-    return list(known.values())
+        documents, around = _read(text)
+        for argument, said in _said_in(wanted, documents).items():
+            titles.setdefault(argument, set()).update(title for title, _ in said)
+            is_named_around = bool(_UNMISTAKABLE.fullmatch(wanted[argument])) and wanted[argument] in around
+            if len(said) > 1 or is_named_around:
+                doubtful.add(argument)
+            elif argument not in known:
+                ((title, at),) = said
+                known[argument] = known_id(argument, wanted[argument], title, at, source=name, owner=owner)
+    return [each for name, each in known.items() if name not in doubtful and len(titles[name]) == 1]
 
 
 async def looked_through(server: str, arguments: Mapping[str, Any], messages: Sequence[AnyMessage]) -> list[KnownId]:
@@ -123,16 +130,24 @@ def known_id(
 
 def documents_in(text: str) -> list[Any]:
     """Returns the JSON objects and lists that a result consists of, or that begin on lines of their own in it."""
+    return _read(text)[0]
+
+
+def _read(text: str) -> tuple[list[Any], str]:
+    """The same, and what of the text stands around them."""
     found: list[Any] = []
+    around: list[str] = []
     end = 0
     for match in islice(_BEGINNING.finditer(text), _MOST_TEXTS):
         start = match.end() - 1
         if start < end:
             continue
         with suppress(ValueError, RecursionError):
-            value, end = _DECODER.raw_decode(text, start)
+            value, after = _DECODER.raw_decode(text, start)
             found.append(value)
-    return found
+            around.append(text[end:start])
+            end = after
+    return found, "".join([*around, text[end:]])
 
 
 def described(wanted: Mapping[str, str], documents: Iterable[Any]) -> dict[str, tuple[str, str]]:
@@ -142,6 +157,11 @@ def described(wanted: Mapping[str, str], documents: Iterable[Any]) -> dict[str, 
     Args:
         wanted: argument → id.
     """
+    return {argument: next(iter(said)) for argument, said in _said_in(wanted, documents).items() if len(said) == 1}
+
+
+def _said_in(wanted: Mapping[str, str], documents: Iterable[Any]) -> dict[str, set[tuple[str, str]]]:
+    """Argument → every title and time of what stands under its id in these."""
     found: dict[str, set[tuple[str, str]]] = {}
     for container, thing in islice(_objects(documents), MOST_VALUES):
         title = _title_of(thing)
@@ -151,7 +171,7 @@ def described(wanted: Mapping[str, str], documents: Iterable[Any]) -> dict[str, 
             for argument, wanted_id in wanted.items():
                 if value == wanted_id and _is_of_kind(argument, wanted_id, key, container):
                     found.setdefault(argument, set()).add((title, _time_of(thing)))
-    return {argument: next(iter(titles)) for argument, titles in found.items() if len(titles) == 1}
+    return found
 
 
 def title_and_time(document: Any) -> tuple[str, str] | None:
