@@ -31,9 +31,9 @@ _MOST_TEXTS = 30
 """Places of one result at which JSON may begin."""
 _DEEPEST = 8
 _LONGEST_ID = 200
-_TITLES = ("title", "name", "subject", "summary", "displayName", "display_name", "headline")
+TITLES = ("title", "name", "subject", "summary", "displayName", "display_name", "headline")
 """The best first."""
-_TIMES = ("start", "starts_at", "start_time", "startTime", "when", "due", "due_date", "date", "time", "at")
+TIMES = ("start", "starts_at", "start_time", "startTime", "when", "due", "due_date", "date", "time", "at")
 """The best first."""
 _OWN_IDS = ("id", "uuid")
 _ID_NAME = re.compile(r"(?:.*_)?(?:id|uuid)|.*[a-z0-9](?:Id|ID|Uuid)")
@@ -232,12 +232,12 @@ def _as_id(value: Any) -> str:
 
 
 def _title_of(thing: Mapping[str, Any]) -> str:
-    texts = (thing.get(key) for key in _TITLES)
+    texts = (thing.get(key) for key in TITLES)
     return next((" ".join(text.split()) for text in texts if isinstance(text, str) and text.strip()), "")
 
 
 def _time_of(thing: Mapping[str, Any]) -> str:
-    for key in _TIMES:
+    for key in TIMES:
         value = thing.get(key)
         if isinstance(value, Mapping):  # as Google's calendar has it
             value = value.get("dateTime") or value.get("date")

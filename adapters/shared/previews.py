@@ -14,6 +14,7 @@ from adapters.shared.arguments import CARD_ARGUMENTS
 from bot.domain import ApprovalView, CallActivity, ChangeView, GrantView, OutcomeView
 from bot.readings import ReadableLine, change_in_words, readings
 from bot.safe_text import visible_excerpt, visible_line, written_value
+from graph.known_ids import TIMES, TITLES
 from graph.presentation import ArgumentKind, CallPresentation, PresentedArgument, Preview
 from translations import gettext as _
 from translations import ngettext
@@ -120,13 +121,16 @@ def _is_on_card(view: CallView, preview: Preview, names: Iterable[str], longest:
     if isinstance(view, CallActivity) or len(view.arguments) > CARD_ARGUMENTS:
         return False
     known = view.presentation.known_in(view.arguments).values()
-    said = {text for each in known for text in (each.title, each.at) if text and not each.hidden}
+    told = [each for each in known if not each.hidden]
+    said = {(name, each.title) for each in told for name in TITLES} | {
+        (name, each.at) for each in told for name in TIMES
+    }
 
     def is_said(name: str) -> bool:
         value = preview.before.get(name)
         written = written_value(value)
         given = name in view.arguments and written_value(view.arguments[name]) == written
-        return len(written) <= longest and (given or (isinstance(value, str) and value in said))
+        return len(written) <= longest and (given or (isinstance(value, str) and value != "" and (name, value) in said))
 
     return all(map(is_said, names))
 

@@ -102,6 +102,11 @@ def test_a_deletion_shows_nothing_that_its_card_says_anyway() -> None:
     only_its_title = Preview(before={"title": "Standup"}, digest="d", source=SOURCE)
     told = replace(deleted, presentation=deleted.presentation.model_copy(update={"preview": only_its_title}))
     assert preview_rows(told) is None
+    what_else = {"title": "Standup", "calendar": "Standup", "moved_from": "2026-11-22T09:00:00+01:00"}
+    named_alike = Preview(before=what_else, digest="d", source=SOURCE)
+    rows = preview_rows(replace(deleted, presentation=deleted.presentation.model_copy(update={"preview": named_alike})))
+    assert rows is not None
+    assert [row.label for row in rows.rows] == ["Calendar", "Moved from"], "which its card does not say"
 
 
 def test_a_time_that_the_schema_calls_a_text_is_read_in_a_preview_all_the_same() -> None:
