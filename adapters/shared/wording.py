@@ -201,12 +201,18 @@ def risk(view: ApprovalView, space: Space = WHOLE) -> str:
 
 def risks(view: ApprovalView) -> list[str]:
     """Returns what the call may do to the world, by name: of reading, changing and deleting only the strongest, since
-    what deletes data also changes it."""
+    what deletes data also changes it. What may delete `overwrites` where the card shows what comes in its place."""
     strongest = next((each for each in reversed(_RISING) if each in view.risk), "")
-    return [each for each in view.risk if each == strongest or each not in _RISING]
+    kept = [each for each in view.risk if each == strongest or each not in _RISING]
+    return ["overwrites" if each == "destroys" and _shows_both_sides(view) else each for each in kept]
 
 
 _RISING = ("reads", "writes", "destroys")
+
+
+def _shows_both_sides(view: ApprovalView) -> bool:
+    preview = view.presentation.preview
+    return preview is not None and not preview.problem and bool(preview.before) and bool(preview.after)
 
 
 def _risk_in_words(name: str) -> str:
@@ -214,14 +220,16 @@ def _risk_in_words(name: str) -> str:
         "reads": _("Reads data"),
         "writes": _("Changes data"),
         "destroys": _("Deletes data"),
+        "overwrites": _("Overwrites data"),
         "reaches outside": _("External"),
     }
     return words.get(name, name)
 
 
 def deletes(view: ApprovalView) -> bool:
-    """Returns whether the call may destroy something: then whoever approves is asked once more."""
-    return "destroys" in view.risk
+    """Returns whether the call may delete something, and not only overwrite what its card shows: then whoever approves
+    is asked once more."""
+    return "destroys" in risks(view)
 
 
 def in_brief(view: ApprovalView, space: Space = WHOLE) -> str:

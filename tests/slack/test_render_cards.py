@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from adapters.shared.wording import deletes
 from adapters.slack.actions import Origin
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.cards import argument_page, sign_in_piece
@@ -16,6 +17,7 @@ from adapters.slack.render.posts import help_piece, note, pieces, thread_start
 from bot.domain import Content, Notice, Vote
 from bot.safe_text import visible_excerpt
 from graph.interrupts import FormField
+from graph.presentation import CallPresentation, Preview
 from tests.fakes.slack.block_rules import mistakes
 from tests.slack.shown import a_change, a_post, a_question, a_sign_in, an_approval, an_outcome
 
@@ -142,6 +144,21 @@ def test_only_approve_is_coloured_and_deleting_asks_once_more() -> None:
         assert [element.get("style") for element in row] == ["primary", None, None, None]
         assert ["confirm" in element for element in row] == [asks, False, False, False]
         assert ("⚠️ Deletes data" in everything(piece)) is asks
+
+
+def test_what_overwrites_what_its_card_shows_is_no_deletion() -> None:
+    """Only with both sides, as a tool told them: without what comes in its place, it may be gone."""
+    sides = {"before": {"room": "Blue"}, "after": {"room": "Red"}}
+    for told, word in (
+        ({}, "Overwrites data"),
+        ({"after": {}}, "⚠️ Deletes data"),
+        ({"before": {}}, "⚠️ Deletes data"),
+        ({"problem": "unavailable"}, "⚠️ Deletes data"),
+    ):
+        preview = Preview(source="calendar › preview_update_event", **{**sides, **told})
+        view = an_approval(risk=("writes", "destroys"), presentation=CallPresentation(trusted=True, preview=preview))
+        assert f"· {word}" in everything(shown(view))
+        assert deletes(view) is (word != "Overwrites data")
 
 
 def test_nobody_else_is_asked_where_nobody_else_may_decide() -> None:

@@ -22,13 +22,8 @@ function riskOf(word) {
   }
 }
 
-/** Whether a card shows what comes in the place of what was there. */
-const overwrites = (view) => Boolean(view.preview?.has_after && view.preview.rows.length);
-
-/** Whether a call deletes, and not only overwrites what the card shows: then it is asked once more. */
-export const deletes = (view) => view.risk.includes("destroys") && !overwrites(view);
-
-const risksOf = (view) => (view.risk ?? []).map((word) => (word === "destroys" && overwrites(view) ? "overwrites" : word));
+/** Whether a call deletes: then it is asked once more. */
+export const deletes = (view) => view.risk.includes("destroys");
 
 /** "Create event: Standup", and below it server and tool as the operator calls them. */
 export function what({ title, source }) {
@@ -61,7 +56,7 @@ export function dotted(className, items) {
 
 /** The line below a card's title: who asks, by which tool, and what that may do. */
 export function contextLine(view) {
-  return dotted("card-context", [requestedBy(view.requester, view.client), view.source, ...risks(risksOf(view))]);
+  return dotted("card-context", [requestedBy(view.requester, view.client), view.source, ...risks(view.risk ?? [])]);
 }
 
 const same = (one, other) => (one?.value ?? one?.digest) === (other?.value ?? other?.digest) && (one?.raw ?? "") === (other?.raw ?? "");
