@@ -83,8 +83,9 @@ async def _known_ids(ports: Ports, state: ToolCallState, tool: Tool, context: Ru
     known = {
         each.argument: each for each in await _of_the_turn(ports, state) if wanted.get(each.argument) == each.value
     }
-    missing = [name for name in tool.lookups if name not in known and wanted_id(state, name)][:MOST_LOOKUPS]
-    looked_up = await asyncio.gather(*(_looked_up(ports, state, tool, name, context) for name in missing))
+    # Also of what the turn has read: an object with that id may stand in words that a stranger wrote.
+    named = [name for name in tool.lookups if wanted_id(state, name)][:MOST_LOOKUPS]
+    looked_up = await asyncio.gather(*(_looked_up(ports, state, tool, name, context) for name in named))
     found = {**known, **{each.argument: each for each in looked_up if each is not None}}
     return tuple(found[name] for name in state["call"]["args"] if name in found)
 

@@ -169,7 +169,17 @@ async def test_a_call_that_nobody_is_asked_about_reads_nothing_for_a_card(tmp_pa
     assert len(bench.called) == 1
 
 
-async def test_what_an_earlier_result_says_is_not_looked_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("looked_up", "title", "source"),
+    [
+        (Succeeded(json.dumps({"title": "Board meeting"})), "Board meeting", "s › gets"),
+        (Failed("no answer"), "Standup", "s › lists"),
+    ],
+)
+async def test_a_look_up_counts_more_than_what_an_earlier_result_says(
+    tmp_path: Path, looked_up: Any, title: str, source: str
+) -> None:
+    """Whoever wrote a part of the result may have written an object with that id into it."""
     event = "877f3c1e-0000-4000-8000-000000000001"
 
     def answering(messages: Sequence[BaseMessage]) -> AIMessage:
@@ -178,12 +188,13 @@ async def test_what_an_earlier_result_says_is_not_looked_up(tmp_path: Path) -> N
         return AIMessage("", tool_calls=[{"name": "s__ask", "args": {"k": event}, "id": "c"}])
 
     listed = Succeeded(json.dumps({"events": [{"id": event, "title": "Standup"}]}), owner="web:ana")
-    bench = Bench(["ask", "lists", "gets"], outcomes={"lists": listed}, more={**SAYS, "preview_tool": ""})
+    outcomes = {"lists": listed, "gets": looked_up}
+    bench = Bench(["ask", "lists", "gets"], outcomes=outcomes, more={**SAYS, "preview_tool": ""})
     async with rig(tmp_path, answering, bench) as r:
         await r.agent.begin(turn("m1"), "go", LIVE)
     (known,) = bench.asked[0].presentation.known_ids
-    assert (known.title, known.source, known.owner, known.looked_up) == ("Standup", "s › lists", "web:ana", False)
-    assert bench.read_for_cards == []
+    assert (known.title, known.source, known.looked_up) == (title, source, source == "s › gets")
+    assert known.owner == (None if known.looked_up else "web:ana")
 
 
 @pytest.mark.parametrize(
