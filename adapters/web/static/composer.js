@@ -16,7 +16,8 @@ export function wireComposer(send) {
   let timer = null;
   const fit = () => {
     box.style.height = "auto";
-    box.style.height = `${Math.min(box.scrollHeight, TALLEST)}px`;
+    // While the box is hidden it has no height to measure: what it then got would cut its words when it is shown.
+    if (box.scrollHeight) box.style.height = `${Math.min(box.scrollHeight, TALLEST)}px`;
   };
   const keep = () => {
     clearTimeout(timer);

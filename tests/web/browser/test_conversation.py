@@ -180,6 +180,19 @@ async def test_who_switches_sees_what_that_person_may_see(product: Product, wind
     assert product.services.messages[0].author.person_id == "web:ben"
 
 
+async def test_a_box_that_is_fitted_while_it_is_hidden_is_whole_when_it_is_shown(window: Window) -> None:
+    await window.open(THREAD)
+    whole = await window.box.evaluate("box => box.offsetHeight")
+    hidden_and_shown = """box => {
+        const composer = document.getElementById("composer");
+        composer.style.display = "none";
+        box.dispatchEvent(new Event("input"));
+        composer.style.display = "";
+        return box.offsetHeight;
+    }"""
+    assert await window.box.evaluate(hidden_and_shown) == whole
+
+
 async def test_two_tabs_of_one_browser_are_the_same_person(product: Product, window: Window) -> None:
     second = Window(product, await window.page.context.new_page())
     cut_off = Window(product, await window.page.context.new_page())
