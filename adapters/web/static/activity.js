@@ -34,10 +34,15 @@ export function activityList(calls, more, { open = false } = {}) {
   return element;
 }
 
-/** From the first beginning to the last end; null while one still runs. */
+/** How long calls ran, those beside each other counted once: what waits for people takes none. Null while one runs. */
 function took(calls) {
   if (calls.some((call) => call.ended_at === null)) return null;
-  const seconds = Math.max(...calls.map((call) => call.ended_at)) - Math.min(...calls.map((call) => call.began_at));
+  let seconds = 0;
+  let until = -Infinity;
+  for (const call of [...calls].sort((one, other) => one.began_at - other.began_at)) {
+    seconds += Math.max(0, call.ended_at - Math.max(until, call.began_at));
+    until = Math.max(until, call.ended_at);
+  }
   return duration(seconds);
 }
 

@@ -194,6 +194,16 @@ async def test_a_change_that_nobody_was_asked_about_is_a_line_whose_permission_c
     assert product.services.given == {}
 
 
+async def test_the_time_that_people_took_to_approve_is_not_a_step_s(product: Product, window: Window) -> None:
+    calls = (
+        CallActivity("1", "calendar", "list_events", "List events", "done", 1.0, 2.5, "2 events", TRUSTED),
+        CallActivity("2", "calendar", "delete_event", "Delete event", "done", 602.0, 603.0, "", TRUSTED),
+    )
+    await product.services.post(THREAD, Said("Deleted.", activity=calls))
+    await window.open(THREAD)
+    await expect(window.log.get_by_text("2 steps · 2.5 s", exact=True)).to_be_visible()
+
+
 async def test_what_was_done_for_an_answer_is_behind_a_line(product: Product, window: Window) -> None:
     calls = (
         CallActivity("1", "calendar", "list_events", "List events", "done", 1.0, 2.5, "2 events", TRUSTED),
