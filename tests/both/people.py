@@ -19,6 +19,8 @@ from tests.teams.product.talk import words as teams_words
 Json = dict[str, Any]
 ENDS = {"void": "Asked again"}
 """How a card that is settled begins, where that is not the status itself."""
+NOT_OFFERED = "not offered"
+"""What comes of asking somebody who is not in the list of those who can be asked."""
 
 
 class Someone(Protocol):
@@ -128,8 +130,15 @@ class InSlack:
         await self.talk.submits(await self.talk.opens(self.card, "always"), duration=duration)
 
     async def asks_somebody_else(self, person_id: str) -> str:
-        whom = {"address": person_id} if "@" in person_id else {"colleague": person_id.rpartition(":")[2]}
         modal, self._modal = self._modal or await self.talk.opens(self.card, "hand_over"), None
+        listed = [
+            option["value"] for block in modal["blocks"] for option in block.get("element", {}).get("options", ())
+        ]
+        if listed and person_id not in listed:
+            self._modal = modal
+            return NOT_OFFERED
+        in_the_menu = person_id if listed else person_id.rpartition(":")[2]
+        whom = {"address": person_id} if "@" in person_id else {"colleague": in_the_menu}
         submitted = await self.talk.submits(modal, **whom)
         if submitted.errors:
             self._modal = submitted.view

@@ -25,8 +25,20 @@ def policy(both: Both, *lines: str) -> None:
     both.home.policy(f"version: 1\nrules:\n  - name: by people\n    match: {{tool: make}}\n    decide: ask\n{rule}\n")
 
 
-async def test_somebody_in_teams_is_asked_from_slack_by_their_address(both: Both) -> None:
+async def test_somebody_in_teams_is_asked_from_slack_as_the_rule_names_them(both: Both) -> None:
     policy(both, f'approvers: ["{IN_SLACK}", "{IN_TEAMS}"]')
+    async with both.running() as (slack, teams):
+        ana, ben = InSlack(slack), InTeams(teams)
+        await ben.asks("hello")
+        await ben.hears("You said: hello")
+        await ana.asks("use make what=lamp")
+        await ana.sees("lamp")
+        assert "Asked Ben Baker" in await ana.asks_somebody_else(ben.person_id)
+        await ben.is_given("lamp", "Ana")
+
+
+async def test_somebody_in_teams_is_asked_from_slack_by_their_address(both: Both) -> None:
+    policy(both, f'approvers: ["channel", "{IN_TEAMS}"]')
     async with both.running() as (slack, teams):
         ana, ben = InSlack(slack), InTeams(teams)
         await ana.asks("use make what=lamp")

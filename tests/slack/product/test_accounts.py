@@ -123,8 +123,9 @@ async def test_further_tries_in_the_same_form_are_counted(talk: Talk, slack: Fak
     await talk.mentions("use notes__sign_in")
     shown = await signs_in(await link_for(slack, "U1"), "ana")
     view = await talk.opens(await wants_a_code(talk), "enter_code")
-    for letter in "CDFG":
-        assert "more" in str((await talk.submits(view, code=f"CCCC-CCC{letter}")).errors)
+    for letter, left in zip("CDF", (4, 3, 2), strict=True):
+        assert f"{left} tries left" in str((await talk.submits(view, code=f"CCCC-CCC{letter}")).errors)
+    assert "1 try left" in str((await talk.submits(view, code="CCCC-CCCG")).errors)
     last = await talk.submits(view, code="CCCC-CCCH")
     assert "last try" in words(last.view)
     right = await talk.person.submits(view, {"code": shown.code})
@@ -146,7 +147,7 @@ async def test_my_accounts_are_listed_and_disconnected(
     await talk.person.opens_home()
     await slack.until(lambda: "Connected accounts" in words(slack.home("U1")))
     await talk.clicks(listed, "disconnect")
-    await talk.told("Your account at notes is disconnected")
+    await talk.told("Your notes account is disconnected")
     await slack.until(lambda: notes.count("POST /revoke"))
     assert notes.tokens == {}
     await talk.person.opens_home()

@@ -136,7 +136,7 @@ def check_cards(cards: Sequence[Json], facts: Facts) -> None:
         else:
             assert attempt is not None
             assert attempt["status"] in {"done", "unknown"}
-            said = "Done: acted on" if attempt["status"] == "done" else ("skipped by Ana", "as Ana confirmed")
+            said = "Done: acted on" if attempt["status"] == "done" else ("Skipped by Ana", "Done, confirmed by Ana.")
             told = (
                 f"{words(card)}\n{card['text']}"  # what was done is in the notification; the card has it in its details
             )
