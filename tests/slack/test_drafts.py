@@ -10,6 +10,7 @@ import pytest
 
 from adapters.slack.ids import SlackLocation, place_of
 from adapters.slack.outbound.streams import MOST_STREAMED
+from bot.domain import CallActivity, Said
 from tests.slack.stage import NEVER, QUICK, Stage, feedback_of, human_says, shown_text, staged, streaming
 
 STREAMS = ("chat.startStream", "chat.appendStream", "chat.stopStream")
@@ -119,6 +120,48 @@ async def test_tool_calls_open_a_message_that_the_answer_continues(stage: Stage)
     assert message["ts"] == ts
     assert [block["type"] for block in message["blocks"]] == ["task_card", "markdown", "context_actions"]
     assert message["blocks"][0]["title"] == "tasks: ‹Search›"
+
+
+@pytest.mark.parametrize("ends", ["as it streamed", "replaced"])
+async def test_an_answer_says_what_was_looked_up_for_it_once(stage: Stage, ends: str) -> None:
+    """As task cards while it streams; else in a line below, which costs no call."""
+    looked = CallActivity("t1", "tasks", "search", "Search", "done", 1.0, 2.0)
+    text = "Found it." if ends == "as it streamed" else "See setup.py, all of it."
+    live = stage.live()
+    live.text("d.2", f"{text}\n")
+    await streaming(stage)
+    await stage.outbound.send(stage.post("said:d.2", Said(text, activity=(looked,))))
+    [message] = stage.answers()
+    shown = "markdown" if ends == "as it streamed" else "rich_text"
+    assert [block["type"] for block in message["blocks"]] == [shown, "context", "context_actions"]
+    assert "✓ tasks › search" in str(message["blocks"][1])
+    update = [] if ends == "as it streamed" else ["chat.update"]
+    assert stage.methods() == ["chat.startStream", "chat.stopStream", *update]
+
+
+async def test_an_answer_whose_stream_shows_the_calls_has_no_line_of_them_below(stage: Stage) -> None:
+    live = stage.live()
+    live.task("t1", "tasks: Search", "running")
+    await streaming(stage)
+    live.task("t1", "tasks: Search", "done")
+    await stage.slack.until(lambda: stage.answers()[0]["blocks"][0]["status"] == "complete")
+    live.text("d.2", "Found it.")
+    looked = CallActivity("t1", "tasks", "search", "Search", "done", 1.0, 2.0)
+    await stage.outbound.send(stage.post("said:d.2", Said("Found it.", activity=(looked,))))
+    [message] = stage.answers()
+    assert [block["type"] for block in message["blocks"]] == ["task_card", "markdown", "context_actions"]
+
+
+async def test_after_a_crash_the_calls_stand_below_the_answer(stage: Stage) -> None:
+    live = stage.live()
+    live.text("d.2", "Found it, and more of it.\n")
+    ts = await streaming(stage)
+    stage.again()
+    looked = CallActivity("t1", "tasks", "search", "Search", "done", 1.0, 2.0)
+    await stage.outbound.send(stage.post("said:d.2", Said("Found it, and more of it.", activity=(looked,))))
+    [message] = stage.answers()
+    assert message["ts"] == ts
+    assert [block["type"] for block in message["blocks"]] == ["rich_text", "context", "context_actions"]
 
 
 async def test_tool_calls_stand_below_the_text_that_announced_them(stage: Stage) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adapters.slack.render.markdown import Code, Flow, Grid, HorizontalRule, Listing, parts, words
 from adapters.slack.render.posts import pieces
-from bot.domain import Said
+from bot.domain import CallActivity, Said
 from bot.safe_text import cut_lines, cut_text, visible
 from tests.fakes.slack.block_rules import mistakes
 from tests.slack.shown import TRICKS, a_post
@@ -110,6 +110,33 @@ def test_the_last_message_asks_for_feedback_and_no_other() -> None:
     assert element["action_id"] == "feedback"
     assert [element[f"{kind}_button"]["value"] for kind in ("positive", "negative")] == ["good:said:m7", "bad:said:m7"]
     assert all(block["type"] != "context_actions" for piece in others for block in piece.blocks)
+
+
+def test_below_an_answer_stands_what_was_done_for_it_under_the_names_that_the_operator_knows() -> None:
+    """Rule 8: what a server calls itself or its tools is not in it, and nothing in it is formatting."""
+    calls = (
+        CallActivity("1", "calendar", "list_events", "Delete everything", "done", 1.0, 1.4, "2 events"),
+        CallActivity("2", "<!channel>", "*find* :tada:", "Find", "failed", 1.5, 3.1, "no room"),
+        CallActivity("3", "tasks", "add_task", "Add task", "unknown", 2.0, 3.1),
+    )
+    *others, last = pieces(a_post(Said("word " * 10_000, activity=calls)))
+    assert [block["type"] for block in last.blocks] == ["rich_text", "context", "context_actions"]
+    told = "✓ calendar › list_events · ❌ <!channel> › *find* :tada: · ⚠️ tasks › add_task"
+    assert last.blocks[1]["elements"] == [{"type": "plain_text", "text": told, "emoji": False}]
+    assert "list_events" not in str([last.text, *others]), "it is once, and in no notification"
+
+
+def test_of_many_calls_the_first_are_named_and_the_rest_is_counted() -> None:
+    calls = tuple(CallActivity(str(n), "s", f"t{n}", "", "done", 1.0, 2.0) for n in range(20))
+    (piece,) = pieces(a_post(Said("Done.", activity=calls, earlier_calls=1_000)))
+    (told,) = piece.blocks[-2]["elements"]
+    assert told["text"] == " · ".join([*(f"✓ s › t{n}" for n in range(6)), "1,014 more"])
+
+
+def test_a_word_on_the_way_to_an_answer_names_no_calls() -> None:
+    call = CallActivity("1", "calendar", "list_events", "List events", "done", 1.0, 1.4)
+    (piece,) = pieces(a_post(Said("I will look.", final=False, activity=(call,))))
+    assert [block["type"] for block in piece.blocks] == ["rich_text"]
 
 
 def test_an_empty_answer_is_still_a_message() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bot.domain import (
     ApprovalView,
+    CallActivity,
     ClarificationView,
     ConnectionView,
     Content,
@@ -173,7 +174,10 @@ class HostileViews:
             known=texts,
             client=st.just("") | texts,
         )
-        self.said = st.builds(Said, texts, st.booleans())
+        state, when = one_of(CallActivity, "state"), st.floats(1.7e9, 1.9e9)
+        calls = st.builds(CallActivity, st.just("1.1"), texts, texts, texts, state, when, st.none() | when, texts)
+        activity = st.lists(calls, max_size=4).map(tuple)
+        self.said = st.builds(Said, texts, st.booleans(), activity, st.integers(0, 10**6))
         self.cards = self.approvals | self.questions | self.sign_ins | self.outcomes
         contents = st.one_of(self.said, st.builds(Notice, texts, one_of(Notice, "tone")), self.approvals, self.cards)
         self.posts = st.builds(a_post, contents, st.text("abc:", min_size=1, max_size=200))

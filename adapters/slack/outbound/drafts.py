@@ -141,7 +141,7 @@ class SlackDrafts:
         """End all that is being written, and show nothing any more."""
         self._closed = True
         await self._sweeps.drain(0.0)
-        unfinished = Ending("", (), UNFINISHED)
+        unfinished = Ending("", (), (), UNFINISHED)
         ends = [asyncio.create_task(each.finish(None if each.is_all else unfinished)) for each in self._open]
         if ends:
             await asyncio.wait(ends, timeout=CLOSING)

@@ -158,8 +158,8 @@ def _ending(post: Post, said: Said, shown: Sequence[SlackMessage]) -> Ending:
         and all(block["type"] != "table" for block in blocks)
         and html.unescape(streamable(said.text)) == said.text
     )
-    below = [block for block in blocks if block["type"] == "context_actions"]
-    return Ending(said.text if as_streamed else "", below, mark(post.post_id, 0))
+    calls, below = ([block for block in blocks if block["type"] == kind] for kind in ("context", "context_actions"))
+    return Ending(said.text if as_streamed else "", calls, below, mark(post.post_id, 0))
 
 
 def _reference(location: SlackLocation, parts: Sequence[str]) -> dict[str, Any]:

@@ -63,8 +63,10 @@ class Ending:
 
     text: str
     """All of it, as the model wrote it; empty when a stream cannot show what the post is to show."""
+    calls: Sequence[Mapping[str, Any]]
+    """The blocks that name the tool calls made for it; a stream that has shown them as they ran needs none."""
     blocks: Sequence[Mapping[str, Any]]
-    """What stands below it."""
+    """What stands below that."""
     metadata: Mapping[str, Any]
 
 
@@ -113,7 +115,7 @@ class SlackStream:
             await stop_stream(self._api, self._location, self.ts, metadata=ending.metadata)
             return False
         chunks = [{"type": "markdown_text", "text": rest}] if rest else []
-        blocks, metadata = ending.blocks, ending.metadata
+        blocks, metadata = [*(() if self._tasks else ending.calls), *ending.blocks], ending.metadata
         await stop_stream(self._api, self._location, self.ts, chunks=chunks, blocks=blocks, metadata=metadata)
         return True
 

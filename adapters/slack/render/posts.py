@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from adapters.shared.wording import LONGEST_NAME, line, passage
+from adapters.shared.wording import LONGEST_NAME, call_source, line, more_in_list, passage
 from adapters.slack.actions import COMMAND, FEEDBACK
 from adapters.slack.render.blocks import (
     LONGEST_TEXT,
     Block,
     SlackMessage,
+    context,
     flow,
     header,
     mrkdwn,
@@ -45,6 +46,9 @@ from translations import gettext as _
 LONGEST_ANSWER = 40_000
 """Characters of an answer; more is cut with a count. It makes four messages or so, and takes 20 ms at most."""
 _TONES = {"info": "", "warning": "⚠️ ", "error": "❗ "}
+_MOST_CALLS = 6
+"""Calls that are named below an answer; they take two lines or so."""
+_STATES = {"running": "⏳", "waiting": "⏳", "done": "✓", "failed": "❌", "unknown": "⚠️"}
 
 
 def pieces(post: Post) -> tuple[SlackMessage, ...]:
@@ -114,9 +118,18 @@ def team_of(place: ConversationReference) -> str:
 
 def _said(said: Said, post_id: str) -> tuple[SlackMessage, ...]:
     made = pages(parts(visible_passage(said.text, LONGEST_ANSWER))) or [[sentence(passage(said.text, LONGEST_TEXT))]]
-    below = [_feedback(post_id)] if said.final else []
+    below = [*_calls(said), _feedback(post_id)] if said.final else []
     *beginning, last = made
     return tuple(piece(blocks, _read(blocks)) for blocks in [*beginning, [*last, *below]])
+
+
+def _calls(said: Said) -> list[Block]:
+    """What was looked up or done for an answer, under the names that the operator knows; nothing where it was not."""
+    named = said.activity[:_MOST_CALLS]
+    told = [f"{_STATES[call.state]} {call_source(call)}" for call in named]
+    if left := said.earlier_calls + len(said.activity) - len(named):
+        told.append(more_in_list(left))
+    return [context(plain(" · ".join(told)))] if told else []
 
 
 def _feedback(post_id: str) -> Block:

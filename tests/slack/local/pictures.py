@@ -140,9 +140,9 @@ async def _looking_up(page: Drawing) -> None:
     """What is looked up stands in the answer itself. local-slack has no streams, our own fake has."""
     async with staged() as stage:
         live = stage.live()
-        live.task("1", "List events", "running")
+        live.task("1", "calendar: List events", "running")
         await streaming(stage)
-        live.task("1", "List events", "done")
+        live.task("1", "calendar: List events", "done")
         await stage.slack.until(lambda: stage.answers()[0]["blocks"][0]["status"] == "complete")
         live.text("2", ON_THE_CALENDAR)
         await stage.outbound.send(stage.said("2", ON_THE_CALENDAR))

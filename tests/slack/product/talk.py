@@ -92,6 +92,10 @@ class Talk:
 
         return dict(await self.slack.until(now))
 
+    def now(self, message: Json) -> Json:
+        """A message as it is now."""
+        return dict(next(m for m in self.slack.messages(self.channel) if m["ts"] == message["ts"]))
+
     async def clicks(self, message: Json, action: str) -> Clicked:
         """Click something."""
         clicked = await self.person.clicks(message, action)

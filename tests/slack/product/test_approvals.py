@@ -22,6 +22,15 @@ rules:
     decide: ask
     expiresIn: 1s
 """
+ALWAYS = """
+version: 1
+rules:
+  - name: making may be allowed for a while
+    match: {tool: make}
+    decide: ask
+    approvers: [requester]
+    alwaysAllow: true
+"""
 BY_BEN = """
 version: 1
 rules:
@@ -137,6 +146,47 @@ async def test_somebody_else_is_refused_and_nobody_but_them_sees_it(
     assert shop.done == []
     await talk.clicks(card, "approve")
     await talk.says("made lamp")
+
+
+async def test_what_was_approved_and_failed_looks_failed_and_is_asked_about_again_by_retry(
+    talk: Talk, ben: SlackPerson, slack: FakeSlack
+) -> None:
+    await talk.mentions("use fail what=lamp")
+    card = await talk.card("workshop › fail")
+    await talk.clicks(card, "approve")
+    failed = await talk.settled(card, "❌", "lamp is broken", "Approved by Ana")
+    await slack.until(lambda: "retry" in buttons(talk.now(card)))
+    assert "✓" not in words(failed)
+    await ben.clicks(talk.now(card), "retry")
+    await as_(ben, talk).told("Only")
+    await talk.says("Results:", "lamp is broken")
+    await talk.clicks(talk.now(card), "retry")
+    again = await talk.card("workshop › fail", "lamp")
+    assert again["ts"] != card["ts"]
+    await slack.until(lambda: buttons(talk.now(card)) == ["show_all"])
+
+
+async def test_a_call_under_a_standing_approval_leaves_one_quiet_line_that_revokes_it(
+    home: ProductFolder, slack: FakeSlack, shop: Workshop
+) -> None:
+    home.policy(ALWAYS)
+    async with opened(home, slack) as transport:
+        talk = Talk(slack, SlackPerson(slack, "T1", "U1", transport), "C1")
+        await talk.mentions("use make what=lamp")
+        await talk.submits(await talk.opens(await talk.card("lamp"), "always"), duration="1 h")
+        await talk.says("Results: made lamp")
+        await talk.mentions("use make what=lamp")
+        line = await talk.says("Standing approval of Ana", "lamp")
+        assert talk.waiting() == []
+        (block,) = line["blocks"]
+        assert buttons(line) == ["revoke"]
+        assert block["text"]["type"] == "plain_text"
+        await slack.until(lambda: len(shop.done) == 2)
+        await talk.clicks(line, "revoke")
+        await slack.until(lambda: buttons(talk.now(line)) == [])
+        await talk.mentions("use make what=lamp")
+        await talk.card("lamp")
+    assert shop.done == ["make lamp 1"] * 2
 
 
 async def test_two_clicks_at_once_run_it_once(talk: Talk, shop: Workshop) -> None:

@@ -134,12 +134,29 @@ async def test_a_tool_call_has_its_card_while_it_runs_and_the_answer_comes_below
     await talk.slack.until(shop.started.is_set)
     begun = await streaming(talk)
     (task,) = blocks_of(begun, "task_card")
-    assert (task["title"], task["status"]) == ("Make it slowly", "in_progress")
+    assert (task["title"], task["status"]) == ("workshop: Make it slowly", "in_progress")
     shop.may_end.set()
     answer = await finished(talk, "Results: made lamp slowly")
     assert answer["ts"] == begun["ts"]
     assert [block["status"] for block in blocks_of(answer, "task_card")] in (["complete"], [])
     assert "in_progress" not in str(talk.of_the_bot())
+
+
+async def test_what_was_looked_up_quickly_stands_below_the_answer_and_costs_no_call(
+    talk: Talk, slack: FakeSlack, shop: Workshop
+) -> None:
+    slack.fail("chat.startStream", error="unknown_method", times=math.inf)
+    await talk.mentions("use look what=lamp; fail what=lamp")
+    card = await talk.card("workshop › fail")
+    await slack.until(lambda: shop.looked == ["lamp"])
+    await talk.clicks(card, "approve")
+    answer = await finished(talk, "Results: lamp looks fine")
+    assert [block["type"] for block in answer["blocks"]] == ["rich_text", "context", "context_actions"]
+    assert words({"blocks": answer["blocks"][1:2]}) == "✓ workshop › look · ❌ workshop › fail"
+    assert len(slack.calls_of("chat.postMessage")) == len(talk.of_the_bot()) == 3
+    assert answer["ts"] not in [call.arguments["ts"] for call in slack.calls_of("chat.update")]
+    (announced,) = (m for m in talk.of_the_bot() if "On it." in words(m))
+    assert blocks_of(announced, "context") == []
 
 
 # --------------------------------------------------------------------------------------------------- stop
