@@ -124,7 +124,7 @@ class PageActions:
         body = await read_body(request, TitleBody)
         accounts = await self._services.conversations.accounts_of(visitor.person)
         result = await self._services.inbox.rename(thread_id, body.title, accounts)
-        self._sender.hub.threads_changed()
+        self._sender.thread_changed(thread_id)
         return click_answer(result)
 
     async def delete(self, request: web.Request, visitor: PageVisitor) -> web.Response:
@@ -134,8 +134,7 @@ class PageActions:
         accounts = await self._services.conversations.accounts_of(visitor.person)
         key = click_key(body.id, visitor)
         result = await self._services.inbox.delete(key, thread_id, visitor.person, accounts)
-        self._sender.hub.show_anew(thread_id)
-        self._sender.hub.threads_changed()
+        self._sender.thread_changed(thread_id)
         return click_answer(result)
 
     async def message(self, request: web.Request, visitor: PageVisitor) -> web.Response:

@@ -115,6 +115,13 @@ class WebSender:
         if self.others is not None:
             self.others.message(thread_id, view)
 
+    def thread_changed(self, thread_id: str) -> None:
+        """Have every page that shows a conversation get it again: it is called something else, or was deleted."""
+        self.hub.show_anew(thread_id)
+        self.hub.threads_changed()
+        if self.others is not None:
+            self.others.changed(thread_id)
+
     async def end_session(self, session_id: str) -> None:
         """Disconnect a browser's pages, so that they come back as whoever the browser is now."""
         self.hub.end_session(session_id)

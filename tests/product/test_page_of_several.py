@@ -138,6 +138,20 @@ async def test_the_list_of_threads_and_what_one_is_asked_reach_every_page(pages:
     await both(ben, lambda each: [asked["id"] for asked in each.asked] == [card["id"]], "is asked")
 
 
+async def test_a_new_title_and_a_deletion_reach_every_page(pages: Pages) -> None:
+    thread_id = new_thread()
+    at_one, at_two = await pages.of("ana", thread_id)
+    await at_one.send("hello")
+    await both((at_one, at_two), lambda each: each.said, "an answer")
+    path = f"/api/threads/{thread_id}"
+    assert (await at_one.visitor.post(f"{path}/title", {"id": "r1", "title": "Lamps"})).status == 200
+    await at_two.until(lambda: [each["title"] for each in at_two.listed] == ["Lamps"], "the new title")
+    async with at_two.visitor.http.get(f"{at_two.visitor.url}/api/events", params={"thread": thread_id}) as stream:
+        assert (await at_one.visitor.post(f"{path}/deletion", {"id": "d1"})).status == 200
+        async with asyncio.timeout(5):
+            await stream.read()
+
+
 async def test_what_is_for_one_person_reaches_that_person_only(shared_home: ProductFolder) -> None:
     """Rule 7: Ana is told alone that she wrote too much; an operator sees the rest."""
     shared_home.variables |= {"LIMIT_TURNS_PER_MINUTE": "1", "OPERATORS": "web:chloe"}

@@ -50,6 +50,8 @@ class Thread:
     drafts: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Answers that are being written: number of parts and text, by the ids of their messages."""
     statuses: list[str] = field(default_factory=list)
+    listed: list[Json] = field(default_factory=list)
+    """This visitor's conversations, as the page lists them."""
     asked: list[Json] = field(default_factory=list)
     """What others have asked this visitor to decide, in any conversation."""
     through_programs: list[Json] = field(default_factory=list)
@@ -202,6 +204,7 @@ class Thread:
                     if known is None or known.get("revision", 0) <= event.get("revision", 0):
                         self.entries[event["id"]] = event
                 case "threads":
+                    self.listed = event["threads"]
                     self.asked, self.through_programs = event["asked"], event["through_programs"]
                 case "text":
                     self.live_texts.append(event["delta"])

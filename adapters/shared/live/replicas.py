@@ -129,6 +129,10 @@ class OtherReplicas:
         """Somebody has written something."""
         self._tell("message", thread_id, view.key)
 
+    def changed(self, thread_id: str) -> None:
+        """A conversation is called something else, or was deleted."""
+        self._tell("thread", thread_id)
+
     async def session_ended(self, session_id: str) -> None:
         """A browser's session has ended, or is somebody else's now. Returns when the others are told, or cannot be for
         the moment: then they are later, or find that they may have missed something."""
@@ -152,6 +156,9 @@ class OtherReplicas:
                 self._has_to_read("post", thread_id, post_id, ended_draft)
             case [_, "message", str(thread_id), str(message_key)]:
                 self._has_to_read("message", thread_id, message_key, None)
+            case [_, "thread", str(thread_id)]:
+                self._hub.show_anew(thread_id)
+                self._hub.threads_changed()
             case [_, "session", str(session_id)]:
                 self._hub.end_session(session_id)
             case [_, "live", [*thread_ids]]:
