@@ -1,7 +1,7 @@
 // The card of a request: everything that a person needs to decide, and afterwards two lines on what was decided and came
 // of it, with the rest behind "Details".
 
-import { actions, argumentList, callArguments, card, contextLine, dotted, lateAnswer, unseenText } from "./card_parts.js";
+import { actions, argumentList, callArguments, card, contextLine, dotted, lateAnswer, showUnseen } from "./card_parts.js";
 import { h, ICONS } from "./dom.js";
 import { n, parts, t } from "./language.js";
 import { fromNow, short, time } from "./time.js";
@@ -18,10 +18,8 @@ export function approvalCard(view, { me, can, decides, memory }) {
 // ------------------------------------------------------------------------------------------------ waiting
 
 function pending(view, { isMine, can, decides, memory }) {
-  const unseen = h("p", { className: "unseen" });
-  const showHidden = (count) => {
-    unseen.textContent = unseenText(view, count);
-  };
+  const unseen = h("p");
+  const showHidden = (count) => showUnseen(unseen, view, count);
   const showAll = () => can.showRequest(view, { decides });
   const list = argumentList(view.arguments, view.asked_arguments, showHidden, showAll);
   showHidden(list.hidden());

@@ -104,9 +104,9 @@ const arrow = () => h("span", { className: "arrow" }, " → ");
 
 /** The same list with a line below it on what of the call is not shown letter by letter; `node` has both. */
 export function callArguments(view, before = null, showAll = null, options = {}) {
-  const unseen = h("p", { className: "unseen" });
+  const unseen = h("p");
   const show = (count) => {
-    unseen.textContent = unseenText(view, count);
+    showUnseen(unseen, view, count);
     unseen.hidden = !unseen.textContent;
   };
   const list = argumentList(view.arguments, before, show, showAll, options);
@@ -114,8 +114,14 @@ export function callArguments(view, before = null, showAll = null, options = {})
   return { node: [list.node, unseen] };
 }
 
-/** What of a call is not shown letter by letter, as sentences; `count` characters of it for want of room. */
-export function unseenText(view, count) {
+/** Say in `element` what of a call is not shown letter by letter; `count` characters of it for want of room. An id for
+    which the card says what it stands for is no reason to warn. */
+export function showUnseen(element, view, count) {
+  element.className = view.only_ids && !count ? "unseen quiet" : "unseen";
+  element.textContent = unseenText(view, count);
+}
+
+function unseenText(view, count) {
   if (!count) return view.unseen;
   const fingerprint = view.fingerprint ? t("Fingerprint: {fingerprint}", { fingerprint: view.fingerprint }) : "";
   return [n("{count} character hidden.", "{count} characters hidden.", count), view.unseen || fingerprint].join(" ").trim();

@@ -2,7 +2,7 @@
 // clicked, or to null when the dialog was closed.
 
 import { api } from "./api.js";
-import { argumentList, callArguments, contextLine, deletes, requestedBy, unseenText } from "./card_parts.js";
+import { argumentList, callArguments, contextLine, deletes, requestedBy, showUnseen } from "./card_parts.js";
 import { copyButton } from "./copying.js";
 import { openDialog } from "./dialogs.js";
 import { freshId, h } from "./dom.js";
@@ -87,6 +87,8 @@ export async function showRequest(view, { decides }) {
     [t("Requested"), time(view.asked_at, short)],
     view.fingerprint ? [t("Fingerprint"), view.fingerprint] : null,
   ].filter(Boolean);
+  const unseen = h("p");
+  showUnseen(unseen, view, 0);
   await openDialog({
     title: view.title,
     submit: decides ? t("Approve") : undefined,
@@ -95,7 +97,7 @@ export async function showRequest(view, { decides }) {
     body: [
       contextLine(view),
       await pagesOf(view.id, "approvals"),
-      h("p", { className: "unseen" }, unseenText(view, 0)),
+      unseen,
       h("dl", { className: "facts" }, facts.map(([name, value]) => h("div", { className: "fact" }, h("dt", {}, name), h("dd", {}, value)))),
       decides && deletes(view) ? h("p", { className: "warning-line" }, t("This deletes data. It may not be possible to undo it.")) : null,
       decides ? note.node : null,
