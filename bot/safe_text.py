@@ -154,11 +154,16 @@ def one_line(text: str, limit: int) -> str:
     return shorten(" ".join(text.split()), limit)
 
 
-def sentences(texts: Sequence[str]) -> list[str]:
+def sentences(texts: Sequence[str], longest: int) -> list[str]:
     """Returns texts that stand one behind the other, with a full stop where one ends without any and another follows:
-    schemas describe arguments without."""
+    schemas describe arguments without. One of more than `longest` characters is cut anyway, and stays as it is."""
     *former, last = texts or [""]
-    return [*(text if text.rstrip().endswith(_ENDS) else f"{text.rstrip()}." for text in former), last]
+    return [*(text if len(text) > longest else _with_full_stop(text) for text in former), last]
+
+
+def _with_full_stop(text: str) -> str:
+    ended = text.rstrip()
+    return text if ended.endswith(_ENDS) else f"{ended}."
 
 
 def visible_line(text: str, limit: int, unseen: int = 0) -> str:

@@ -122,7 +122,7 @@ def hint(field: FormField, value: Any, longest: int, *, is_text: bool, any_of: s
             hints.append((any_of if is_list else _("One of: {options}.")).format(options=options))
         if isinstance(value, str) and holds_unseen(value):
             hints.append(_("Holds invisible characters: {value}").format(value=value))
-    text, further = beginning_of_list(sentences(hints), " ", longest)
+    text, further = beginning_of_list(sentences(hints, longest), " ", longest)
     return text, unseen + further
 
 

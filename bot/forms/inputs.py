@@ -386,4 +386,4 @@ def _help(shape: InputShape, drawn_as: FieldType, moment: Moment | None) -> str:
         hints.append(_("In UTC.") if moment.offset in "Zz" else _("UTC offset {offset}.").format(offset=moment.offset))
     if drawn_as is FieldType.JSON:
         hints.append(as_json())
-    return one_line(" ".join(sentences(hints)), _LONGEST_HELP)
+    return one_line(" ".join(sentences(hints, _LONGEST_HELP)), _LONGEST_HELP)

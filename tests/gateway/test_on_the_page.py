@@ -88,8 +88,9 @@ async def test_a_decision_is_asked_of_whoever_may_and_seen_to_wait_by_whose_agen
         made = called(session, "make", what="lamp")
         own = await waiting(hers, "approval")
         [asked] = await his.until(lambda: his.asked, "Ben is asked")
-        assert (asked["id"], asked["requester"], asked["client"]) == (own["id"], "ana", "cursor")
-        assert asked["card"]["arguments"][0]["value"] == "lamp"
+        card = asked["card"]
+        assert (asked["id"], card["requester"], card["client"]) == (own["id"], "ana", "cursor")
+        assert card["arguments"][0]["value"] == "lamp"
         decision = {"id": "k1", "approvals": [own["id"]], "verb": "approve"}
         assert (await ana.post("/api/approvals/decisions", decision)).status == 403
         assert (await ben.post("/api/approvals/decisions", decision)).status == 200

@@ -44,7 +44,7 @@ async def test_somebody_in_the_channel_of_the_gateway_decides(agents_home: Produ
     [
         ("slack:T1:C1", "Slack is not connected"),
         ("teams:t1:19:x@thread.tacv2", "Teams is not connected"),
-        ("web:nobody", "nobody signs in on the page under that id"),
+        ("web:nobody", "no one signs in on the page under that id"),
     ],
 )
 async def test_where_nobody_can_be_asked_is_no_place_for_the_gateway(

@@ -108,7 +108,7 @@ async def test_a_call_in_flight_at_the_deadline_is_reported_as_unknown_afterward
         assert "done hang-3" not in ana.thread.said
         await ana.choose(outcome["id"], "it_was_done")
         await ana.hears("done hang-3")
-        await ana.thread.card(first, "approved", result="as Ana confirmed")
+        await ana.thread.card(first, "approved", result="confirmed by Ana")
         facts = await facts_at_rest(home)
         assert await product.terminate() == 0
     check_inbox(facts, ana.sent)

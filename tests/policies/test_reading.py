@@ -208,7 +208,7 @@ MISTAKES = [
         7,
         "at most 1 of the named",
     ),
-    ("four eyes without others", HEAD + "    decide: ask\n    selfApproval: fourEyes", 6, "nobody else"),
+    ("four eyes without others", HEAD + "    decide: ask\n    selfApproval: fourEyes", 6, "no one else"),
 ]
 
 
@@ -223,7 +223,7 @@ def test_a_mistake_is_refused_with_its_line_and_reason(text: str, line: int, say
 def test_a_requester_known_by_name_counts_once_among_the_approvers() -> None:
     rule = "version: 1\nrules:\n- {name: r, match: {requester: 'web:a'}, decide: ask, approvers: [requester, 'web:a'],"
     assert "at most 1" in reading(rule + " quorum: 2}").reason
-    assert "nobody else" in reading(rule + " selfApproval: fourEyes}").reason
+    assert "no one else" in reading(rule + " selfApproval: fourEyes}").reason
 
 
 def test_open_ended_approvers_may_make_any_quorum() -> None:
