@@ -40,6 +40,8 @@ class GivenCall(TypedDict):
     told: NotRequired[dict[str, Any]]
     """The arguments as models may read them, where an approver put in something that they may not; else all of
     them."""
+    known: NotRequired[list[dict[str, Any]]]
+    """What its ids stood for on the card where it was approved first, as `KnownId`s; the model does not read it."""
 
 
 TakingOut = Callable[[str, dict[str, Any]], tuple[dict[str, Any], str]]
@@ -103,9 +105,18 @@ def message_of_given(call: GivenCall, delivery: str) -> AIMessage:
 def as_given(call: dict[str, Any], messages: Sequence[AnyMessage]) -> dict[str, Any]:
     """A call of a turn, by its messages, with the arguments that it is made with: those of the call that the turn was
     given, where it is that one."""
-    given = given_call(messages[0])
-    is_it = given is not None and call["id"] == f"{messages[0].id}.0.0"
-    return {**call, "args": given["args"]} if given is not None and is_it else call
+    given = _given(call, messages)
+    return {**call, "args": given["args"]} if given is not None else call
+
+
+def known_of_given(call: Mapping[str, Any], messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
+    """What the ids of such a call stood for before, as `KnownId`s; of every other call nothing."""
+    given = _given(call, messages)
+    return given.get("known", []) if given is not None else []
+
+
+def _given(call: Mapping[str, Any], messages: Sequence[AnyMessage]) -> GivenCall | None:
+    return given_call(messages[0]) if call["id"] == f"{messages[0].id}.0.0" else None
 
 
 def current_turn(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:

@@ -80,9 +80,8 @@ def _shown_preview(state: ToolCallState) -> Mapping[str, Any]:
 
 async def _known_ids(ports: Ports, state: ToolCallState, tool: Tool, context: RunContext) -> tuple[KnownId, ...]:
     wanted = ids_in(state["call"]["args"], tool.input_schema)
-    known = {
-        each.argument: each for each in await _of_the_turn(ports, state) if wanted.get(each.argument) == each.value
-    }
+    read = [*map(KnownId.model_validate, state.get("known_before", [])), *await _of_the_turn(ports, state)]
+    known = {each.argument: each for each in read if wanted.get(each.argument) == each.value}
     # Also of what the turn has read: an object with that id may stand in words that a stranger wrote.
     named = [name for name in tool.lookups if wanted_id(state, name)][:MOST_LOOKUPS]
     looked_up = await asyncio.gather(*(_looked_up(ports, state, tool, name, context) for name in named))

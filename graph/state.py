@@ -91,6 +91,8 @@ class ToolCallState(TypedDict, total=False):
     known_ids: list[dict[str, Any]]
     """What earlier results of the turn say that the ids among its arguments stand for, each a `KnownId`, with the name
     by which the model calls the tool as its `source`."""
+    known_before: list[dict[str, Any]]
+    """What they stood for on an earlier card of the same call, likewise; sources as people read them."""
     again: AskedAgain
     """Why an approval that was given does not hold any more (`CallPresentation.again`), until it is asked again."""
     requesters: list[str]

@@ -14,7 +14,16 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, Send, interrupt
 
 from graph.branch import FIRST_STEP, branch_nodes
-from graph.calls import CLARIFICATION, as_given, calls_before, current_turn, given_call, open_calls, spoken_in
+from graph.calls import (
+    CLARIFICATION,
+    as_given,
+    calls_before,
+    current_turn,
+    given_call,
+    known_of_given,
+    open_calls,
+    spoken_in,
+)
 from graph.judging import said_by_requester
 from graph.known_ids import looked_through
 from graph.nodes import BranchStep
@@ -73,7 +82,12 @@ async def _branch(call: dict[str, Any], messages: Sequence[AnyMessage]) -> dict[
     call = as_given(call, messages)
     known = await looked_through(server_of(call["name"]), call["args"], messages)
     before = calls_before(messages, call["id"])
-    return {"call": call, "before": before, "known_ids": [each.model_dump(mode="json") for each in known]}
+    return {
+        "call": call,
+        "before": before,
+        "known_ids": [each.model_dump(mode="json") for each in known],
+        "known_before": known_of_given(call, messages),
+    }
 
 
 # ------------------------------------------------------------------------------------------ the graph

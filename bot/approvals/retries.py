@@ -88,6 +88,7 @@ async def retry_of(
         args=dict(arguments_of(row)),
         quote=row.asked.quote,
         told=dict(told),
+        known=[each.model_dump(mode="json") for each in row.asked.presentation.known_ids],
     )
     body = {
         **{name: said for name, said in began.items() if name not in _OF_ITS_OWN | {GIVEN_CALL, CLICK}},

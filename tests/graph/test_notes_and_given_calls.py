@@ -11,6 +11,7 @@ from graph.calls import GivenCall
 from graph.interrupts import Approved, Rejected
 from graph.judging import said_by_requester
 from graph.ports import Failed, OutcomeUnknown, Succeeded, ToolOutcome
+from graph.presentation import KnownId
 from graph.single_calls import SingleCalls, first_progress
 from graph.state import RunContext, Silent
 from policies.model import Mode
@@ -115,6 +116,19 @@ async def test_it_is_made_as_given_and_the_model_reads_what_it_may(tmp_path: Pat
         assert r.bench.records[0].arguments == {"k": "hunter2"}
         (asked,) = [each for each in r.model.seen[0] if isinstance(each, AIMessage)]
         assert asked.tool_calls[0]["args"] == {"k": "[secret]"}
+
+
+@pytest.mark.parametrize(("now", "titles"), [("as it was", ["Standup"]), ("edited", [])])
+async def test_a_retry_shows_what_its_ids_stood_for_when_it_was_approved_first(
+    tmp_path: Path, now: str, titles: list[str]
+) -> None:
+    """What it is about may be gone by now, which may be why it failed."""
+    event = "877f3c1e-0000-4000-8000-000000000001"
+    about = KnownId(argument="k", value=event if now == "as it was" else "another", title="Standup", source="s › lists")
+    call = GivenCall(name="s__ask_a", args={"k": event}, quote="", known=[about.model_dump(mode="json")])
+    async with rig(tmp_path, does("ask_a"), Bench(["ask_a"])) as r:
+        await r.agent.begin(turn("m1"), "Retry: it", LIVE, call=call)
+        assert [each.title for each in r.bench.asked[0].presentation.known_ids] == titles
 
 
 async def test_the_text_of_a_retry_counts_for_no_words_of_the_requester(tmp_path: Path) -> None:
