@@ -429,14 +429,13 @@ def _whole_line(name: str, value: str) -> Json:
 
 
 def seen_json(view: ApprovalView | OutcomeView | ChangeView | GrantView) -> Json:
-    """How many parts of a call are masked, and what of it is not shown letter by letter; `only_ids`: that is nothing
-    but ids, for which the card says what they stand for. `fingerprint` is for wherever a part is not shown for lack of
-    space."""
+    """How many parts of a call are masked, and what of it is not shown letter by letter; `warns`: that is more than ids,
+    for which the card says what they stand for. `fingerprint` is for wherever a part is not shown for lack of space."""
     ids = view.presentation.known_in(view.arguments).values()
     return {
         "masks": view.masks,
         "unseen": unseen_in_words(view, hidden_in_words(0, 0, [len(known.value) for known in ids])),
-        "only_ids": bool(ids) and not view.masks and not view.confusing,
+        "warns": bool(view.masks or view.confusing),
         "fingerprint": line(view.fingerprint, LONGEST_TITLE),
     }
 

@@ -117,7 +117,7 @@ export function callArguments(view, before = null, showAll = null, options = {})
 /** Say in `element` what of a call is not shown letter by letter; `count` characters of it for want of room. An id for
     which the card says what it stands for is no reason to warn. */
 export function showUnseen(element, view, count) {
-  element.className = view.only_ids && !count ? "unseen quiet" : "unseen";
+  element.className = view.warns || count ? "unseen" : "unseen quiet";
   element.textContent = unseenText(view, count);
 }
 
