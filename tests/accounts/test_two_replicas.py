@@ -215,7 +215,7 @@ async def test_a_service_is_told_once_of_an_end_though_another_process_starts_me
     told, _ = await replicas.while_a_service_is_asked(ended, start())
     assert replicas.outside.revoked == ["secret-access-ana-1"]
     assert isinstance(told, Settled)
-    assert "has been told" in told.text
+    assert "also remove the access" not in told.text, "the service knows"
 
 
 @with_and_without(CLIENT_REGISTRATIONS)
