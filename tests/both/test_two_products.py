@@ -102,7 +102,7 @@ async def test_a_guest_of_whom_slack_told_one_of_them_decides_at_neither(shared:
     for number, (talk, card) in enumerate(zip(talks, cards, strict=True), 1):
         await talk.clicks(card, "approve")
         await shared.slack.until(lambda n=number: len(shared.slack.ephemerals("U1")) >= n)
-        await talk.told("Guests cannot use me in this workspace.")
+        await talk.told("Guests can’t use Countersign in this workspace.")
     assert shared.shop.done == []
 
 

@@ -429,8 +429,9 @@ def _whole_line(name: str, value: str) -> Json:
 
 
 def seen_json(view: ApprovalView | OutcomeView | ChangeView | GrantView) -> Json:
-    """How many parts of a call are masked, and what of it is not shown letter by letter; `warns`: that is more than ids,
-    for which the card says what they stand for. `fingerprint` is for wherever a part is not shown for lack of space."""
+    """How many parts of a call are masked, and what of it is not shown letter by letter; `warns`: that is more than
+    ids, for which the card says what they stand for. `fingerprint` is for wherever a part is not shown for lack of
+    space."""
     ids = view.presentation.known_in(view.arguments).values()
     return {
         "masks": view.masks,
