@@ -15,6 +15,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
+from graph import card_facts
 from tests.support import postgres_cluster
 from tests.support.examples import FEW, MANY
 
@@ -31,6 +32,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Reading the 150 certificates that the machine trusts takes 0.04 s of each HTTP client; no test calls anybody whom
     # it did not start.
     os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("support") / "nobody.pem")
+    # What a card would show is left out after two seconds, and a machine that runs many tests stands still for longer.
+    card_facts.CARD_SECONDS = 30.0
     # A coloured traceback with every local variable takes half a second to draw, and nobody reads it here.
     structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
     if config.getoption("--postgres") and not postgres_cluster.is_used():

@@ -14,10 +14,12 @@ from urllib.parse import quote
 import aiohttp
 
 from tests.kills.brain import ACTS
+from tests.kills.mortal import TAKEOVER
 from tests.support.visitor import Answer, Json, Thread, Visitor
 
-PATIENCE = 100.0
-"""Seconds that anything may take while the product is being killed."""
+PATIENCE = 100.0 + 20 * TAKEOVER
+"""Seconds that anything may take while the product is being killed: where what a dead process was busy with is only
+taken over after a while, it may be begun in many short lives before it ends in one."""
 T = TypeVar("T")
 
 

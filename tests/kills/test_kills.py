@@ -18,7 +18,7 @@ from tests.kills.programs import check_programs
 from tests.support.product import ProductFolder
 from tests.support.visitor import Visitor, visiting
 
-pytestmark = [pytest.mark.kills, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.kills, pytest.mark.timeout(700)]
 
 FEW_KILLS, MANY_KILLS = 12, 60
 THREADS = 8

@@ -102,8 +102,11 @@ async def test_of_a_call_whose_replica_died_another_one_asks_what_came_of_it_and
 ) -> None:
     ana = pair.ana
     waits, looks = pair.calling(pair.first, ACT, "hold-act"), pair.calling(pair.second, LOOK, "hold-look")
-    await approves(ana, "hold-act", ana.other)  # at the second one, which then makes the call
+    await asked_about(ana.thread, "hold-act")
+    pair.first.stand_still()  # it makes a call that was approved at the other one, where that one is late
+    await approves(ana, "hold-act", ana.other)
     await happens(lambda: "hold-act" in lines_of(home.folder / "acts"), "the act")
+    pair.first.go_on()
     await happens(lambda: "hold-look" in lines_of(home.folder / "looks"), "the look")
     await pair.second.kill()
     (home.folder / "go").touch()
