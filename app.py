@@ -95,6 +95,8 @@ from bot.sharing import SharedState, for_one_process, sharing
 from bot.turns.engine import DeliveryHandler, EmbeddedEngine, ThreadWorkers
 from bot.turns.messages import Introductions
 from bot.turns.open_requests import OpenRequests
+from graph.agents import Agents
+from graph.agents_file import AgentsFileError, Installation, load_agents
 from graph.models import ModelProblem, ModelSpec, check_configured, close_model, create_model
 from graph.ports import Ports
 from graph.tracing import switch_off_logs_of_prompts, switch_off_tracing
@@ -159,7 +161,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
     switch_off_logs_of_prompts(os.environ)
     translations.load()
     translations.write_in(settings.language)
-    tool_config, account_config, policy = _configuration(settings)
+    tool_config, account_config, policy, agents = _configuration(settings)
     new_id, address = random_id, Address(settings)
     async with AsyncExitStack() as stack:
         # Records, what several processes on them share, and what has to stay secret.
@@ -315,6 +317,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             models.push_async_callback(close_model, router_model)
             ports = Ports(
                 model=model,
+                agents=agents,
+                models=await _models_of_agents(agents, settings, {settings.model_spec: model}, models),
                 router=create_router(router_model, retry),
                 tools=tools,
                 ledger=ledger,
@@ -468,13 +472,15 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         yield application
 
 
-def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfig, PolicyInForce]:
+def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfig, PolicyInForce, Agents]:
     """What the settings and the files say, checked before anything is opened. Raises `ModelProblem`, too."""
     try:
         tool_config = load_config(settings.mcp_config, _variables())
         accounts = accounts_config(tool_config, settings, _variables())
-        policy = PolicyInForce(settings.policy_file, {server.name for server in tool_config.servers})
-    except (ConfigError, AccountsError, PolicyError) as error:
+        servers = {server.name for server in tool_config.servers}
+        policy = PolicyInForce(settings.policy_file, servers)
+        agents = load_agents(settings.agents_file, Installation(servers, settings.objection_to))
+    except (ConfigError, AccountsError, PolicyError, AgentsFileError) as error:
         raise ConfigurationError(str(error)) from error
     if not (settings.web_enabled or settings.slack_configured or settings.teams_configured):
         raise ConfigurationError(
@@ -495,7 +501,7 @@ def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfi
         )
     if settings.langfuse_public_key:
         log.warning("tracing_not_supported", note="this version does not send traces to Langfuse yet")
-    return tool_config, accounts, policy
+    return tool_config, accounts, policy, agents
 
 
 async def _open_records(settings: Settings, stack: AsyncExitStack) -> tuple[Records, bytes]:
@@ -580,12 +586,16 @@ def _check_gateway_place(settings: Settings, platforms: Mapping[str, Platform]) 
 
 def _settings_facts(settings: Settings, tools: ToolServersConfig, key: bytes) -> Mapping[str, str]:
     """By which processes find out whether they are configured in the same way."""
-    connections = settings.connections_file
     said = {
         "MCP_CONFIG": [tools.said, *(each.fingerprint for each in tools.servers)],
-        "CONNECTIONS_FILE": [connections.read_text(errors="replace")] if connections.exists() else [],
+        "CONNECTIONS_FILE": _said_in(settings.connections_file),
+        "AGENTS_FILE": _said_in(settings.agents_file),
     }
     return settings_facts(settings, key, said)
+
+
+def _said_in(file: Path) -> list[str]:
+    return [file.read_text(errors="replace")] if file.exists() else []
 
 
 def _version() -> str:
@@ -634,6 +644,24 @@ def _model(spec: ModelSpec) -> BaseChatModel:
     from demo_model.model import DemoChatModel  # noqa: PLC0415  # imported only when chosen
 
     return DemoChatModel()
+
+
+async def _models_of_agents(
+    agents: Agents, settings: Settings, made: Mapping[ModelSpec, BaseChatModel], closing: AsyncExitStack
+) -> Mapping[str, BaseChatModel]:
+    """The models of those agents that have another one, by their names; each is made once, and closed by `closing`.
+
+    Args:
+        made: the models that there are already.
+    """
+    known, of_agents = dict(made), dict[str, BaseChatModel]()
+    for agent in agents.all:
+        spec = settings.spec_of(agent.model or settings.model_name, agent.temperature)
+        if spec not in known:
+            known[spec] = await asyncio.to_thread(_model, spec)
+            closing.push_async_callback(close_model, known[spec])
+        of_agents[agent.name] = known[spec]
+    return of_agents
 
 
 async def _health_details(

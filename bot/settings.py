@@ -360,6 +360,9 @@ class Settings(BaseSettings):
         description="The providers (Google, Microsoft, GitHub, Slack, any other) at which people connect accounts.",
     )
     policy_file: Path = Field(Path("policies/default.yaml"), description="Who may approve what.")
+    agents_file: Path = Field(
+        Path("agents.yaml"), description="The agents: what each is told, and its tools. Without the file there is one."
+    )
     agent_mode: Mode = Field(Mode.DEFAULT, description="readOnly, default or safeWrite: the ceiling on the rules.")
     agent_strict_readonly: bool = Field(False, description="true: readOnly, whatever AGENT_MODE and the rules say.")
     agent_enable: bool = Field(True, description="false: no turn starts anywhere; people who write are told so.")
@@ -491,20 +494,37 @@ class Settings(BaseSettings):
     @property
     def model_spec(self) -> ModelSpec:
         """The agent's model."""
-        return self._spec(self.model_name)
+        return self.spec_of(self.model_name)
 
     @property
     def router_spec(self) -> ModelSpec:
         """The model that picks tool types."""
-        return self._spec(self.router_model or self.model_name)
+        return self.spec_of(self.router_model or self.model_name)
 
-    def _spec(self, name: str) -> ModelSpec:
+    def spec_of(self, name: str, temperature: float | None = None) -> ModelSpec:
+        """A model by its name, reached as these settings say. `temperature`: as `ModelSpec.temperature`."""
         from graph.models import GOOGLE, ModelSpec  # noqa: PLC0415 (reading settings imports no model)
 
         google = name.startswith(GOOGLE)
         key = self.google_api_key if google else self.openai_api_key
         address = None if google or self.openai_base_url == OPENAI else self.openai_base_url
-        return ModelSpec(name=name, base_url=address, api_key=key, timeout=self.model_timeout_seconds)
+        return ModelSpec(
+            name=name, base_url=address, api_key=key, timeout=self.model_timeout_seconds, temperature=temperature
+        )
+
+    def objection_to(self, model: str) -> str | None:
+        """Why the model that a file names cannot be used under these settings; `None`: it can."""
+        from graph.models import GOOGLE, ModelProblem, check_configured  # noqa: PLC0415 (as above)
+
+        if model == DEMO:
+            return None
+        if model.startswith(GOOGLE) and not (model.removeprefix(GOOGLE) and self.google_api_key):
+            return f"model is {model}: write {GOOGLE}{{model}}, and set GOOGLE_API_KEY"
+        try:
+            check_configured(self.spec_of(model), "model")
+        except ModelProblem as problem:
+            return problem.sentence
+        return None
 
     @property
     def mode(self) -> Mode:

@@ -33,6 +33,7 @@ OF_EACH = frozenset(
         "MCP_CONFIG",
         "CONNECTIONS_FILE",
         "POLICY_FILE",
+        "AGENTS_FILE",
     }
 )
 """May differ. Of files it counts what they say: of the policy, `ReplicaTable` compares it."""

@@ -13,12 +13,13 @@ from typing import Any, Protocol
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
+from graph.agents import name_in
 from graph.calls import given_call, typed_in
 from graph.options import mode_of
 from graph.ports import Directory, Judged, Ports
 from graph.state import KeptJudgement, RunContext, ToolCallState, Turn
 from policies.approvers import Decider, covered, groups_to_look_up, may_be_one_human, under_grants
-from policies.judging import Policy, denied_anyway, judge
+from policies.judging import Policy, as_agent_requires, denied_anyway, judge
 from policies.masking import exceeds
 from policies.model import Allow, Ask, Call, Facts, Mode, Tool, Verdict, canonical_json, is_group
 from policies.quoting import FILE, is_quoted, own_words, sentence_around
@@ -37,6 +38,12 @@ millisecond."""
 def call_of(state: ToolCallState, tool: Tool) -> Call:
     """The call as the policy knows it."""
     return Call(tool, state["call"]["args"], quote=state["call"].get("quote", ""))
+
+
+async def tool_of_agent(ports: Ports, turn: Turn, name: str) -> Tool | None:
+    """The tool that the agent of a turn calls so; `None`: there is none (any more), or it is none of the agent's."""
+    agent, tool = ports.agents.of(turn), await ports.tools.find(name)
+    return tool if agent is not None and tool is not None and agent.has(tool) else None
 
 
 async def judged_for_making(ports: Ports, state: ToolCallState, tool: Tool, context: RunContext) -> Judged:
@@ -77,6 +84,9 @@ async def judged(ports: Ports, state: ToolCallState, tool: Tool, now: float, pol
         or (call.quote and sum(map(len, facts.said)) > _LARGE)
     )
     found = await asyncio.to_thread(_judged, policy, call, facts) if is_large else _judged(policy, call, facts)
+    agent = ports.agents.of(state["turn"])
+    if agent is None or agent.must_ask_about(tool):
+        return replace(found, verdict=as_agent_requires(found.verdict, tool, facts.agent))
     if isinstance(found.verdict, Ask):
         ask = found.verdict
         verdict = await _under_grants(ports, call, facts, ask, now)
@@ -133,6 +143,7 @@ async def facts_for_listing(
             **(await ports.directory.is_also(requester, others) if others else {}),
         },
         client=turn.get("client", ""),
+        agent="" if turn["platform"] == "mcp" else name_in(turn),
     )
 
 

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from graph.agents import ONLY_DEFAULT, Agents, name_in
 from graph.interrupts import ApprovalAsked, FormField
 from graph.presentation import NOTHING_KNOWN, CallPresentation
 from policies.approvers import StandingApproval
@@ -20,6 +21,7 @@ if TYPE_CHECKING:  # what takes messages in starts before the libraries of model
     from langchain_core.messages import AnyMessage
 
     from graph.models.streaming import Retry
+    from graph.state import Turn
 
 # --------------------------------------------------------------------------------- all ports together
 
@@ -42,6 +44,7 @@ class Ports:
     """All that the workflow is given."""
 
     model: BaseChatModel
+    """The one of `LLM_MODEL`."""
     router: Router
     tools: Tools
     ledger: Ledger
@@ -62,6 +65,13 @@ class Ports:
     """Tool calls that the model may make in one turn."""
     is_outage: Callable[[Exception], bool]
     """Whether an error says that the records, or the disk below them, cannot be used now: no fault of a call."""
+    agents: Agents = ONLY_DEFAULT
+    models: Mapping[str, BaseChatModel] = field(default_factory=dict)
+    """Name of an agent → its model, where that is another one than `model`."""
+
+    def model_of(self, turn: Turn) -> BaseChatModel:
+        """The model that works on a turn."""
+        return self.models.get(name_in(turn), self.model)
 
 
 # -------------------------------------------------------------------------------- questions to people

@@ -49,6 +49,8 @@ class Turn(TypedDict):
     thread_id: str
     client: NotRequired[str]
     """Name of the program through which another agent calls (platform `mcp`), as it calls itself."""
+    agent: NotRequired[str]
+    """Name of the agent that works on it (`graph.agents`); absent: the default one."""
     options: NotRequired[TurnOptions]
 
 

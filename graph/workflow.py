@@ -33,19 +33,22 @@ from graph.nodes.oauth_needed import server_of
 from graph.nodes.policy_router import needs_routing, policy_router
 from graph.nodes.task_executor import task_executor
 from graph.options import has_tools
-from graph.ports import Ports, Tools
+from graph.ports import Ports
 from graph.prompts import to_fold
 from graph.state import RunContext, State, ToolCallResult, ToolCallState, turn_of
 
 
-def at_start(tools: Tools) -> Callable[[State], Awaitable[str]]:
+def at_start(ports: Ports) -> Callable[[State], Awaitable[str]]:
     """Route only where there is something to pick."""
 
     async def at_start(state: State) -> str:
         if given_call(state["messages"][-1]) is not None:
             return "task_executor"  # there is nothing to pick: the call is known
-        routed = has_tools(turn_of(state)) and needs_routing(await tools.available())
-        return "policy_router" if routed else "task_executor"
+        turn = turn_of(state)
+        agent = ports.agents.of(turn)
+        if agent is None or not has_tools(turn):
+            return "task_executor"
+        return "policy_router" if needs_routing(agent.offered(await ports.tools.available())) else "task_executor"
 
     return at_start
 
@@ -103,7 +106,7 @@ def build_workflow(ports: Ports, checkpointer: BaseCheckpointSaver[Any] | None) 
     graph.add_node("human_clarification", human_clarification)
     graph.add_node("tool_call", build_tool_call(ports))
     graph.add_node("fold_history", fold_history(ports))
-    graph.add_conditional_edges(START, at_start(ports.tools), ["policy_router", "task_executor"])
+    graph.add_conditional_edges(START, at_start(ports), ["policy_router", "task_executor"])
     graph.add_edge("policy_router", "task_executor")
     graph.add_conditional_edges("task_executor", after_model, ["human_clarification", "tool_call", "fold_history", END])
     graph.add_conditional_edges(

@@ -239,6 +239,16 @@ def as_server_requires(verdict: Verdict, tool: Tool) -> Verdict:
     return verdict
 
 
+def as_agent_requires(verdict: Verdict, tool: Tool, agent: str) -> Verdict:
+    """What a verdict is where the agent that calls has to ask about the tool each time: an allow becomes an ask, and
+    nobody can answer beforehand what is asked."""
+    if isinstance(verdict, Allow):
+        rule = f"{verdict.rule}; the agent {agent} asks about {tool.name} of {tool.server}"
+        about = {"source": verdict.source, "version": verdict.version, "reads": verdict.reads}
+        return Ask(rule=rule, always_allow=False, **about)
+    return verdict.model_copy(update={"always_allow": False}) if isinstance(verdict, Ask) else verdict
+
+
 def under_ceiling(policy: Policy, verdict: Verdict, rule: Rule | None, subject: Subject) -> Verdict:
     """What the mode leaves of a verdict; `rule` is the one that gave it."""
     facts = subject.facts

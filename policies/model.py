@@ -152,6 +152,8 @@ class Facts:
     requester too; `None`: could not be found out."""
     client: str = ""
     """Name of the program that calls, as it calls itself (platform `mcp`); empty: our own agent calls."""
+    agent: str = ""
+    """Name of our own agent that calls, `default` where it is no other one; empty: a program calls."""
     said: tuple[str, ...] = ()
     """What this requester wrote in this turn, without what they quoted (`policies.quoting.own_words`)."""
 

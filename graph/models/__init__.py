@@ -40,6 +40,8 @@ class ModelSpec:
     api_key: SecretStr | None = None
     timeout: float = 60.0
     """Seconds to wait for the answer to begin, and for each further piece of it."""
+    temperature: float | None = None
+    """From 0 to 2; `None`: the service's own."""
 
 
 def create_model(spec: ModelSpec) -> BaseChatModel:
@@ -52,31 +54,41 @@ def create_model(spec: ModelSpec) -> BaseChatModel:
         return _google(spec)
     from graph.models.openai import create_openai_model  # noqa: PLC0415 (1.5 s, imported only when chosen)
 
-    return create_openai_model(spec.name, base_url=spec.base_url, api_key=spec.api_key, timeout=spec.timeout)
+    return create_openai_model(
+        spec.name, base_url=spec.base_url, api_key=spec.api_key, timeout=spec.timeout, temperature=spec.temperature
+    )
 
 
-def check_configured(spec: ModelSpec) -> None:
+def check_configured(spec: ModelSpec, named_by: str = "LLM_MODEL") -> None:
     """Imports nothing. Raises `ModelProblem` (`Trouble.NOT_CONFIGURED`) when something is missing that an operator has
-    to add."""
+    to add.
+
+    Args:
+        named_by: the setting, or the key of a file, that says which model it is.
+    """
     if spec.name.startswith(GOOGLE):
         if importlib.util.find_spec("langchain_google_genai") is None:
             raise ModelProblem(
                 Trouble.NOT_CONFIGURED,
-                sentence=f"LLM_MODEL is {spec.name}, but the support for Google's models is not installed. "
-                "Install it with `uv sync --extra google`, or choose another LLM_MODEL.",
+                sentence=f"{named_by} is {spec.name}, but the support for Google's models is not installed. "
+                f"Install it with `uv sync --extra google`, or choose another {named_by}.",
             )
     elif spec.api_key is None and spec.base_url is None:
         raise ModelProblem(
             Trouble.NOT_CONFIGURED,
-            sentence=f"LLM_MODEL is {spec.name}, but there is no OPENAI_API_KEY. Set it, point OPENAI_BASE_URL at a "
-            "service that needs none, or set LLM_MODEL=demo.",
+            sentence=f"{named_by} is {spec.name}, but there is no OPENAI_API_KEY. Set it, point OPENAI_BASE_URL at a "
+            f"service that needs none, or choose demo as {named_by}.",
         )
 
 
 def _google(spec: ModelSpec) -> BaseChatModel:
     google = importlib.import_module("langchain_google_genai")
     model: BaseChatModel = google.ChatGoogleGenerativeAI(
-        model=spec.name.removeprefix(GOOGLE), google_api_key=spec.api_key, timeout=spec.timeout, max_retries=1
+        model=spec.name.removeprefix(GOOGLE),
+        google_api_key=spec.api_key,
+        timeout=spec.timeout,
+        max_retries=1,
+        **({} if spec.temperature is None else {"temperature": spec.temperature}),
     )
     return model
 

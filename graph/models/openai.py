@@ -44,10 +44,18 @@ _RESPONSES_ONLY = re.compile(r"gpt-(5\.([6-9]|\d\d)|[6-9]|\d\d)")
 later, https://github.com/BerriAI/litellm/pull/34569)."""
 
 
-def create_openai_model(name: str, *, base_url: str | None, api_key: SecretStr | None, timeout: float) -> BaseChatModel:
+def create_openai_model(
+    name: str,
+    *,
+    base_url: str | None,
+    api_key: SecretStr | None,
+    timeout: float,
+    temperature: float | None = None,
+) -> BaseChatModel:
     """A streaming chat model at `base_url` (OpenAI's own when `None`).
 
     `timeout`: the longest wait, in seconds, for the answer to begin and then for each further piece of it.
+    `temperature`: from 0 to 2; `None`: it is not sent, and the service takes its own.
 
     It never retries: the client's own retries also repeat requests that cannot succeed (an empty account is a 429),
     wait up to two minutes without a word, and do not cover a stream that breaks off. `stream_message` does all that.
@@ -71,6 +79,7 @@ def create_openai_model(name: str, *, base_url: str | None, api_key: SecretStr |
         max_retries=0,
         streaming=True,
         stream_usage=True,
+        temperature=temperature,
         **extra,
     )
 

@@ -9,7 +9,7 @@ from graph.calls import SKIPPED, WITHOUT_TOOLS, superseded
 from graph.card_facts import with_facts
 from graph.interrupts import ApprovalAsked
 from graph.json_values import trouble_with
-from graph.judging import judged, keep
+from graph.judging import judged, keep, tool_of_agent
 from graph.nodes import BranchStep
 from graph.options import ask_within, has_tools, may_ask_for
 from graph.ports import InTurn, Judged, Ports, Spoken
@@ -49,7 +49,7 @@ def policy_gate(ports: Ports) -> BranchStep:
             return await not_made(ports, state, "failed", f"Failed: {call['error']}")
         if trouble := trouble_with(call["args"]):
             return await not_made(ports, state, "failed", f"Failed: the arguments held {trouble}")
-        tool = await ports.tools.find(call["name"])
+        tool = await tool_of_agent(ports, turn, call["name"])
         if tool is None:
             return await not_made(ports, state, "failed", not_found(ports, call["name"]))
         policy = ports.policy()

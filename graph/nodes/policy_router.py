@@ -33,10 +33,11 @@ def policy_router(ports: Ports) -> Node:
     async def policy_router(state: State, runtime: Runtime[RunContext]) -> dict[str, Any]:
         if runtime.context.settling:
             return {}
-        requester = turn_of(state)["requester"]
-        if await ports.budget.refusal(requester):
+        turn = turn_of(state)
+        requester, agent = turn["requester"], ports.agents.of(turn)
+        if agent is None or await ports.budget.refusal(requester):
             return {"categories": []}  # the next node says so
-        categories = sorted({t.category for t in await ports.tools.available()})
+        categories = sorted({t.category for t in agent.offered(await ports.tools.available())})
         try:
             picked = await ports.router(state["messages"], categories)
         except ModelProblem as problem:

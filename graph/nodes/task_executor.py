@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langgraph.runtime import Runtime
 
+from graph.agents import AgentConfig, name_in
 from graph.calls import (
     TakingOut,
     calls_made,
@@ -31,9 +32,6 @@ from graph.state import RunContext, State, Turn, turn_of
 from policies.model import Annotations, Mode, Tool
 from translations import gettext as _
 
-MOST_STEPS = 25
-"""Messages that the model may write in one turn; a model that repeats itself is stopped."""
-
 
 def task_executor(ports: Ports) -> Node:
     """The node. Its message is under our ids before it is checkpointed. Raises `ModelProblem`."""
@@ -45,8 +43,14 @@ def task_executor(ports: Ports) -> Node:
             unfinished = runtime.context.unfinished
             is_this = unfinished is not None and unfinished.said.message_id == f"{turn['delivery']}.{step}"
             return {"messages": [_left(unfinished)]} if unfinished is not None and is_this else {}
-        if step >= MOST_STEPS:
-            text = _("I stopped after {count} steps. Try a smaller request.").format(count=MOST_STEPS)
+        agent = ports.agents.of(turn)
+        if agent is None:
+            text = _("The agent “{name}” doesn’t exist anymore. Ask again to use another one.").format(
+                name=name_in(turn)
+            )
+            return {"messages": [AIMessage(text, id=f"{turn['delivery']}.{step}")]}
+        if step >= agent.max_steps:
+            text = _("I stopped after {count} steps. Try a smaller request.").format(count=agent.max_steps)
             return {"messages": [AIMessage(text, id=f"{turn['delivery']}.{step}")]}
         made = calls_made(current_turn(state["messages"]))
         if made >= ports.calls_a_turn + MOST_CALLS:
@@ -58,11 +62,12 @@ def task_executor(ports: Ports) -> Node:
         if step == 0 and (call := given_call(current_turn(state["messages"])[0])) is not None:
             return {"messages": [message_of_given(call, turn["delivery"])]}
         mode, categories = mode_of(turn, ports.mode), state.get("categories")
-        available = await ports.tools.available() if has_tools(turn) else ()
+        available = agent.offered(await ports.tools.available()) if has_tools(turn) else ()
         tools = [tool for tool in available if not categories or tool.category in categories]
         prompt = conversation(
             state,
             turn,
+            agent=agent,
             now=runtime.context.now,
             mode=mode,
             unavailable=ports.tools.unavailable(),
@@ -70,7 +75,7 @@ def task_executor(ports: Ports) -> Node:
         )
         live, message_id = runtime.context.live, f"{turn['delivery']}.{step}"
         message = await stream_message(
-            bound.to(tools, turn), prompt, lambda delta: live.text(message_id, delta), retry=ports.retry
+            bound.to(tools, turn, agent), prompt, lambda delta: live.text(message_id, delta), retry=ports.retry
         )
         await ports.budget.spent(turn["requester"], tokens_of(message))
         take_out = await _taking_out(ports, tools, message) if mode is Mode.SAFE_WRITE else None
@@ -109,18 +114,22 @@ class _Bound:
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
-        self._bound: dict[tuple[bool, bool], tuple[_Offered, Runnable[LanguageModelInput, AIMessage]]] = {}
-        """Whether tools ask for a quote, and whether questions can be asked → what was bound last, and the model."""
+        self._bound: dict[tuple[str, bool, bool], tuple[_Offered, Runnable[LanguageModelInput, AIMessage]]] = {}
+        """Name of the agent, whether tools ask for a quote, and whether questions can be asked → what was bound last,
+        and the model."""
 
-    def to(self, tools: Sequence[Tool], turn: Turn) -> Runnable[LanguageModelInput, AIMessage]:
+    def to(self, tools: Sequence[Tool], turn: Turn, agent: AgentConfig) -> Runnable[LanguageModelInput, AIMessage]:
         """The model as it is asked in a turn."""
-        way = mode_of(turn, self._ports.mode) is Mode.SAFE_WRITE, has_tools(turn) and may_ask(turn)
-        quoted, with_clarification = way
+        quoted, with_clarification = (
+            mode_of(turn, self._ports.mode) is Mode.SAFE_WRITE,
+            has_tools(turn) and may_ask(turn),
+        )
+        way, model = (agent.name, quoted, with_clarification), self._ports.model_of(turn)
         offered = tuple((t.full_name, t.schema_hash, t.annotations) for t in tools)
         if not offered and not with_clarification:
-            return self._ports.model  # services refuse an empty list
+            return model  # services refuse an empty list
         known = self._bound.get(way)
         if known is None or known[0] != offered:
             definitions = tool_definitions(tools, quoted=quoted, with_clarification=with_clarification)
-            known = self._bound[way] = offered, self._ports.model.bind_tools(definitions)
+            known = self._bound[way] = offered, model.bind_tools(definitions)
         return known[1]

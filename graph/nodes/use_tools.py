@@ -26,7 +26,7 @@ from graph.interrupts import (
     outcome_answer,
 )
 from graph.json_values import trouble_with
-from graph.judging import judged_for_making
+from graph.judging import judged_for_making, tool_of_agent
 from graph.nodes import AskingStep, BranchStep
 from graph.nodes.oauth_needed import server_of
 from graph.options import may_ask
@@ -95,7 +95,7 @@ def making_calls(ports: Ports) -> MakeCall:
 
     async def make_call(state: ToolCallState, context: RunContext) -> Command[str]:
         call = state["call"]
-        tool = await ports.tools.find(call["name"])
+        tool = await tool_of_agent(ports, state["turn"], call["name"])
         if tool is None:
             return await not_made(ports, state, "failed", not_found(ports, call["name"]))
         if trouble := trouble_with(call["args"]):  # approved before such arguments were refused

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
+from graph.agents import ONLY_DEFAULT
 from graph.calls import CLARIFICATION
 from graph.interrupts import Approved
 from graph.judging import QUOTE
@@ -108,9 +109,9 @@ async def test_nothing_is_routed_in_a_turn_without_tools(options: TurnOptions | 
     async def available() -> Any:
         return many
 
-    tools: Any = SimpleNamespace(available=available)
+    ports: Any = SimpleNamespace(tools=SimpleNamespace(available=available), agents=ONLY_DEFAULT)
     state: Any = {"turn": turn("m1", options=options), "messages": [HumanMessage("hello", id="m1")]}
-    assert await at_start(tools)(state) == first
+    assert await at_start(ports)(state) == first
 
 
 # -------------------------------------------------------------------------------------------------------- asks
