@@ -10,7 +10,6 @@ import asyncio
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import date, datetime
 from itertools import islice
 from typing import Any
@@ -27,8 +26,8 @@ _SMALL = 20_000
 """Characters of results that are looked through in the event loop, some 2 ms."""
 MOST_VALUES = 20_000
 """Objects, lists and values of one result that are looked at."""
-_MOST_TEXTS = 30
-"""Places of one result at which JSON may begin."""
+_MOST_DOCUMENTS = 1_000
+"""JSON objects and lists that one result consists of; servers write one for each entry of a list."""
 _DEEPEST = 8
 _LONGEST_ID = 200
 TITLES = ("title", "name", "subject", "summary", "displayName", "display_name", "headline")
@@ -39,7 +38,8 @@ _OWN_IDS = ("id", "uuid")
 _ID_NAME = re.compile(r"(?:.*_)?(?:id|uuid)|.*[a-z0-9](?:Id|ID|Uuid)")
 _UNMISTAKABLE = re.compile(r"(?=.*[0-9])[^\s]{12,200}")
 """An id that hardly two things have."""
-_BEGINNING = re.compile(r"^[ \t]*[\[{]", re.MULTILINE)
+_HEADING = re.compile(r"\s*[^\s\[{][^\n]*\n")
+_BLANKS = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
 
@@ -69,8 +69,8 @@ def ids_in(arguments: Mapping[str, Any], schema: Mapping[str, Any] | None = None
 
 def known_in_turn(server: str, arguments: Mapping[str, Any], messages: Sequence[AnyMessage]) -> list[KnownId]:
     """Returns what the results among the messages of a turn say of the ids of a call; the newest result counts, and
-    nothing of an id to which two of them, or the words around what one of them says, give another meaning: one may hold
-    what a stranger wrote. The `source` of each is the name by which the model calls the tool.
+    nothing of an id to which two of them give another title, or that stands in one which is too much to read: one may
+    hold what a stranger wrote. The `source` of each is the name by which the model calls the tool.
 
     Args:
         server: the name of the server that is called.
@@ -84,17 +84,17 @@ def known_in_turn(server: str, arguments: Mapping[str, Any], messages: Sequence[
         if not isinstance(message, ToolMessage) or message.status != "success":
             continue
         name, text = message.name or "", message.text
-        if not name.startswith(f"{server}__") or not any(value in text for value in wanted.values()):
+        named = [argument for argument, value in wanted.items() if value in text]
+        if not name.startswith(f"{server}__") or not named:
             continue
         space_left -= len(text)
         if space_left < 0:
-            break
+            doubtful.update(named)  # it may say something else of them
+            continue
         owner = message.additional_kwargs.get("owner")
-        documents, around = _read(text)
-        for argument, said in _said_in(wanted, documents).items():
+        for argument, said in _said_in(wanted, documents_in(text)).items():
             titles.setdefault(argument, set()).update(title for title, _ in said)
-            is_named_around = bool(_UNMISTAKABLE.fullmatch(wanted[argument])) and wanted[argument] in around
-            if len(said) > 1 or is_named_around:
+            if len(said) > 1:
                 doubtful.add(argument)
             elif argument not in known:
                 ((title, at),) = said
@@ -129,25 +129,26 @@ def known_id(
 
 
 def documents_in(text: str) -> list[Any]:
-    """Returns the JSON objects and lists that a result consists of, or that begin on lines of their own in it."""
-    return _read(text)[0]
-
-
-def _read(text: str) -> tuple[list[Any], str]:
-    """The same, and what of the text stands around them."""
+    """Returns the JSON objects and lists that a result consists of, below one line of words at most. A result with more
+    words around has none: they may be a stranger's, and what looks like JSON there as well."""
+    heading = _HEADING.match(text)
+    at = _after_blanks(text, heading.end() if heading else 0)
     found: list[Any] = []
-    around: list[str] = []
-    end = 0
-    for match in islice(_BEGINNING.finditer(text), _MOST_TEXTS):
-        start = match.end() - 1
-        if start < end:
-            continue
-        with suppress(ValueError, RecursionError):
-            value, after = _DECODER.raw_decode(text, start)
-            found.append(value)
-            around.append(text[end:start])
-            end = after
-    return found, "".join([*around, text[end:]])
+    while at < len(text):
+        if text[at] not in "[{" or len(found) == _MOST_DOCUMENTS:
+            return []
+        try:
+            value, at = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return []
+        found.append(value)
+        at = _after_blanks(text, at)
+    return found
+
+
+def _after_blanks(text: str, at: int) -> int:
+    blanks = _BLANKS.match(text, at)
+    return blanks.end() if blanks else at
 
 
 def described(wanted: Mapping[str, str], documents: Iterable[Any]) -> dict[str, tuple[str, str]]:
