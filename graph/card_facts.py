@@ -61,7 +61,7 @@ async def with_facts(
 async def changed_since(ports: Ports, state: ToolCallState, tool: Tool, context: RunContext) -> AskedAgain:
     """Returns why an approved call has to be asked about again: what its preview showed as before is another now, or
     that cannot be found out. Empty: it need not be, or there was no preview."""
-    shown = _shown_preview(state)
+    shown = shown_preview(state)
     if not shown.get("digest") or state.get("answers") or state.get("link"):
         return ""  # in the middle of a call it is too late to look: the tool may have acted
     now = await _preview(ports, state, tool, context, CHECK_SECONDS)
@@ -70,7 +70,8 @@ async def changed_since(ports: Ports, state: ToolCallState, tool: Tool, context:
     return "" if now.digest == shown["digest"] else "changed"
 
 
-def _shown_preview(state: ToolCallState) -> Mapping[str, Any]:
+def shown_preview(state: ToolCallState) -> Mapping[str, Any]:
+    """Returns the preview on the card of a call, as JSON; empty where it had none, or was not asked about."""
     asked = state.get("asked") or {}
     return asked.get("presentation", {}).get("preview") or {}
 

@@ -6,7 +6,7 @@ from langgraph.types import Command
 
 from graph.call_endings import asked_again, not_found, not_made
 from graph.calls import SKIPPED, WITHOUT_TOOLS, superseded
-from graph.card_facts import with_facts
+from graph.card_facts import shown_preview, with_facts
 from graph.interrupts import ApprovalAsked
 from graph.json_values import trouble_with
 from graph.judging import judged, keep, tool_of_agent
@@ -83,9 +83,11 @@ def policy_gate(ports: Ports) -> BranchStep:
 
 def _verdict_on(state: ToolCallState, judgement: Judged) -> Verdict:
     """What the policy says. A standing approval, which may have been given together with the approval, is no answer to
-    what has changed since people looked at this very call."""
+    what has changed since people looked at this very call, nor does an edited one run under it without a look at
+    whether what its preview showed is still so."""
     without = judgement.unless_standing
-    return without if without is not None and state.get("again") else judgement.verdict
+    looked_at = state.get("again") or (state.get("approved") and shown_preview(state))
+    return without if without is not None and looked_at else judgement.verdict
 
 
 def _still_covered(state: ToolCallState, ask: Ask) -> bool:

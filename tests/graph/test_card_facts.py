@@ -90,6 +90,31 @@ async def test_a_standing_approval_is_no_answer_to_what_has_changed(tmp_path: Pa
     assert (len(bench.asked), ran(bench)) == (2, 2), "the next one runs without asking"
 
 
+async def test_a_standing_approval_given_with_an_edit_is_no_answer_either(tmp_path: Path) -> None:
+    """The preview of the edited call is another than whoever edited it has seen."""
+    shows = {"shows": lambda given: Succeeded(json.dumps({"before": given}))}
+    bench = Bench(["ask", "shows"], outcomes=shows, more={**SAYS, **HARMLESS})
+    async with rig(tmp_path, calls_with({"k": 2}), bench) as r:
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        bench.given.append(granted("ask", until=60.0))  # of {"k": 1}, to which it is edited
+        edited = Approved(by=("Ana",), arguments={"k": 1}, edited_by="web:ana")
+        again = await r.agent.resume("t", "d2", {status.interrupts[0].interrupt_id: edited}, LIVE)
+        assert ([each.arguments for each in bench.asked], ran(bench)) == ([{"k": 2}, {"k": 1}], 0)
+        await approve(r, again)
+    assert (len(bench.asked), ran(bench)) == (2, 1)
+
+
+def calls_with(arguments: dict[str, Any]) -> Callable[[Sequence[BaseMessage]], AIMessage]:
+    """A model that makes one call with these arguments."""
+
+    def answering(messages: Sequence[BaseMessage]) -> AIMessage:
+        if any(m.type == "tool" for m in messages):
+            return AIMessage("done")
+        return AIMessage("", tool_calls=[{"name": "s__ask", "args": arguments, "id": "c"}])
+
+    return answering
+
+
 async def test_a_call_is_asked_about_again_when_nobody_can_tell_whether_it_has_changed(tmp_path: Path) -> None:
     outcomes = [Succeeded('{"before": {"at": "9:00"}}'), AccountNeeded("s"), AccountNeeded("s")]
     bench = Bench(["ask", "shows"], outcomes={"shows": lambda _: outcomes.pop(0)}, more=SAYS)
