@@ -18,7 +18,7 @@ from bot.approvals.directory import PeopleDirectory
 from bot.approvals.edits import is_asked_anew, permits_nothing, suffices_for_edits, why_asked_again
 from bot.approvals.permissions import Known, authority_of, outsider_refusal, permission_of, requesters_of
 from bot.approvals.requests import ApprovalRequests, has_expired, is_gone, is_open
-from bot.approvals.retries import CLICK, arguments_of, retry_key
+from bot.approvals.retries import CLICK, retry_key
 from bot.approvals.standing_approvals import StandingApprovals, duration_in_words, is_offered, name_of
 from bot.audit.log import AuditLog
 from bot.card_masks import PLAIN, hidden_by_masks, masked_arguments
@@ -527,12 +527,14 @@ class Approvals:
         requester: the policy judges it as any call. Once for each approval."""
         async with self._database.reading() as tx:
             row = await approvals.get(tx, request.approval_id)
+            known = await retries.known_to_model(tx, row) if row is not None else {}
         accounts = await self._requester_accounts(request.approval_id, request.person)
         if row is None:
             return no_such()
-        masked = await masked_arguments(arguments_of(row), self._masker)
-        told = await asyncio.to_thread(retries.told_of, row, self._masker)  # half a second, of a megabyte
-        retry = partial(self._retry, request=request, accounts=accounts, shown=masked.value, told=told)
+        with in_shared_language():  # it stands in the conversation
+            text = await asyncio.to_thread(retries.retry_text, row, self._masker)
+        told = await asyncio.to_thread(retries.told_of, row, known, self._masker)  # half a second, of a megabyte
+        retry = partial(self._retry, request=request, accounts=accounts, text=text, told=told)
         return await locking_as_found(self._database.writing_urgently, retry)
 
     async def _retry(
@@ -540,7 +542,7 @@ class Approvals:
         tx: Transaction,
         request: RetryRequest,
         accounts: frozenset[str],
-        shown: Mapping[str, Any],
+        text: str,
         told: Mapping[str, Any],
     ) -> ClickResult:
         row, now = await approvals.hold(tx, request.approval_id), self._clock()
@@ -564,8 +566,6 @@ class Approvals:
             return Refused(_("Something in this conversation is still waiting. Retry when that’s settled."))
         known = await threads.person(tx, requester)
         person = known or replace(request.person, person_id=requester)
-        with in_shared_language():  # it stands in the conversation
-            text = retries.retry_text(row, shown)
         message = await retries.retry_of(tx, row, person, click=request.key, text=text, told=told, now=now)
         await deliveries.add(tx, message)
         await threads.ensure(tx, thread.thread_id, thread.place, "", now, requester=requester)

@@ -12,7 +12,7 @@ from typing import Any
 
 from bot.domain import Person
 from bot.gateway.thread_ids import is_gateway_thread
-from bot.records import attempts, deliveries
+from bot.records import approvals, attempts, deliveries
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
 from bot.records.database import Transaction
@@ -50,14 +50,33 @@ async def is_offered(tx: Transaction, row: ApprovalRow, attempt: AttemptRow | No
     return attempt.number == 1 or not await attempts.was_tried_again(tx, attempt.call_id, attempt.number)
 
 
-def told_of(row: ApprovalRow, masker: Masker) -> dict[str, Any]:
+async def known_to_model(tx: Transaction, row: ApprovalRow) -> Mapping[str, Any]:
+    """Returns the arguments of the call of an approval as the model knows them: as it wrote them, or, of a call that
+    was proposed by a retry, as it was told them then. Nothing, where that is not known any more."""
+    turn = _turn_of(row)
+    if row.asked.call_id == f"{turn}.0.0":
+        began = await deliveries.body_of(tx, turn)
+        if began is None:
+            return {}
+        given: GivenCall | None = began.get(GIVEN_CALL)
+        if given is not None:
+            return given.get("told", given["args"])
+    first = await approvals.first_of_call(tx, row.asked.call_id)  # what is asked again may hold an approver's edits
+    return first.asked.arguments if first is not None else {}
+
+
+def told_of(row: ApprovalRow, known: Mapping[str, Any], masker: Masker) -> dict[str, Any]:
     """Returns the arguments with which the call was made as models may read them: of those that an approver wrote,
-    nothing that may be a secret. It takes long where they are."""
-    asked, made = row.asked.arguments, arguments_of(row)
+    nothing that may be a secret. It takes long where they are.
+
+    Args:
+        known: `known_to_model`.
+    """
+    made = arguments_of(row)
     changed = {
         name: value
         for name, value in made.items()
-        if name not in asked or canonical_json(asked[name]) != canonical_json(value)
+        if name not in known or canonical_json(known[name]) != canonical_json(value)
     }
     return {**made, **masker.for_audit(changed).value}
 
@@ -81,8 +100,7 @@ async def retry_of(
         told: `told_of` it.
         now: seconds since the epoch.
     """
-    turn = row.asked.call_id.rsplit(".", 2)[0]
-    began = await deliveries.body_of(tx, turn) or {}
+    began = await deliveries.body_of(tx, _turn_of(row)) or {}
     call = GivenCall(
         name=tool_name_for_model(row.asked.server, row.asked.tool),
         args=dict(arguments_of(row)),
@@ -117,17 +135,20 @@ def arguments_of(row: ApprovalRow) -> Mapping[str, Any]:
     return row.approved_arguments if row.approved_arguments is not None else row.asked.arguments
 
 
-def retry_text(row: ApprovalRow, shown: Mapping[str, Any]) -> str:
-    """Returns what stands in the conversation, such as "Retry: Create event: Standup".
-
-    Args:
-        shown: the arguments of the call as its card shows them, secrets masked.
-    """
-    asked = row.asked
+def retry_text(row: ApprovalRow, masker: Masker) -> str:
+    """Returns what stands in the conversation, such as "Retry: Create event: Standup". Models read it too, so nothing
+    that may be a secret is in it. It takes long where the main argument is."""
+    asked, made = row.asked, arguments_of(row)
     trusted = asked.presentation.trusted and asked.title
-    title = asked.title if trusted else f"{asked.server}: {asked.tool}"
-    main = shown.get(asked.presentation.main) if asked.presentation.main else None
-    title = one_line(title, LONGEST_VALUE)
-    if not isinstance(main, str) or not main.strip():
+    title = one_line(asked.title if trusted else f"{asked.server}: {asked.tool}", LONGEST_VALUE)
+    main = asked.presentation.main
+    value = made.get(main) if main else None
+    if not isinstance(value, str) or not value.strip():
         return _("Retry: {call}").format(call=title)
-    return _("Retry: {call}: {value}").format(call=title, value=one_line(main, LONGEST_VALUE))
+    (shown,) = masker.for_audit({main: value}).value.values()
+    return _("Retry: {call}: {value}").format(call=title, value=one_line(shown, LONGEST_VALUE))
+
+
+def _turn_of(row: ApprovalRow) -> str:
+    """Key of the message that began the turn of the call."""
+    return row.asked.call_id.rsplit(".", 2)[0]

@@ -73,6 +73,9 @@ _PENDING = Prepared(sa.select(*PENDING_COLUMNS).where(approvals.c.approval_id ==
 _OF_CALL = Prepared(
     sa.select(approvals).where(approvals.c.call_id == sa.bindparam("call"), approvals.c.round == sa.bindparam("nth"))
 )
+_FIRST_OF_CALL = Prepared(
+    sa.select(approvals).where(approvals.c.call_id == sa.bindparam("call")).order_by(approvals.c.round).limit(1)
+)
 _IDS_OF_CALL = Prepared(sa.select(approvals.c.approval_id).where(approvals.c.call_id == sa.bindparam("call")))
 _SHORT = Prepared(
     unless_longer(approvals, approvals.c.arguments, approvals.c.approved_arguments).where(
@@ -174,6 +177,11 @@ async def hold(tx: Transaction, approval_id: str) -> ApprovalRow | None:
 async def of_call(tx: Transaction, call_id: str, round_: int) -> ApprovalRow | None:
     """The approval of one round of a call, or none."""
     return await tx.first(_whole, _OF_CALL, {"call": call_id, "nth": round_})
+
+
+async def first_of_call(tx: Transaction, call_id: str) -> ApprovalRow | None:
+    """The approval of a call that was asked for first, or none."""
+    return await tx.first(_whole, _FIRST_OF_CALL, {"call": call_id})
 
 
 async def ids_of_call(tx: Transaction, call_id: str) -> Sequence[str]:

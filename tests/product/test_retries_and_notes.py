@@ -9,7 +9,7 @@ from tests.fakes.openai_server import FakeOpenAI
 from tests.product.test_outcomes import approve_one
 from tests.support.product import ProductFolder, product_here
 from tests.support.tools import Workshop
-from tests.support.visitor import Answer, Thread, visiting
+from tests.support.visitor import Answer, Json, Thread, Visitor, visiting
 
 SECRET = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
 
@@ -132,3 +132,54 @@ async def test_each_of_several_approvers_adds_a_note_and_the_call_runs_as_it_was
         told = await thread.says("made lamp", "paint it red", "not too bright")
         assert told.index("Paint it red") < told.index("made lamp")
         assert shop.done == ["make lamp 2"]
+
+
+async def test_a_secret_of_an_approver_stays_from_the_model_however_often_the_call_is_retried(
+    at_work: Thread, model: FakeOpenAI
+) -> None:
+    await at_work.send("use fail what=lamp")
+    (card,) = await at_work.waiting()
+    await at_work.approve(card["id"], values={"what": f"{SECRET} and a lamp"})
+    for click in ("c1", "c2"):
+        await at_work.card(card["id"], "approved", result="failed: ")
+        assert (await retry(at_work, card["id"], click)).status == 200
+        (card,) = await at_work.waiting()
+        asked = len(model.requests)
+        await at_work.approve(card["id"])
+        await at_work.until(lambda: len(model.requests) > asked)  # noqa: B023 - waited for within the loop
+    assert SECRET[:8] not in json.dumps([request["messages"] for request in model.requests])
+
+
+async def test_a_secret_of_an_edit_that_was_asked_again_is_not_told_either(
+    workshop_home: ProductFolder, model: FakeOpenAI
+) -> None:
+    workshop_home.policy(
+        "version: 1\nrules:\n"
+        "  - {name: others, match: {}, decide: ask, approvers: [any], selfApproval: fourEyes, editable: [what]}\n"
+    )
+    async with (
+        product_here(workshop_home) as url,
+        visiting(url) as ana,
+        visiting(url, "ben") as ben,
+        visiting(url, "chloe") as chloe,
+        ana.thread() as thread,
+    ):
+
+        async def decides(visitor: Visitor, card: Json, **more: Json) -> None:
+            body = {"id": "c1", "approvals": [card["id"]], "verb": "approve", **more}
+            assert (await visitor.post("/api/approvals/decisions", body)).status == 200
+
+        await thread.send("use fail what=lamp")
+        (card,) = await thread.waiting()
+        await decides(ben, card, values={"what": f"{SECRET} and a lamp"})
+        await thread.card(card["id"], "void")
+        (edited,) = await thread.waiting()
+        await decides(chloe, edited)
+        await thread.card(edited["id"], "approved", result="failed: ")
+        await thread.says("is broken")
+        assert (await retry(thread, edited["id"], "c1")).status == 200
+        (again,) = await thread.waiting()
+        asked = len(model.requests)
+        await decides(chloe, again)
+        await thread.until(lambda: len(model.requests) > asked)
+    assert SECRET[:8] not in json.dumps([request["messages"] for request in model.requests])
