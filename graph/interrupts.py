@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
-from graph.presentation import NOTHING_KNOWN, CallPresentation
+from graph.presentation import NOTHING_KNOWN, CallPresentation, KeptJson
 from policies.model import Ask, Risk
 
 # --------------------------------------------------------------------------------- inputs of a form
@@ -40,10 +40,8 @@ class FieldType(StrEnum):
     """Anything nested, typed as JSON text."""
 
 
-class FormField(BaseModel):
+class FormField(KeptJson):
     """One input of a form."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     name: str = Field(min_length=1, max_length=100)
     label: str = ""
@@ -77,12 +75,14 @@ def as_far_as_offered(fields: Iterable[FormField]) -> tuple[FormField, ...]:
     return tuple(offered)
 
 
-class _Json(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class _Strict(KeptJson):
+    """What is understood only in part is not followed: a call would be made in another way than was approved."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 # ------------------------------------------------------------------------------------------------ what is asked
-class ApprovalAsked(_Json):
+class ApprovalAsked(_Strict):
     """A tool call waits for people."""
 
     kind: Literal["approval"] = "approval"
@@ -108,7 +108,7 @@ class ApprovalAsked(_Json):
     presentation: CallPresentation = NOTHING_KNOWN
 
 
-class ClarificationAsked(_Json):
+class ClarificationAsked(_Strict):
     """The model needs to know something from the requester."""
 
     kind: Literal["clarification"] = "clarification"
@@ -119,7 +119,7 @@ class ClarificationAsked(_Json):
     requester: str
 
 
-class SignInAsked(_Json):
+class SignInAsked(_Strict):
     """One person must sign in before the tool can act for them. The link itself is never in the graph's state."""
 
     kind: Literal["sign_in"] = "sign_in"
@@ -129,7 +129,7 @@ class SignInAsked(_Json):
     requester: str
 
 
-class ElicitationAsked(_Json):
+class ElicitationAsked(_Strict):
     """A tool asks the requester something in the middle of its call."""
 
     kind: Literal["elicitation"] = "elicitation"
@@ -144,7 +144,7 @@ class ElicitationAsked(_Json):
     requester: str
 
 
-class OutcomeUnknownAsked(_Json):
+class OutcomeUnknownAsked(_Strict):
     """The outcome of an attempt is unknown: only a person can say what came of it."""
 
     kind: Literal["outcome"] = "outcome"
@@ -165,7 +165,7 @@ asked_adapter: TypeAdapter[Asked] = TypeAdapter(Asked)
 
 
 # ------------------------------------------------------------------------------------------------ what is answered
-class Approved(_Json):
+class Approved(_Strict):
     """The people who had to have approved."""
 
     kind: Literal["approved"] = "approved"
@@ -179,7 +179,7 @@ class Approved(_Json):
     """What those who approved added for the model: name and words of each."""
 
 
-class Rejected(_Json):
+class Rejected(_Strict):
     """Somebody who may decide said no."""
 
     kind: Literal["rejected"] = "rejected"
@@ -187,20 +187,20 @@ class Rejected(_Json):
     reason: str = ""
 
 
-class Expired(_Json):
+class Expired(_Strict):
     """Nobody decided in time."""
 
     kind: Literal["expired"] = "expired"
 
 
-class Superseded(_Json):
+class Superseded(_Strict):
     """The requester went on to something else, or the turn was ended."""
 
     kind: Literal["superseded"] = "superseded"
     reason: str = ""
 
 
-class Withdrawn(_Json):
+class Withdrawn(_Strict):
     """The requester took the call back."""
 
     kind: Literal["withdrawn"] = "withdrawn"
@@ -208,7 +208,7 @@ class Withdrawn(_Json):
     """Name of the requester, for people to read."""
 
 
-class Answered(_Json):
+class Answered(_Strict):
     """The requester's answer to a clarification."""
 
     kind: Literal["answered"] = "answered"
@@ -216,26 +216,26 @@ class Answered(_Json):
     values: dict[str, Any] = Field(default_factory=dict)
 
 
-class Dismissed(_Json):
+class Dismissed(_Strict):
     """The requester does not answer a tool's question."""
 
     kind: Literal["dismissed"] = "dismissed"
     action: Literal["decline", "cancel"]
 
 
-class SignedIn(_Json):
+class SignedIn(_Strict):
     """The person has signed in; the call is to be tried again."""
 
     kind: Literal["signed_in"] = "signed_in"
 
 
-class Declined(_Json):
+class Declined(_Strict):
     """The person does not want to sign in."""
 
     kind: Literal["declined"] = "declined"
 
 
-class OutcomeSettled(_Json):
+class OutcomeSettled(_Strict):
     """What a person says came of an attempt whose outcome is unknown."""
 
     kind: Literal["outcome_settled"] = "outcome_settled"

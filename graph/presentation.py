@@ -56,11 +56,13 @@ _LEADING_ON = ("$ref", "anyOf", "oneOf", "allOf")
 ArgumentKind = Literal["text", "date", "time", "date-time", "yes-no", "number", "list", "other"]
 
 
-class _Json(BaseModel):
+class KeptJson(BaseModel):
+    """What crosses a restart as plain JSON. Fields that it does not know are left out: another version wrote them."""
+
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class PresentedArgument(_Json):
+class PresentedArgument(KeptJson):
     """How one argument is shown."""
 
     title: str = ""
@@ -70,7 +72,7 @@ class PresentedArgument(_Json):
     """Value → title of what can be chosen, by the schema of a trusted server; empty: it names none."""
 
 
-class KnownId(_Json):
+class KnownId(KeptJson):
     """What an id among the arguments stands for, as something that was read says. Its words are a tool's: untrusted."""
 
     argument: str
@@ -95,10 +97,10 @@ class KnownId(_Json):
         return f"{self.title}, {self.at}" if self.at else self.title
 
 
-PreviewProblem = Literal["", "nothing", "refused", "unavailable"]
+PreviewProblem = Literal["", "nothing", "unreadable", "refused", "unavailable"]
 
 
-class Preview(_Json):
+class Preview(KeptJson):
     """What the call would change, as a read-only tool that the operator named says. Its words are a tool's."""
 
     before: Mapping[str, Any] = Field(default_factory=dict)
@@ -112,15 +114,15 @@ class Preview(_Json):
     source: str = ""
     """The tool that said so, as `{server} › {tool}`."""
     problem: PreviewProblem = ""
-    """Why there is none: the tool knows of nothing to show, it refused (`said`), or it gave no answer in time; empty:
-    there is one."""
+    """Why there is none: the tool knows of nothing to show, its answer could not be read, it refused (`said`), or it
+    gave no answer in time; empty: there is one."""
     said: str = ""
     """The words with which it refused; as they came, at most `LONGEST_SAID` characters."""
     owner: str | None = None
     """Person id, where it is that person's alone."""
 
 
-class CallPresentation(_Json):
+class CallPresentation(KeptJson):
     """Everything that is kept to show a call."""
 
     trusted: bool = False
