@@ -111,8 +111,10 @@ def _reading(name: str, value: Any, label: str, presentation: CallPresentation) 
 
 
 def change_in_words(before: ReadableLine, after: ReadableLine) -> str:
-    """Returns an edit of moments as one text, "Sun 22 Nov, 13:00 → 14:30 (Europe/Berlin)"; empty where the two are not
-    both moments of the same zone."""
+    """Returns an edit of moments as one text, "Sun 22 Nov, 13:00 → 14:30 (Europe/Berlin)", letter by letter where the
+    two read alike; empty where they are not both moments of the same zone."""
+    if before.text == after.text and before.raw != after.raw:
+        return f"{before.raw} → {after.raw}"
     if before.span is None or after.span is None or before.span[2] != after.span[2]:
         return ""
     (old_day, old, zone), (day, new, _zone) = before.span, after.span

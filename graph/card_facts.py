@@ -65,7 +65,7 @@ async def changed_since(ports: Ports, state: ToolCallState, tool: Tool, context:
     if not shown.get("digest") or state.get("answers") or state.get("link"):
         return ""  # in the middle of a call it is too late to look: the tool may have acted
     now = await _preview(ports, state, tool, context, CHECK_SECONDS)
-    if now is None or now.problem == "unavailable":
+    if now is None or now.problem in {"unavailable", "unreadable"}:
         return "not found out"
     return "" if now.digest == shown["digest"] else "changed"
 
@@ -169,11 +169,11 @@ async def _preview(
 
 
 def preview_in(given: Any, source: str, owner: str | None) -> Preview:
-    """Returns the preview that a tool's answer is: `{"before": {…}, "after": {…}}`, or any other object, which is how
-    things are before. An empty one, and what is no object, shows nothing."""
-    whole = _object(given)
-    has_sides = "before" in whole and whole.keys() <= {"before", "after"}
-    before, after = (_object(whole.get(side)) for side in ("before", "after")) if has_sides else (whole, {})
+    """Returns the preview that a tool's answer is: `{"before": {…}, "after": {…}}` or one of these sides, or any other
+    object, which is how things are before. An empty one shows nothing, and what is no object cannot be read."""
+    if not isinstance(given, Mapping):
+        return Preview(source=source, problem="unreadable", owner=owner)
+    before, after = _sides(given)
     if not before and not after:
         return Preview(source=source, problem="nothing", owner=owner)
     (kept_before, left_before), (kept_after, left_after) = _bounded(before), _bounded(after)
@@ -187,8 +187,11 @@ def preview_in(given: Any, source: str, owner: str | None) -> Preview:
     )
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return dict(value) if isinstance(value, Mapping) else {}
+def _sides(given: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Before and after. An object whose own entries are called so, and are no objects, is how things are before."""
+    if given.keys() <= {"before", "after"} and all(isinstance(each, Mapping | None) for each in given.values()):
+        return given.get("before") or {}, given.get("after") or {}
+    return given, {}
 
 
 def _bounded(side: Mapping[str, Any]) -> tuple[dict[str, Any], int]:

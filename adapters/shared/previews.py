@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from adapters.shared.arguments import CARD_ARGUMENTS
+from adapters.shared.arguments import CARD_ARGUMENTS, told_apart
 from bot.domain import ApprovalView, CallActivity, ChangeView, GrantView, OutcomeView
 from bot.readings import ReadableLine, change_in_words, readings
 from bot.safe_text import visible_excerpt, visible_line, written_value
@@ -45,7 +45,7 @@ class PreviewRow:
     after: str
     """Empty: there is nothing of it afterwards, or only before was told."""
     change: str
-    """Both on one line: "9:00 → 10:00"; where there is one side alone, that."""
+    """Both on one line: "9:00 → 10:00"; where only before was told, that, and where only after was, "→ 10:00"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,10 @@ class PreviewRows:
     """A preview as a card shows it."""
 
     rows: tuple[PreviewRow, ...]
+    has_before: bool
+    """Whether it is told how things are now."""
     has_after: bool
-    """Whether there are two sides; else how things are now is all that is told."""
+    """Whether it is told how things will be."""
     hidden: str
     """What is not shown, in words, such as "2 unchanged, 3 values hidden"; empty: nothing."""
     source: str
@@ -77,11 +79,11 @@ def preview_rows(view: CallView, most: int = PREVIEW_ROWS, longest: int = PREVIE
         return None
     source = _("Preview from {source}").format(source=visible_line(preview.source, LONGEST_SOURCE))
     if preview.problem:
-        return PreviewRows((), has_after=False, hidden="", source=source, problem=_problem(preview))
+        return PreviewRows((), has_before=False, has_after=False, hidden="", source=source, problem=_problem(preview))
     kept = _with_kinds(preview, view.presentation)
     before, after = (_by_names(side, kept) for side in (preview.before, preview.after))
     names = list(dict.fromkeys([*before, *after]))
-    has_after = bool(after)
+    has_before, has_after = bool(before), bool(after)
     same = {each for each in names if has_after and each in before and each in after and _is_same(preview, each)}
     told = set() if has_after else {each for each in names if _is_on_card(view, preview, each, longest)}
     shown = [each for each in names if each not in same | told]
@@ -89,14 +91,18 @@ def preview_rows(view: CallView, most: int = PREVIEW_ROWS, longest: int = PREVIE
         return None
     empty = [] if has_after else [each for each in shown if all(_side(preview.before, n) in _EMPTY for n in each)]
     shown = [each for each in shown if each not in empty]
-    rows = tuple(_row(before.get(each), after.get(each), longest, has_after=has_after) for each in shown[:most])
+    rows = tuple(_row(before.get(each), after.get(each), longest) for each in shown[:most])
     left_out = max(0, len(shown) - most) + preview.hidden
     hidden = [
         ngettext("{count} unchanged", "{count} unchanged", len(same)).format(count=len(same)) if same else "",
         ngettext("{count} empty value", "{count} empty values", len(empty)).format(count=len(empty)) if empty else "",
         ngettext("{count} value hidden", "{count} values hidden", left_out).format(count=left_out) if left_out else "",
     ]
-    return PreviewRows(rows, has_after, ", ".join(filter(None, hidden)), source, problem="")
+    if not has_after:
+        rows = tuple(replace(row, change=row.before) for row in rows)
+    elif not has_before:
+        rows = tuple(replace(row, change=f"→ {row.after}") for row in rows)
+    return PreviewRows(rows, has_before, has_after, ", ".join(filter(None, hidden)), source, problem="")
 
 
 def _with_kinds(preview: Preview, presentation: CallPresentation) -> CallPresentation:
@@ -157,17 +163,19 @@ def _side(side: Mapping[str, Any], name: str) -> str | None:
     return written_value(side[name]) if name in side else None
 
 
-def _row(before: ReadableLine | None, after: ReadableLine | None, longest: int, *, has_after: bool) -> PreviewRow:
+def _row(before: ReadableLine | None, after: ReadableLine | None, longest: int) -> PreviewRow:
     either = before or after
-    old, new = (_excerpt(each.text, longest) if each else "" for each in (before, after))
-    moved = change_in_words(before, after) if before and after else ""
-    both = _excerpt(moved, longest) if moved else f"{old or NOTHING} → {new or NOTHING}"
     label = visible_line(either.label if either else "", LONGEST_LABEL)
-    return PreviewRow(label, old, new, both if has_after else old)
+    if before is None or after is None:
+        old, new = (_excerpt(each.text, longest)[0] if each else "" for each in (before, after))
+        return PreviewRow(label, old, new, f"{old or NOTHING} → {new or NOTHING}")
+    (old, __), (new, __) = told_apart(before, after, lambda text: _excerpt(text, longest))
+    moved = change_in_words(before, after)
+    return PreviewRow(label, old, new, _excerpt(moved, longest)[0] if moved else f"{old} → {new}")
 
 
-def _excerpt(text: str, longest: int) -> str:
-    return visible_excerpt(text, longest, _VALUE_LINES)[0]
+def _excerpt(text: str, longest: int) -> tuple[str, int]:
+    return visible_excerpt(text, longest, _VALUE_LINES)
 
 
 def _problem(preview: Preview) -> str:
@@ -175,6 +183,8 @@ def _problem(preview: Preview) -> str:
     match preview.problem:
         case "nothing":
             return _("No preview: nothing to show.")
+        case "unreadable":
+            return _("No preview: couldn’t read what {source} answered.").format(source=source)
         case "refused":
             said = visible_line(preview.said, _REFUSAL)
             return _("No preview. {source} says: {text}").format(source=source, text=said)

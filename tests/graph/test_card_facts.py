@@ -127,6 +127,16 @@ async def test_a_call_is_asked_about_again_when_nobody_can_tell_whether_it_has_c
     assert not bench.needed, "nobody is asked to sign in for it"
 
 
+async def test_a_preview_that_cannot_be_read_any_more_is_asked_about_again(tmp_path: Path) -> None:
+    outcomes = [Succeeded('{"before": {"at": "9:00"}}'), Succeeded('{"at": NaN}'), Succeeded('{"at": NaN}')]
+    bench = Bench(["ask", "shows"], outcomes={"shows": lambda _: outcomes.pop(0)}, more=SAYS)
+    async with rig(tmp_path, does("ask"), bench) as r:
+        await approve(r, await r.agent.begin(turn("m1"), "go", LIVE))
+    assert ran(bench) == 0
+    again = bench.asked[1].presentation
+    assert (again.again, again.preview and again.preview.problem) == ("not found out", "unreadable")
+
+
 async def test_an_edit_is_compared_by_what_the_tool_says_of_the_edited_call(tmp_path: Path) -> None:
     bench = Bench(
         ["ask", "shows"], outcomes={"shows": lambda given: Succeeded(json.dumps({"before": given}))}, more=SAYS
@@ -230,9 +240,16 @@ async def test_a_look_up_counts_more_than_what_an_earlier_result_says(
         ('{"before": {"a": 1}, "after": null}', ({"a": 1}, {}, "")),
         ('{"before": 1, "and": 2}', ({"before": 1, "and": 2}, {}, "")),
         ("{}", ({}, {}, "nothing")),
-        ("[1]", ({}, {}, "nothing")),
-        ("no JSON", ({}, {}, "nothing")),
-        ('{"a": NaN}', ({}, {}, "nothing")),
+        ('{"before": {}, "after": null}', ({}, {}, "nothing")),
+        ('{"after": {"a": 2}}', ({}, {"a": 2}, "")),
+        ('{"before": {}, "after": {"a": 2}}', ({}, {"a": 2}, "")),
+        ('{"after": "lunch"}', ({"after": "lunch"}, {}, "")),
+        ("[1]", ({}, {}, "unreadable")),
+        ("no JSON", ({}, {}, "unreadable")),
+        ('{"a": NaN}', ({}, {}, "unreadable")),
+        ('{"\\ud800": 1}', ({}, {}, "unreadable")),
+        ('{"a": ' + "[" * 100 + "]" * 100 + "}", ({}, {}, "unreadable")),
+        (json.dumps({"a": "x" * card_facts.LARGEST_ANSWER}), ({}, {}, "unreadable")),
     ],
 )
 async def test_a_preview_has_two_sides_or_one(tmp_path: Path, given: str, shown: Any) -> None:

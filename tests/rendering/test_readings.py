@@ -11,10 +11,11 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from adapters.shared.arguments import CARD_ARGUMENTS, excerpt, excerpts_of_approval, unchanged_in_words
-from adapters.shared.live.entries import arguments_json
+from adapters.shared.live.entries import arguments_json, content_json, grants_json
 from adapters.shared.wording import WHOLE, call_title, more_in_list
 from bot.card_masks import is_exact, masked, unseen_in_words
 from bot.dates import number_in_words
+from bot.domain import GrantView
 from bot.readings import readings, reads_exactly
 from bot.views import result_line
 from graph.presentation import CallPresentation, KnownId, presentation_of
@@ -23,6 +24,7 @@ from policies.model import Tool
 from tests.slack.shown import an_approval
 from tests.support.cpu import at_most_cpu
 from tests.support.examples import examples
+from tests.support.views import an_outcome
 from translations import in_language
 
 ASKED = 1_795_200_000.0
@@ -365,6 +367,56 @@ def test_an_edit_shows_what_changed_and_counts_the_rest() -> None:
     assert shown.pairs == (("Start", "Sun 22 Nov, 13:00 → 14:30 (Europe/Berlin)"),)
     assert unchanged_in_words(shown) == "2 unchanged"
     assert shown.unseen == ""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        ("2026-11-22T09:00+01:00", "2026-11-22T09:00:00+01:00", "{before} → {after}"),
+        ("2026-11-22T09:00:00+01:00", "2026-11-22T09:00:30+01:00", "Sun 22 Nov, 9:00 → 9:00:30 (Europe/Berlin)"),
+    ],
+)
+def test_an_edit_of_nothing_but_the_seconds_of_a_time_shows_them(before: str, after: str, change: str) -> None:
+    """Rule 12."""
+    view = an_approval(
+        arguments={"start": after}, asked_arguments={"start": before}, status="approved", presentation=shown_in()
+    )
+    change = change.format(before=before, after=after)
+    assert excerpts_of_approval(view)(WHOLE).pairs == (("Start", change),)
+    (line,) = content_json(view)["arguments"]
+    assert line["change"] == change
+
+
+def test_an_edit_far_into_a_long_text_shows_the_place() -> None:
+    asked, approved = ({"text": "x" * 5_000 + end} for end in "ab")
+    view = an_approval(arguments=approved, asked_arguments=asked, status="approved")
+    shown = excerpts_of_approval(view)(WHOLE)
+    assert shown.pairs == (("Text", f"… {'x' * 20}a → … {'x' * 20}b"),)
+    assert shown.unseen == "9,960 characters hidden"
+
+
+@pytest.mark.parametrize("value", [2**53 - 1, 10**30])
+def test_an_edit_beside_a_megabyte_of_large_integers_takes_bounded_time(value: int) -> None:
+    """Rule 13."""
+    count = 2_000_000 // len(str(value))
+    asked = {"text": "a", "list": [value - each for each in range(count)]}
+    approved = {"text": "b", "list": [value - each for each in range(count)]}
+    view = an_approval(arguments=approved, asked_arguments=asked, status="approved")
+    with at_most_cpu(0.05):
+        shown = excerpts_of_approval(view)(WHOLE)
+    assert (shown.pairs, shown.unchanged) == ((("Text", "a → b"),), 1)
+
+
+def test_the_page_is_told_of_every_card_which_value_its_title_says() -> None:
+    presentation = shown_in().model_copy(update={"main": "title"})
+    call: dict[str, Any] = {"arguments": {"title": "Standup", "urgent": True}, "presentation": presentation}
+    for view in (an_approval(**call), an_outcome(requester_id="web:ana", **call)):
+        title, urgent = content_json(view)["arguments"]
+        assert (title.get("titled"), urgent.get("titled")) == (True, None)
+    (grant,) = grants_json([GrantView("g1", "calendar", "create_event", until=ASKED, title="Create event", **call)])[
+        "grants"
+    ]
+    assert [line.get("titled") for line in grant["arguments"]] == [True, None]
 
 
 def test_the_page_gets_what_people_read_and_what_it_is_letter_by_letter() -> None:

@@ -80,6 +80,35 @@ def test_a_change_shows_what_changes_and_counts_the_rest() -> None:
     assert (shown.has_after, shown.hidden, shown.source) == (True, "2 unchanged", f"Preview from {SOURCE}")
 
 
+def test_what_will_be_never_looks_like_what_is() -> None:
+    shown = preview_rows(changing({}, {"title": "Standup"}))
+    assert shown is not None
+    assert (shown.has_before, shown.has_after) == (False, True)
+    assert [(row.label, row.before, row.after, row.change) for row in shown.rows] == [
+        ("Title", "", "Standup", "→ Standup")
+    ]
+    added = preview_rows(changing({"a": 1}, {"a": 1, "title": "Standup"}))
+    assert added is not None
+    assert [row.change for row in added.rows] == ["– → Standup"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        ("2026-11-22T09:00+01:00", "2026-11-22T09:00:00+01:00", None),
+        ("2026-11-22T09:00:05+01:00", "2026-11-22T09:00:06+01:00", "Sun 22 Nov, 9:00:05 → 9:00:06 (Europe/Berlin)"),
+        ("x" * 1_000 + "a", "x" * 1_000 + "b", f"… {'x' * 20}a → … {'x' * 20}b"),
+    ],
+)
+def test_two_values_that_differ_look_different(before: str, after: str, change: str | None) -> None:
+    """Rule 12."""
+    shown = preview_rows(changing({"at": before}, {"at": after}))
+    assert shown is not None
+    (row,) = shown.rows
+    assert row.before != row.after
+    assert row.change == (change or f"{before} → {after}")
+
+
 def test_a_deletion_shows_what_is_there() -> None:
     shown = preview_rows(changing(BEFORE, {}))
     assert shown is not None
@@ -146,6 +175,7 @@ def test_what_a_card_has_no_space_for_is_counted() -> None:
     ("problem", "said", "note"),
     [
         ("nothing", "", "No preview: nothing to show."),
+        ("unreadable", "", f"No preview: couldn’t read what {SOURCE} answered."),
         ("unavailable", "", f"No preview: {SOURCE} didn’t answer."),
         ("refused", "There is no such event.", f"No preview. {SOURCE} says: There is no such event."),
     ],

@@ -13,7 +13,7 @@ from typing import Any, assert_never
 
 from adapters.shared.arguments import call_asked_in, hidden_in_words, page_of
 from adapters.shared.previews import preview_rows
-from adapters.shared.wording import LONGEST_NAME, WHOLE, call_source, call_title, is_in_title, risks
+from adapters.shared.wording import LONGEST_NAME, WHOLE, Titled, call_source, call_title, is_in_title, risks
 from bot.card_masks import unseen_in_words
 from bot.characters import before_suspicious
 from bot.domain import (
@@ -277,9 +277,9 @@ def _when(view: ApprovalView) -> str:
 
 
 def preview_json(view: ApprovalView) -> Json | None:
-    """What the call would change: `rows` of `label`, `before`, `after` and `change` (both on one line); `has_after`:
-    whether there are two sides; `hidden`, `source` and `problem` (instead of rows) in words. `None`: no preview is
-    named for it."""
+    """What the call would change: `rows` of `label`, `before`, `after` and `change` (both on one line); `has_before`
+    and `has_after`: which sides there are; `hidden`, `source` and `problem` (instead of rows) in words. `None`: no
+    preview is named for it."""
     preview = preview_rows(view)
     return None if preview is None else asdict(preview)
 
@@ -307,7 +307,7 @@ def _outcome(view: OutcomeView) -> Json:
     return {
         "kind": "outcome",
         "id": view.outcome_id,
-        "arguments": arguments_json(view.arguments, view.presentation),
+        "arguments": _besides_title(view, arguments_json(view.arguments, view.presentation)),
         **seen_json(view),
         **_call_json(view),
         **_json(view, passages="requester settled_by known", as_is="status requester_id"),
@@ -389,7 +389,7 @@ def _arguments(arguments: Mapping[str, Any], presentation: CallPresentation, dig
     return lines
 
 
-def _besides_title(view: ApprovalView | ChangeView, lines: list[Json]) -> list[Json]:
+def _besides_title(view: Titled, lines: list[Json]) -> list[Json]:
     """The lines, of which the one that the card's title says already, whole, is marked as `titled`."""
     value = main_value(view.arguments, view.presentation)
     if not value or not is_in_title(view, value):
@@ -403,14 +403,15 @@ def _besides_title(view: ApprovalView | ChangeView, lines: list[Json]) -> list[J
 def _with_changes(
     lines: list[Json], asked: Mapping[str, Any], approved: Mapping[str, Any], presentation: CallPresentation
 ) -> list[Json]:
-    """The lines, with `change` where a moment was moved: "Sun 22 Nov, 13:00 → 14:30 (Europe/Berlin)"."""
+    """The lines, with `change` where a moment was moved: "Sun 22 Nov, 13:00 → 14:30 (Europe/Berlin)", or was written in
+    another way that reads the same."""
     if is_unwieldy(asked) or is_unwieldy(approved):
         return lines
     before = {each.label: each for each in readings(asked, presentation)}
     moved = {
         visible(each.label): visible(change_in_words(old, each))
         for each in readings(approved, presentation)
-        if (old := before.get(each.label)) is not None and old.text != each.text
+        if (old := before.get(each.label)) is not None and old.raw != each.raw
     }
     return [{**each, "change": moved[each["name"]]} if moved.get(each["name"]) else each for each in lines]
 
@@ -537,7 +538,7 @@ def grants_json(grants: Sequence[GrantView]) -> Json:
                 "id": grant.grant_id,
                 "arguments": [_unread_json(grant.unread)]
                 if grant.unread
-                else arguments_json(grant.arguments, grant.presentation),
+                else _besides_title(grant, arguments_json(grant.arguments, grant.presentation)),
                 **seen_json(replace(grant, unread=0)),
                 **_call_json(grant),
                 **_json(grant, as_is="until"),

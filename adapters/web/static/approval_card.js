@@ -90,9 +90,9 @@ function preview(view) {
   if (!shown) return null;
   if (shown.problem) return h("p", { className: "muted small" }, shown.problem);
   const cell = (text) => h("td", { dir: "auto" }, text || h("span", { className: "muted" }, "—"));
-  const head = [h("td", {}), h("th", { scope: "col" }, t("Now")), shown.has_after ? h("th", { scope: "col" }, t("After")) : null];
+  const head = [h("td", {}), shown.has_before ? h("th", { scope: "col" }, t("Now")) : null, shown.has_after ? h("th", { scope: "col" }, t("After")) : null];
   const row = ({ label, before, after }) =>
-    h("tr", { className: shown.has_after ? "changed" : null }, h("th", { scope: "row" }, label), cell(before), shown.has_after ? cell(after) : null);
+    h("tr", { className: shown.has_after ? "changed" : null }, h("th", { scope: "row" }, label), shown.has_before ? cell(before) : null, shown.has_after ? cell(after) : null);
   return h(
     "div",
     { className: "preview" },
