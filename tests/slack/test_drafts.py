@@ -152,6 +152,24 @@ async def test_an_answer_whose_stream_shows_the_calls_has_no_line_of_them_below(
     assert [block["type"] for block in message["blocks"]] == ["task_card", "markdown", "context_actions"]
 
 
+async def test_an_answer_names_no_call_that_a_message_above_shows(stage: Stage) -> None:
+    live = stage.live()
+    live.text("d.1", "I look it up.")
+    live.task("t1", "tasks: Search", "running")
+    await streaming(stage)
+    live.task("t1", "tasks: Search", "done")
+    await stage.slack.until(lambda: stage.answers()[0]["blocks"][-1].get("status") == "complete")
+    await stage.outbound.send(stage.post("said:d.1", Said("I look it up.", final=False)))
+    looked = CallActivity("t1", "tasks", "search", "Search", "done", 1.0, 2.0)
+    added = CallActivity("t2", "tasks", "add_task", "Add task", "done", 3.0, 4.0)
+    await stage.outbound.send(stage.post("said:d.2", Said("Found it.", activity=(looked,), earlier_calls=1)))
+    await stage.outbound.send(stage.post("said:d.3", Said("Added it.", activity=(looked, added))))
+    above, found, added_it = stage.answers()
+    assert [block["type"] for block in above["blocks"]] == ["markdown", "task_card"]
+    assert [block["type"] for block in found["blocks"]] == ["rich_text", "context_actions"]
+    assert added_it["blocks"][1]["elements"][0]["text"] == "✓ tasks › add_task"
+
+
 async def test_after_a_crash_the_calls_stand_below_the_answer(stage: Stage) -> None:
     live = stage.live()
     live.text("d.2", "Found it, and more of it.\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -131,6 +131,14 @@ def test_of_many_calls_the_first_are_named_and_the_rest_is_counted() -> None:
     (piece,) = pieces(a_post(Said("Done.", activity=calls, earlier_calls=1_000)))
     (told,) = piece.blocks[-2]["elements"]
     assert told["text"] == " · ".join([*(f"✓ s › t{n}" for n in range(6)), "1,014 more"])
+
+
+def test_a_call_that_was_made_several_times_is_named_once_with_how_often() -> None:
+    ends: list[tuple[str, Literal["done", "failed"]]] = [("a", "done"), ("b", "done"), ("a", "done"), ("a", "failed")]
+    calls = tuple(CallActivity(str(n), "s", tool, "", state, 1.0, 2.0) for n, (tool, state) in enumerate(ends))
+    (piece,) = pieces(a_post(Said("Done.", activity=calls)))
+    (told,) = piece.blocks[-2]["elements"]
+    assert told["text"] == "✓ s › a ×2 · ✓ s › b · ❌ s › a"
 
 
 def test_a_word_on_the_way_to_an_answer_names_no_calls() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -75,6 +75,8 @@ class SlackDrafts:
         self.by_message: Newest[str, Draft] = Newest(MOST_REMEMBERED)
         """Drafts by the id of the message that the model writes, until its post is shown; perhaps of an earlier try
         too."""
+        self._calls: Newest[str, None] = Newest(MOST_REMEMBERED)
+        """Ids of tool calls that a message shows which stays."""
         self._open: dict[Draft, SlackLocation] = {}
         """The oldest first."""
         self._posting: Counter[SlackLocation] = Counter()
@@ -99,6 +101,19 @@ class SlackDrafts:
     def is_posting(self, location: SlackLocation) -> bool:
         """Whether something is being posted there."""
         return location in self._posting
+
+    def shows(self, calls: Iterable[str]) -> None:
+        """A message that stays shows these tool calls."""
+        for call in calls:
+            self._calls[call] = None
+
+    def without_shown(self, said: Said) -> Said:
+        """Returns an answer without the tool calls that an earlier message shows. After a restart it names them once
+        more."""
+        left = tuple(call for call in said.activity if call.call_id not in self._calls)
+        if len(left) == len(said.activity):
+            return said
+        return replace(said, activity=left, earlier_calls=said.earlier_calls if left else 0)
 
     def in_use(self) -> frozenset[str]:
         """Timestamps of the messages that are being written now."""
@@ -354,8 +369,12 @@ class Draft:
             return False
         try:
             if ending is not None:
-                return isinstance(message, SlackStream) and await message.stop(ending)
+                whole = isinstance(message, SlackStream) and await message.stop(ending)
+                if whole:
+                    self._live.drafts.shows(message.tasks)
+                return whole
             await message.leave(self._answer())
+            self._live.drafts.shows(message.tasks)
         except CallFailed as failure:
             # Whatever state it is in: its post replaces it, or it says as much as it said.
             log.info("slack_draft_not_ended", **self._whereabouts(), error=failure.error)

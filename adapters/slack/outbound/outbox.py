@@ -39,7 +39,7 @@ class SlackPostSender:
 
     async def send(self, post: Post) -> Reference:
         """Show a post for the first time; in place of its draft, where there is one. Raises `PostFailed`."""
-        shown = pieces(post)
+        shown = self._drawn(post)
         with as_post_failures():
             if post.only_for is not None:
                 return await self._send_privately(post, shown, user_of(post.only_for))
@@ -57,7 +57,7 @@ class SlackPostSender:
         deleted. Raises `PostFailed`."""
         if reference.get("ephemeral"):
             return reference
-        location, shown = _location_of_reference(post, reference), pieces(post)
+        location, shown = _location_of_reference(post, reference), self._drawn(post)
         old: Sequence[str] = reference["parts"]
         with as_post_failures():
             parts = [await self._replace(post, location, n, shown[n], ts) for n, ts in enumerate(old[: len(shown)])]
@@ -81,6 +81,11 @@ class SlackPostSender:
         parts = sorted({*found, left} - {""})
         self._drafts.orphans.take(parts)
         return _reference(location, parts) if parts else None
+
+    def _drawn(self, post: Post) -> tuple[SlackMessage, ...]:
+        if isinstance(post.content, Said):
+            post = replace(post, content=self._drafts.without_shown(post.content))
+        return pieces(post)
 
     async def _location(self, post: Post) -> SlackLocation:
         """Where a post belongs; a card that goes to a person stands in their direct messages."""

@@ -100,9 +100,16 @@ class SlackStream:
         self._sent += text
         self._tasks = dict(answer.tasks)
 
+    @property
+    def tasks(self) -> frozenset[str]:
+        """The tool calls that it shows."""
+        return frozenset(self._tasks)
+
     async def leave(self, answer: StreamedAnswer) -> None:
         """End the stream: nothing more comes, and nothing replaces it. Raises `CallFailed`."""
-        await stop_stream(self._api, self._location, self.ts, chunks=self._changed(answer.ended().tasks))
+        ended = answer.ended().tasks
+        await stop_stream(self._api, self._location, self.ts, chunks=self._changed(ended))
+        self._tasks = dict(ended)
 
     async def give_up(self) -> None:
         """End the stream as it is: its message is updated from now on, and not finished before. Raises `CallFailed`."""
@@ -176,6 +183,12 @@ class UpdatedMessage:
         last = self._to_show(answer.ended())
         if not last.is_empty:
             await self._update(last, {})
+            self._shown = last
+
+    @property
+    def tasks(self) -> frozenset[str]:
+        """The tool calls that it shows."""
+        return frozenset(self._shown.tasks)
 
     def _to_show(self, answer: StreamedAnswer) -> _Content:
         text = cut_at_line(answer.shown(), MOST_STREAMED)

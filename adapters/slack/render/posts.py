@@ -6,6 +6,7 @@ words, times, and mentions built from ids. Modals are in `forms`, the App Home i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -47,7 +48,7 @@ LONGEST_ANSWER = 40_000
 """Characters of an answer; more is cut with a count. It makes four messages or so, and takes 20 ms at most."""
 _TONES = {"info": "", "warning": "⚠️ ", "error": "❗ "}
 _MOST_CALLS = 6
-"""Calls that are named below an answer; they take two lines or so."""
+"""Names of calls below an answer; they take two lines or so."""
 _STATES = {"running": "⏳", "waiting": "⏳", "done": "✓", "failed": "❌", "unknown": "⚠️"}
 
 
@@ -124,10 +125,12 @@ def _said(said: Said, post_id: str) -> tuple[SlackMessage, ...]:
 
 
 def _calls(said: Said) -> list[Block]:
-    """What was looked up or done for an answer, under the names that the operator knows; nothing where it was not."""
-    named = said.activity[:_MOST_CALLS]
-    told = [f"{_STATES[call.state]} {call_source(call)}" for call in named]
-    if left := said.earlier_calls + len(said.activity) - len(named):
+    """What was looked up or done for an answer, under the names that the operator knows, each once, with how often it
+    was where that is more; nothing where it was not."""
+    named = Counter(f"{_STATES[call.state]} {call_source(call)}" for call in said.activity)
+    shown = list(named.items())[:_MOST_CALLS]
+    told = [_("{call} ×{count}").format(call=call, count=count) if count > 1 else call for call, count in shown]
+    if left := said.earlier_calls + len(said.activity) - sum(count for _call, count in shown):
         told.append(more_in_list(left))
     return [context(plain(" · ".join(told)))] if told else []
 
