@@ -26,7 +26,8 @@ from adapters.api.results import (
 from adapters.shared.live.entries import form_json
 from adapters.shared.problems import Problem
 from bot.approvals.decisions import LONGEST_REASON
-from bot.domain import ApprovalView, Choice, ClickResult, Decision, Form, Shown, Unknown
+from bot.approvals.retries import retry_key
+from bot.domain import ApprovalView, Choice, ClickResult, Decision, Form, RetryRequest, Shown, Unknown
 from bot.queries import no_approval
 from bot.services import Services
 
@@ -97,6 +98,13 @@ class DecidedShape(ResultShape):
 
     model_config = ConfigDict(frozen=True, title="Decided")
     approval_id: str
+
+
+class RetriedShape(ResultShape):
+    """A call that is requested again."""
+
+    model_config = ConfigDict(frozen=True, title="Retried")
+    message_id: str = Field(description="The message that requests it, in the conversation of the approval.")
 
 
 class DecisionsShape(Shape):
@@ -225,6 +233,21 @@ class ApprovalResources:
                 problems=SETTLING,
                 tag="approvals",
             ),
+            Operation(
+                "POST",
+                f"{approval}/retry",
+                "retryApproval",
+                "Requests a call that failed again, exactly as it was made.",
+                self.retry,
+                {200: Answer("It is requested.", RetriedShape)},
+                scope="run",
+                headers=SAME_KEY,
+                problems=(409,),
+                tag="approvals",
+                description="Once for each approval, by whoever asked for it. It begins a turn, in which the policy "
+                "judges the call as any other: what needs approval is asked again. 403: it is somebody else’s, it did "
+                "not fail, or something in the conversation is still waiting. 409: it was requested again already.",
+            ),
         ]
 
     async def list(self, call: ApiCall) -> web.Response:
@@ -278,6 +301,14 @@ class ApprovalResources:
         return json_answer(
             settled(await self._services.approvals.withdraw_request(click_key(call), approval_id, person))
         )
+
+    async def retry(self, call: ApiCall) -> web.Response:
+        """`POST /api/v1/approvals/{id}/retry`."""
+        approval_id, person = id_in(call, "approval"), call.principal.person
+        await self._seen(call, approval_id)
+        request = RetryRequest(click_key(call), person, approval_id, via="api")
+        shape = settled(await self._services.approvals.retry(request))
+        return json_answer(RetriedShape(status=shape.status, text=shape.text, message_id=retry_key(approval_id)))
 
     async def _decided(self, call: ApiCall, choices: Sequence[Choice]) -> dict[str, ClickResult]:
         """What came of each. Of what somebody does not see, nothing is said, nor whether it is there."""

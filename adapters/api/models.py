@@ -102,6 +102,7 @@ class ApprovalShape(Shape):
     editable: bool
     reason: str
     result: str
+    retry_offered: bool = Field(description="Whether its call failed, and whoever asked for it may retry it.")
     fingerprint: str
 
     @classmethod
@@ -129,6 +130,7 @@ class ApprovalShape(Shape):
             editable=view.editable,
             reason=visible(view.reason),
             result=visible(view.result),
+            retry_offered=view.retry_offered,
             fingerprint=view.fingerprint,
         )
 

@@ -57,6 +57,7 @@ LINES: Mapping[str, Line] = {
     "decideApprovals": Line(404, {"decisions": [{"approval_id": "{approval}", "verb": "approve"}]}),
     "decideApproval": Line(404, {"verb": "reject"}),
     "withdrawApproval": Line(404),
+    "retryApproval": Line(404),
     "getClarification": Line(404),
     "answerClarification": Line(404, SAID),
     "dismissClarification": Line(404, {"action": "decline"}),
