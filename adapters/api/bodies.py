@@ -39,16 +39,16 @@ async def read_body(request: web.Request, kind: type[ModelT]) -> ModelT:
 
 def _checked(raw: bytes, kind: type[ModelT]) -> ModelT:
     if has_too_many_values(raw):
-        raise Problem(413, "The body holds too many values.")
+        raise Problem(413, "The body has too many values.")
     try:
         value = json_in(raw)
         refuse_unsound(value, DEEPEST)
     except MalformedBodyError as error:
-        raise Problem(400, f"The body is no JSON that can be read: {error}.") from None
+        raise Problem(400, f"The body isn’t valid JSON: {error}.") from None
     if issubclass(kind, LooseBody):
         return checked(storable(value), kind)
     if value != storable(value):
-        raise Problem(400, "The body holds a character that is no text (NUL or half of a surrogate pair).")
+        raise Problem(400, "The body has a character that isn’t text (NUL or half of a surrogate pair).")
     return checked(value, kind, strict=True)
 
 
@@ -56,7 +56,7 @@ def read_query(request: web.Request, kind: type[ModelT]) -> ModelT:
     """The query of a request, in which each name stands once. Raises `Problem`: 422."""
     twice = sorted({name for name in request.query if len(request.query.getall(name)) > 1})
     if twice:
-        raise Problem(422, "A parameter is there more than once.", errors=dict.fromkeys(twice, "is there twice"))
+        raise Problem(422, "A parameter is given more than once.", errors=dict.fromkeys(twice, "is given twice"))
     return checked(dict(request.query), kind)
 
 
@@ -70,7 +70,7 @@ def checked(value: object, kind: type[ModelT], *, strict: bool | None = None) ->
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False, include_context=False)[:MOST_ERRORS]
         errors = {_where(each): each["msg"].removeprefix("Value error, ") for each in found}
-        raise Problem(422, "The request is not as it has to be.", errors=errors) from None
+        raise Problem(422, "The request isn’t valid.", errors=errors) from None
 
 
 def _where(error: Mapping[str, Any]) -> str:

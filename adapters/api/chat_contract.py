@@ -118,7 +118,7 @@ class ChatContract:
         """`POST /api/v1/agent/{user_id}/chat`."""
         body, principal = call.body(ChatBody), call.principal
         if call.path("user_id") != principal.subject:
-            raise Problem(403, "This token is not that user's.")
+            raise Problem(403, "This token belongs to another user.")
         if not body.message.strip():
             raise Problem(400, "The message is empty.")
         key = idempotency_key(call)
@@ -150,7 +150,7 @@ class ChatContract:
             raise Problem(404, no_conversation().text)
         thread_id, owner = found
         if owner not in principal.person_ids:
-            raise Problem(403, "This conversation is somebody else's.")
+            raise Problem(403, "This conversation belongs to someone else.")
         return thread_id
 
     async def _said(self, principal: Principal, state: TurnState) -> str:

@@ -178,5 +178,5 @@ class ConnectorResources:
         if isinstance(result, AlreadySettled):
             return json_answer(ResultShape.of(result))
         if isinstance(result, Refused):
-            raise Problem(404, "This account is not connected (any more).")
+            raise Problem(404, "This account isn’t connected.")
         return json_answer(settled(result))

@@ -44,8 +44,8 @@ def runs_on(thread_id: str, message_id: str) -> Problem:
     """What is said of a turn that has not ended after the longest wait. It goes on."""
     where = f"/api/v1/threads/{quote(thread_id, safe=':')}/messages/{quote(message_id, safe=':')}"
     detail = (
-        "The turn still runs, and goes on. The same request again with the same Idempotency-Key waits for it once "
-        "more; so does the address in `turn`."
+        "The turn is still running. To keep waiting, send the same request with the same Idempotency-Key, or use the "
+        "address in `turn`."
     )
     return Problem(504, detail, retry_after=AGAIN_SECONDS, more={"turn": where})
 

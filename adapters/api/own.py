@@ -202,7 +202,7 @@ class OwnResources:
             or post.only_for not in {None, person.person_id}
             or await conversations.owners_for(post.thread_id, person) is None
         ):
-            raise Problem(404, "There is no such answer here.")
+            raise Problem(404, "There’s no such answer here.")
         feedback = Feedback(person, body.post_id, body.verdict, body.comment)
         return json_answer(settled(await self._services.inbox.feedback(feedback)))
 
@@ -213,7 +213,7 @@ class OwnResources:
             call.principal.person, query.since, query.until, after=query.after, limit=query.limit
         )
         if found is None:
-            raise Problem(403, "Only operators read the audit log.")
+            raise Problem(403, "Only operators can read the audit log.")
         return json_answer(
             AuditShape(entries=[AuditEntryShape(seq=e.seq, hash=e.hash, entry=json.loads(e.entry)) for e in found])
         )

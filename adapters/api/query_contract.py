@@ -168,7 +168,7 @@ class QueryContract:
         message = await self._turns.send(principal, thread_id, body.query, options={"asks": False})
         state = await self._turns.settled(call, thread_id, message, LONGEST_WAIT)
         if state.status == "running":
-            raise Problem(503, "The answer is not there yet: look at the conversation later.", retry_after=60)
+            raise Problem(503, "There’s no answer yet. Look at the conversation later.", retry_after=60)
         said = [visible(each.text) for each in state.said[-1:] if each.message_id not in before.said]
         words = [each for each in sentences(state) if each not in before.sentences]
         if not said and any(notice.tone == "error" for notice in state.notices):
@@ -243,7 +243,7 @@ class QueryContract:
         """`POST /hitl/respond`."""
         body, person = call.body(RespondBody), call.principal.person
         if isinstance(await self._services.conversations.card(body.request_id, person), Unknown):
-            raise Problem(404, "There is no such request here.")
+            raise Problem(404, "There’s no such request here.")
         instructions = (body.instructions or "").strip()
         is_approval = body.decision == "approved" and not instructions
         choice = Choice(body.request_id, "approve" if is_approval else "reject", instructions)

@@ -240,7 +240,7 @@ class QuestionResources:
             view = shown.post.content
             if isinstance(view, kind) and _whose(view) in _accounts(call, kind):
                 return view
-        raise Problem(404, f"There is no such {what} here.")
+        raise Problem(404, f"There’s no such {what} here.")
 
 
 _NAMES = {ClarificationView: "question", SignInView: "sign-in", OutcomeView: "call"}

@@ -125,7 +125,7 @@ class ApiReceiver:
 
     def _not_allowed(self, methods: str) -> Handler:
         async def answer(request: web.Request) -> web.Response:
-            said = f"{request.method} is not possible here: {methods} are."
+            said = f"{request.method} isn’t allowed here. Use {methods}."
             response = problem_answer(Problem(405, said), new_reference())
             response.headers.update({**self._access.answer_headers(request), "Allow": methods})
             return response
@@ -133,7 +133,7 @@ class ApiReceiver:
         return answer
 
     async def _not_found(self, request: web.Request) -> web.Response:
-        response = problem_answer(Problem(404, "There is nothing at this address: see /api/docs."), new_reference())
+        response = problem_answer(Problem(404, "There’s nothing at this address. See /api/docs."), new_reference())
         response.headers.update(self._access.answer_headers(request))
         return response
 
@@ -153,7 +153,7 @@ class ApiReceiver:
                     response = problem_answer(Problem(503, AWAY, retry_after=AGAIN_SECONDS), reference)
                 else:
                     log.exception("api_request_failed", reference=reference, operation=operation.name)
-                    response = problem_answer(Problem(500, "Something went wrong here."), reference)
+                    response = problem_answer(Problem(500, "Something went wrong."), reference)
             if not response.prepared:
                 for name, value in self._access.answer_headers(request).items():
                     response.headers.setdefault(name, value)

@@ -136,7 +136,7 @@ class ThreadResources:
         if query.everybody:
             found = await conversations.of_everybody(person, query.limit)
             if found is None:
-                raise Problem(403, "Only operators see other people's conversations.")
+                raise Problem(403, "Only operators can see other people’s conversations.")
         else:
             found = await conversations.owned(person, query.limit)
         return json_answer(ThreadListShape(threads=[ThreadShape.of(each) for each in found]))

@@ -105,5 +105,5 @@ def id_in(call: ApiCall, what: str, name: str = "id") -> str:
     """
     given = call.path(name)
     if len(given) > MOST_CHARACTERS_OF_AN_ID or not given.isprintable() or not given.isascii():
-        raise Problem(404, f"There is no such {what} here.")
+        raise Problem(404, f"There’s no such {what} here.")
     return given

@@ -331,7 +331,7 @@ class RunContract:
         """`POST /resume`."""
         body, principal = call.body(ResumeBody), call.principal
         if body.approvals is not None and not principal.may("approve"):
-            raise Problem(403, "This token does not allow it: its scopes do not have `approve`.")
+            raise Problem(403, "This token doesn’t allow that: it lacks the scope `approve`.")
         thread_id = await self._turns.thread_of(principal, KIND, body.thread_id)
         message = await self._services.conversations.newest_message(thread_id)
         named = [each.call_id for each in body.approvals or body.clarification_responses or []]
@@ -468,7 +468,7 @@ class RunContract:
         _check_known(found, [each.call_id for each in given], "clarification_responses")
         alone = [each for each in given if found[each.call_id].kind != "clarification" or each.action != "accept"]
         if alone and len(given) > 1:
-            said = "this is to be answered in a request of its own"
+            said = "answer this in a request of its own"
             raise Problem(422, f"{alone[0].call_id}: {said}.", errors={"clarification_responses": said})
         if alone:
             await self._reply_alone(principal, alone[0], found[alone[0].call_id], key)
@@ -487,11 +487,11 @@ class RunContract:
                 )
             case "outcome":
                 if not principal.may("approve"):
-                    raise Problem(403, "This token does not allow it: its scopes do not have `approve`.")
+                    raise Problem(403, "This token doesn’t allow that: it lacks the scope `approve`.")
                 choice = _OUTCOMES.get(text)
                 if choice is None:
-                    said = f"one of {', '.join(_OUTCOMES)} is expected"
-                    raise Problem(422, "A response is not as it has to be.", errors={given.call_id: said})
+                    said = f"expected one of {', '.join(_OUTCOMES)}"
+                    raise Problem(422, "A response isn’t valid.", errors={given.call_id: said})
                 result = await self._services.approvals.settle_outcome(
                     OutcomeChoice(key, person, row.subject, choice, via="api")
                 )
@@ -553,4 +553,4 @@ def _check_done(results: Mapping[str, ClickResult], names: Mapping[str, str]) ->
                 raise Problem(404, text, errors={name: text})
             case Invalid(errors=errors):
                 wrong = {f"{name}.{field}" if field else name: said for field, said in errors.items()}
-                raise Problem(422, "A response is not as it has to be.", errors=wrong)
+                raise Problem(422, "A response isn’t valid.", errors=wrong)

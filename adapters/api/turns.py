@@ -94,7 +94,7 @@ class ApiTurns:
         if not text.strip():
             raise Problem(400, "The message is empty.")
         if len(text) > LONGEST_TEXT:
-            raise Problem(413, f"The message has {len(text):,} characters; at most {LONGEST_TEXT:,} are taken.")
+            raise Problem(413, f"The message has {len(text):,} characters; at most {LONGEST_TEXT:,} are accepted.")
         owners = await self._conversations.owners_to_write(thread_id, principal.person)
         if owners is None:
             raise Problem(404, no_conversation().text)
@@ -104,7 +104,7 @@ class ApiTurns:
         pace = Window(f"api-messages:{principal.person.person_id}", self._messages_a_minute)
         if full := await self._beginnings.count(message_key, [pace]):
             most = f"{self._messages_a_minute} messages"
-            raise Problem(429, f"Not more than {most} are taken within a minute.", retry_after=full.wait)
+            raise Problem(429, f"At most {most} are accepted per minute.", retry_after=full.wait)
         message = Message(
             key=message_key,
             place=ConversationReference(
@@ -146,7 +146,7 @@ class ApiTurns:
             raise Problem(404, no_conversation().text)
         found = await self._conversations.turn(thread_id, key, principal.person_ids)
         if found is None:
-            raise Problem(404, "There is no such message here.")
+            raise Problem(404, "There’s no such message here.")
         return found
 
     async def newest_state(self, principal: Principal, thread_id: str) -> TurnState | None:
@@ -220,7 +220,7 @@ async def changed(reader: Reader, within: float) -> bytes | None:
     try:
         return await reader.next(within)
     except EndedError:
-        raise Problem(503, "This process ends: ask again.", retry_after=1) from None
+        raise Problem(503, "This process is shutting down. Try again.", retry_after=1) from None
 
 
 async def _heard(reader: Reader, within: float) -> bool:

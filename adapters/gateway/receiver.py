@@ -72,7 +72,7 @@ CALLS: frozenset[str] = frozenset({"tools/call", "tasks/cancel", "tasks/result"}
 LISTING: tuple[Scope, ...] = ("run", "read")
 SESSION_HEADER = "Mcp-Session-Id"
 VERSION_HEADER = "MCP-Protocol-Version"
-NO_SERVER = "There is no tool server of this name."
+NO_SERVER = "There’s no tool server of this name."
 """Clients show it only as the answer to their message: of a status 404 the SDK's says that its session is over."""
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 _ANSWER = re.compile(rb'(?:^|\n)data: \{"jsonrpc":"2\.0","id":(?:-?\d+|"(?:[^"\\]|\\.)*"),"(result|error)":')
@@ -231,7 +231,7 @@ class GatewayReceiver:
             raise NotUnderstood(406, f"Not Acceptable: Client must accept {EVENT_STREAM}")
         self._session(request, principal)
         if self._ending.is_set():
-            raise Problem(503, "This process ends: ask again.", retry_after=1.0)
+            raise Problem(503, "This process is shutting down. Try again.", retry_after=1.0)
         with (
             self._streams.opened(request, principal) as stream,
             self.listeners.listening(server) as changed,
@@ -339,7 +339,7 @@ class GatewayReceiver:
                     response = problem_answer(Problem(503, AWAY, retry_after=AGAIN_SECONDS), reference)
                 else:
                     log.exception("gateway_request_failed", reference=reference)
-                    response = problem_answer(Problem(500, "Something went wrong here."), reference)
+                    response = problem_answer(Problem(500, "Something went wrong."), reference)
             if not response.prepared:
                 for name, value in self._access.answer_headers(request).items():
                     response.headers.setdefault(name, value)
@@ -368,7 +368,7 @@ class GatewayReceiver:
         return answer
 
     async def _not_allowed(self, request: web.Request) -> web.Response:
-        said = f"{request.method} is not possible here: {METHODS} are."
+        said = f"{request.method} isn’t allowed here. Use {METHODS}."
         answer = problem_answer(Problem(405, said), new_reference())
         answer.headers.update({**self._access.answer_headers(request), "Allow": METHODS})
         return answer
@@ -431,7 +431,7 @@ def _trouble_with_id(value: object) -> str:
 
 def _message_in(raw: bytes) -> Any:
     if has_too_many_values(raw):
-        raise NotUnderstood(413, "The body holds too many values.")
+        raise NotUnderstood(413, "The body has too many values.")
     try:
         value = json_in(raw)
         refuse_unsound(value, DEEPEST)
@@ -507,7 +507,7 @@ class RunningServer:
     async def app(self) -> AsgiApp:
         """The application, running. Raises `Problem` (503) when it ends, or does not begin to run for long."""
         if self._stopping.is_set():
-            raise Problem(503, "This process ends: ask again.", retry_after=1.0)
+            raise Problem(503, "This process is shutting down. Try again.", retry_after=1.0)
         if self._running is None:
             self._running = asyncio.get_running_loop().create_future()
             self._task = asyncio.create_task(self._run(self._running), name="mcp server")
@@ -515,7 +515,7 @@ class RunningServer:
             async with asyncio.timeout(START_SECONDS):
                 return await asyncio.shield(self._running)
         except TimeoutError:
-            raise Problem(503, "This process starts: ask again.", retry_after=AGAIN_SECONDS) from None
+            raise Problem(503, "This process is starting. Try again.", retry_after=AGAIN_SECONDS) from None
 
     async def _run(self, running: asyncio.Future[AsgiApp]) -> None:
         try:
@@ -528,7 +528,7 @@ class RunningServer:
         except asyncio.CancelledError:
             if running.done():
                 raise
-            running.set_exception(Problem(503, "This process ends: ask again.", retry_after=1.0))
+            running.set_exception(Problem(503, "This process is shutting down. Try again.", retry_after=1.0))
             running.exception()  # nobody may be waiting for it
         except Exception as error:
             self._running = None  # the next message tries again

@@ -32,12 +32,12 @@ POLL_SECONDS = 2.0
 SHORTEST_TASK, LONGEST_TASK = 60.0, 86_400.0
 """Seconds that the result of a task is kept for, at least and at most; who does not say gets the most."""
 _NO_STRUCTURE = (
-    "The call was made and it succeeded: do not make it again. It is marked as an error only because its structured "
-    "result, which the tool's output schema promises, is not available."
+    "The call succeeded. Don’t make it again. It’s marked as an error only because the structured result that the "
+    "tool’s output schema promises isn’t available."
 )
 _LOST = (
-    "The result of this call is not kept any more: it has been given out before. Look what is there now before you "
-    "make the call again."
+    "The result of this call was returned before and is no longer kept. Check how things are now before you make the "
+    "call again."
 )
 _BLOCK: TypeAdapter[ContentBlock] = TypeAdapter(ContentBlock)
 
@@ -64,7 +64,7 @@ def tool_result(result: GatewayResult, *, promises_structure: bool) -> CallToolR
 def still_waiting(view: GatewayCallView) -> CallToolResult:
     """Returns what a client gets that has waited long enough: an error, since there is no result, that says how to go
     on."""
-    said = _unfinished(view, "Call the same tool again with the same arguments to go on waiting")
+    said = _unfinished(view, "Call the same tool again with the same arguments to keep waiting")
     return CallToolResult(
         content=[_text(said)],
         isError=True,
@@ -101,7 +101,7 @@ def link_needed(view: GatewayCallView, link: str) -> UrlElicitationRequiredError
     wait = view.waits_for
     if wait is None:
         raise ValueError("the call waits for nothing")
-    message = f"{_sentence(wait.text)} When that is done, make the same call again."
+    message = f"{_sentence(wait.text)} Then make the same call again."
     elicitation = ElicitRequestURLParams(mode="url", message=message, url=link, elicitationId=wait.subject)
     return UrlElicitationRequiredError([elicitation], message)
 
@@ -147,14 +147,14 @@ def unknown_task(task_id: str) -> McpError:
 
 def ended_task(view: GatewayCallView) -> McpError:
     """Returns the error for taking back a task that has ended."""
-    said = f"This task has ended ({_task_status(view)}), so it cannot be taken back."
+    said = f"This task has ended ({_task_status(view)}), so it can’t be canceled."
     return McpError(ErrorData(code=INVALID_PARAMS, message=said))
 
 
 def unfinished_task(view: GatewayCallView) -> McpError:
     """Returns the error for who has waited for the result of a task as long as is possible. No result: clients would
     take it for the task's."""
-    said = _unfinished(view, "Ask for the result of this task again to go on waiting")
+    said = _unfinished(view, "Ask for the result of this task again to keep waiting")
     return McpError(ErrorData(code=INTERNAL_ERROR, message=said))
 
 
@@ -172,7 +172,7 @@ def _task_status(view: GatewayCallView) -> Literal["working", "input_required", 
 
 def _status_message(view: GatewayCallView) -> str | None:
     if view.cancelled:
-        return "It was taken back."
+        return "Canceled."
     if view.waits_for is not None:
         return view.waits_for.text
     if view.result is not None and view.result.text:
@@ -193,7 +193,7 @@ def _unfinished(view: GatewayCallView, again: str) -> str:
         again: how it goes on, without a full stop.
     """
     wait = view.waits_for
-    so_far = wait.so_far if wait is not None and wait.so_far else "it is not made twice"
+    so_far = wait.so_far if wait is not None and wait.so_far else "it won’t be made twice"
     return f"{_sentence(progress_message(view))} {again}; {so_far}."
 
 

@@ -164,7 +164,7 @@ async def _form(request: web.Request) -> bytes:
     if request.content_type != "application/x-www-form-urlencoded":
         raise _RefusedError(400, _("This didn’t come from the page’s button."))
     if (request.content_length or 0) > LONGEST_FORM:
-        raise _RefusedError(413, _("That’s too much for this form."))
+        raise _RefusedError(413, _("That’s too long for this form."))
     return await request.read()
 
 
@@ -274,15 +274,15 @@ def offer(found: Offer, token: str) -> HtmlPage:
     shown = _page(
         200,
         _("Connect {service}").format(**words),
-        _paragraph(_("The bot account of {person} in {platform} will be able to use your {service} account."), words),
+        _paragraph(_("The bot will use your {service} account for what {person} asks in {platform}."), words),
         _scopes(found.scopes),
         _paragraph(first, words),
         f'<form method="post" action="{START}"><input type="hidden" name="s" value="{escape(token)}">'
         f"<button>{escape(_('Continue'))}</button></form>",
         _paragraph(
             _(
-                "Not {person}? Did someone send you this link? Close this page: it would connect your account to "
-                "theirs."
+                "Not {person}, or did someone send you this link? Close this page, or your account will be connected "
+                "to theirs."
             ),
             words,
             kind="soft",
@@ -301,9 +301,9 @@ def connected(found: Connected) -> HtmlPage:
         else _("Your {service} account is connected for {person}.")
     )
     then = (
-        _("You can close this page and return to {platform}. The bot continues by itself.")
+        _("You can close this page and return to {platform}. The bot will continue on its own.")
         if found.goes_on
-        else _("You can close this page. From now on the bot can use the account for what you ask.")
+        else _("You can close this page. The bot can now use this account for what you ask.")
     )
     title = _("{service} is connected").format(**words)
     return _page(200, title, _paragraph(done, words), _paragraph(then, words))
@@ -327,8 +327,8 @@ def show_code(found: ShowCode) -> HtmlPage:
         _paragraph(until, words),
         _paragraph(
             _(
-                "Give it to no one: whoever sends it connects your account to theirs. If someone sent you the link, "
-                "close this page."
+                "Don’t share this code. Anyone who sends it to the bot connects your account to theirs. If someone "
+                "sent you the link, close this page."
             ),
             {},
             kind="soft",

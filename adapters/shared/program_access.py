@@ -66,7 +66,7 @@ class ScopeMissing(Problem):
 
     def __init__(self, scopes: Sequence[Scope]) -> None:
         missing = " or ".join(f"`{scope}`" for scope in scopes)
-        super().__init__(403, f"This token does not allow it: its scopes do not have {missing}.")
+        super().__init__(403, f"This token doesn’t allow that: it lacks the scope {missing}.")
         self.scopes = scopes
 
 
@@ -96,21 +96,19 @@ class ProgramAccess:
             raise ScopeMissing(scopes)
         pace = Window(f"api:{principal.person.person_id}", REQUESTS_A_MINUTE)
         if full := await self._beginnings.count(random_token(), [pace]):
-            raise Problem(429, "Too many requests within a minute.", retry_after=full.wait)
+            raise Problem(429, "Too many requests in one minute.", retry_after=full.wait)
         return principal
 
     async def _of_token(self, request: web.Request, header: str, resources: Collection[str] | None) -> Principal:
         try:
             found = await self._bearers.principal(header, resources)
         except Unreachable:
-            raise Problem(
-                503, "The issuer of the token cannot be asked at the moment.", retry_after=AGAIN_SECONDS
-            ) from None
+            raise Problem(503, "Can’t reach the issuer of the token right now.", retry_after=AGAIN_SECONDS) from None
         if isinstance(found, NotAuthenticated):
             address = address_of_sender(request, self._config.public_url)
             pace = Window(f"api-refused:{address}", REFUSED_A_MINUTE)
             if address and (full := await self._beginnings.count(random_token(), [pace])):
-                raise Problem(429, "Too many requests without a good token.", retry_after=full.wait)
+                raise Problem(429, "Too many requests without a valid token.", retry_after=full.wait)
             raise Problem(401, found.reason)
         return found
 
@@ -131,7 +129,7 @@ class ProgramAccess:
         if not (
             is_own_origin(request.headers) or origin in self._config.cors_origins or origin == self._config.public_url
         ):
-            raise Problem(403, "Pages of this site may not ask here: see API_CORS_ORIGINS.")
+            raise Problem(403, "Pages of this site aren’t allowed here. See API_CORS_ORIGINS.")
 
     def answer_headers(self, request: web.Request) -> Mapping[str, str]:
         """What every answer has."""

@@ -394,15 +394,15 @@ def when_made_anew(tool: Tool, caller: Caller) -> Failed | OutcomeUnknown | None
     if not tool.repeatable:
         return waits_no_more(tool)
     if caller.answers[-1].action != "accept":
-        return Failed(f"The question of {tool.server} was not answered, so {tool.full_name} was not called again.")
+        return Failed(f"{tool.server}’s question wasn’t answered, so {tool.full_name} wasn’t called again.")
     return None
 
 
 def waits_no_more(tool: Tool) -> OutcomeUnknown:
     """The outcome of a call that asked something, and had ended when the answer came."""
     return OutcomeUnknown(
-        f"{tool.server} asked something in the middle of the call, and was not there any more for the answer: whether "
-        "it did something is not known."
+        f"{tool.server} asked a question during the call and was gone when the answer came. It’s unknown whether it "
+        "did anything."
     )
 
 
@@ -458,13 +458,13 @@ def form_question(
     message = message[:LONGEST_READ]
     problem = _problem(schema)
     if problem:
-        return QuestionRefused(f"{server} asked a question that cannot be shown ({problem}), so nobody was asked.")
+        return QuestionRefused(f"{server} asked a question that can’t be shown ({problem}), so no one was asked.")
     secret = _asks_for_a_secret(message, schema)
     if secret:
         named = one_line(mask(clean(secret)), 60)
         return QuestionRefused(
-            f"{server} asked for something that looks like a secret ({named}). Secrets have no place in a chat, so the "
-            "question was refused and nobody was asked."
+            f"{server} asked for what looks like a secret ({named}). Secrets don’t belong in a chat, so "
+            "the question was refused and no one was asked."
         )
     # Everybody sees a question, and a link in it may be for one person: for those there is URL elicitation.
     said = shorten(without_links(mask(clean(message))), LONGEST_TOOL_QUESTION)
@@ -477,9 +477,7 @@ def link_question(
 ) -> SignInNeeded | QuestionRefused:
     """A link that a person is asked to open."""
     if not is_web_link(url):
-        return QuestionRefused(
-            f"{server} wants somebody to open a link, but did not give a usable one, so nobody was asked."
-        )
+        return QuestionRefused(f"{server} wanted someone to open a link but gave no usable one, so no one was asked.")
     said = mask(clean(message[:LONGEST_READ]))
     return SignInNeeded(url, one_line(said, LONGEST_MESSAGE), elicitation_id)
 
@@ -487,14 +485,14 @@ def link_question(
 def _problem(schema: Mapping[str, Any]) -> str | None:
     properties = schema.get("properties")
     if schema.get("type") != "object" or not isinstance(properties, Mapping):
-        return "it describes no form"
+        return "it doesn’t describe a form"
     if len(properties) > MOST_FIELDS:
         return f"it has more than {MOST_FIELDS} fields"
     try:
         if len(json.dumps(schema, allow_nan=False).encode()) > LARGEST_SCHEMA:
             return f"it is larger than {LARGEST_SCHEMA:,} bytes"
     except (TypeError, ValueError, RecursionError):
-        return "it is no JSON"
+        return "it isn’t JSON"
     if held := not_kept(schema):
         return f"it holds {held}"
     problem = problem_of(schema)

@@ -58,7 +58,7 @@ def test_our_own_sentence_stands_before_what_the_tool_returned() -> None:
 def test_a_success_without_the_promised_structure_says_that_it_is_not_to_be_repeated() -> None:
     told = tool_result(GatewayResult(False, "Ana says that it was done."), promises_structure=True)
     assert told.isError
-    assert "do not make it again" in texts(told)[1]
+    assert "Don’t make it again" in texts(told)[1]
     assert not tool_result(GatewayResult(False, "Done."), promises_structure=False).isError
 
 
@@ -71,13 +71,13 @@ def test_who_has_waited_long_enough_is_told_for_what_how_to_go_on_and_how_far_th
     waiting = replace(WAITING, waits_for=replace(ASKED, so_far="nothing has been done yet"))
     told = still_waiting(waiting)
     assert texts(told) == [
-        "Waiting for Ana to approve it in Slack. Call the same tool again with the same arguments to go on waiting; "
+        "Waiting for Ana to approve it in Slack. Call the same tool again with the same arguments to keep waiting; "
         "nothing has been done yet."
     ]
     assert told.isError
     assert told.meta == {"countersign/call": "c1", "countersign/status": "waiting"}
     assert unfinished_task(waiting).error.message == (
-        "Waiting for Ana to approve it in Slack. Ask for the result of this task again to go on waiting; nothing has "
+        "Waiting for Ana to approve it in Slack. Ask for the result of this task again to keep waiting; nothing has "
         "been done yet."
     )
 
@@ -98,7 +98,7 @@ def test_a_sign_in_is_asked_for_by_its_link() -> None:
         "mode": "url",
         "elicitationId": "s1",
         "url": "https://example.com/oauth/start?s=x",
-        "message": "Ana must connect their account. When that is done, make the same call again.",
+        "message": "Ana must connect their account. Then make the same call again.",
     }
 
 

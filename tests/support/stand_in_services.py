@@ -300,7 +300,7 @@ class StandInServices:
         self._must_work()
         owner, view = self.accounts.get(connection_id, ("", None))
         if view is None:
-            return Unknown("This account is not connected (any more).")
+            return Unknown("This account isn’t connected.")
         if owner != person.person_id:
             return Refused("Only the person whose account this is can disconnect it.")
         del self.accounts[connection_id]

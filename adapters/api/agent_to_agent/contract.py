@@ -143,7 +143,7 @@ class AgentContract:
         try:
             asked = await asyncio.to_thread(_checked, raw) if len(raw) > LONG else _checked(raw)
         except MalformedBodyError as error:
-            return _refused(PARSE_ERROR, f"The body is no JSON that can be read: {error}.")
+            return _refused(PARSE_ERROR, f"The body isn’t valid JSON: {error}.")
         if not isinstance(asked, dict):
             return _refused(INVALID_REQUEST, "A request is an object; several at once are not taken.")
         if self._server is None:

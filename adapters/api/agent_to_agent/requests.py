@@ -86,7 +86,7 @@ MOST_LISTED = 20
 WITH_STATUS = frozenset({401, 403, 429, 503})
 """Problems that are no matter of the protocol: who asks, how often, and whether anything can be read."""
 NO_PUSH = "Push notifications are not sent: stream, or ask for the task again."
-ENDED = "This task has ended. To go on in the conversation, send its contextId without a taskId."
+ENDED = "This task has ended. To continue the conversation, send its contextId without a taskId."
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +394,7 @@ class TaskRequests(RequestHandler):
 
     async def _sign_in(self, principal: Principal, view: SignInView) -> str:
         """What is said of a sign-in: with the link, for its owner, with a token that could begin the call."""
-        said = f"To go on, an account is needed: sign in to {view.service or view.server}."
+        said = f"Sign in to {view.service or view.server} to continue."
         if not principal.may("run") or view.owner_id != principal.person.person_id:
             return said
         link = await self._services.sign_in_links.link(view.sign_in_id, principal.person.person_id)
@@ -553,7 +553,7 @@ def _principal(exchange: Exchange, scope: Scope | None = None) -> Principal:
 
 def _must(principal: Principal, scope: Scope) -> None:
     if not principal.may(scope):
-        raise Problem(403, f"This token does not allow it: its scopes do not have `{scope}`.")
+        raise Problem(403, f"This token doesn’t allow that: it lacks the scope `{scope}`.")
 
 
 def _named(task_id: str) -> TaskName:
