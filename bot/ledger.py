@@ -187,8 +187,8 @@ class AttemptLedger:
             if latest.status == "asking" and repeatable:
                 # Nobody needs to be asked what came of it; but it may have acted before it asked.
                 failed = Failed(
-                    f"{latest.server} asked something in the middle of the call and got no answer: whether it did "
-                    "something is not known."
+                    f"{latest.server} asked a question during the call and got no answer. It’s unknown whether "
+                    "it did anything."
                 )
                 await self._finish(tx, call_id, latest.number, failed)
                 return Recorded(failed)

@@ -148,7 +148,7 @@ class CallResult(BaseModel):
 
 def outcome_unknown(server: str, reason: str, said: str = "", owner: str | None = None) -> OutcomeUnknown:
     """The call was sent and nobody knows what came of it. `said`: what the server said, safe to show."""
-    text = f"{server} gave no answer ({reason}): whether it did it is not known."
+    text = f"{server} gave no answer ({reason}), so it’s unknown whether it was done."
     return OutcomeUnknown(f"{text} It said: {said}" if said else text, owner if said else None)
 
 
@@ -272,7 +272,7 @@ def _sign_in(message: str, data: Any, context: AnswerContext) -> SignInNeeded | 
             elicitation_id=elicitation_id if isinstance(elicitation_id, str) else None,
         )
     server = context.server
-    return Failed(f"{server} wants somebody to open a link first, but did not give a usable one. Nothing was done.")
+    return Failed(f"{server} wanted someone to open a link first but gave no usable one. Nothing was done.")
 
 
 def bounded(text: str, limit: int) -> str:

@@ -12,12 +12,12 @@ from bot.views import deciders_in_words
 
 _PLATFORMS = {"slack": "Slack", "teams": "Teams"}
 _NOT_BEGUN = "nothing has been done yet"
-_GOES_ON = "the call has been begun and goes on with the answer"
-_GOES_ON_THEN = "the call has been begun and goes on after that"
-_NOT_CERTAIN = "the call has been begun, and it is not made again by that"
+_GOES_ON = "the call has begun and continues with the answer"
+_GOES_ON_THEN = "the call has begun and continues after that"
+_NOT_CERTAIN = "the call has begun, and asking doesn’t make it again"
 _NOT_SHOWN = (
-    " Nobody could be shown that, so tell the person you work for: whoever runs Countersign finds in its log where it "
-    "should have been shown."
+    " This couldn’t be shown to anyone, so tell the person you work for. Countersign’s log says where it should have "
+    "been shown."
 )
 
 
@@ -26,20 +26,17 @@ async def wait_in(tx: Transaction, thread_id: str, now: float) -> GatewayWait | 
     open_ = await waiting.in_thread(tx, thread_id)
     for approval in open_.approvals:
         asked, who = approval.asked, await deciders_in_words(tx, approval, now)
-        text = f"{asked.server}: {asked.tool} waits for an approval by {who}"
+        text = f"{asked.server}: {asked.tool} is waiting for approval by {who}"
         return await _placed(tx, thread_id, GatewayWait("approval", text, approval.approval_id, _NOT_BEGUN))
     for sign_in in open_.sign_ins:
-        text = f"{sign_in.server} waits until the person you work for has signed in, with the link that they got"
+        text = f"{sign_in.server} is waiting for the person you work for to sign in with the link they got"
         so_far = _NOT_BEGUN if await _is_not_begun(tx, sign_in.call_id) else _GOES_ON_THEN
         return await _placed(tx, thread_id, GatewayWait("sign_in", text, sign_in.sign_in_id, so_far))
     for question in open_.clarifications:
-        text = f"{question.server} waits for the person you work for to answer a question"
+        text = f"{question.server} is waiting for the person you work for to answer a question"
         return await _placed(tx, thread_id, GatewayWait("question", text, question.clarification_id, _GOES_ON))
     for attempt in open_.outcomes:
-        text = (
-            f"What came of {attempt.server}: {attempt.tool} is not known, and the person you work for is asked to say "
-            "whether it was done"
-        )
+        text = f"It’s unknown whether {attempt.server}: {attempt.tool} was done. The person you work for is being asked"
         return await _placed(tx, thread_id, GatewayWait("outcome", text, attempt.attempt_id, _NOT_CERTAIN))
     return None
 

@@ -115,7 +115,7 @@ async def test_nor_was_one_that_may_be_repeated_though_nobody_is_asked_what_came
     known = await records.ledger.close(CALL_ID, repeatable=True)
     assert isinstance(known, Recorded)
     assert isinstance(known.outcome, Failed)
-    assert "whether it did something is not known" in known.outcome.text
+    assert "unknown whether it did anything" in known.outcome.text
     assert [entry["status"] for entry in records.entries()] == ["failed"]
 
 

@@ -119,6 +119,6 @@ def an_outcome(outcome_id: str = "o1", *, requester_id: str, **changes: Any) -> 
         "title": "Create event",
         "arguments": {"name": "Team Meeting"},
         "requester": "Ana",
-        "known": "calendar gave no answer (HTTP 422): whether it did it is not known. It said: half done",
+        "known": "calendar gave no answer (HTTP 422), so it’s unknown whether it was done. It said: half done",
     }
     return OutcomeView(outcome_id, requester_id=requester_id, **(values | changes))

@@ -236,6 +236,8 @@ def _said(said: Said) -> tuple[Activity, ...]:
         last["channelData"] = {"feedbackLoop": {"type": "default"}}
     if not said.activity or not said.final:
         return (*beginning, last)
-    # A message of its own: Teams divides text beside a card into two, and tells the id of neither.
+    # A message of its own: Teams makes two messages of text beside a card, and tells the id of neither, so that nothing
+    # could be updated (MicrosoftDocs/msteams-docs#2594). As one card, an answer could not be streamed or have
+    # citations; text alone cannot be folded.
     calls = activity_card(said.activity)
     return (*beginning, last, _message(calls, str(calls["fallbackText"])))

@@ -64,7 +64,7 @@ async def test_the_same_call_while_it_waits_is_the_same_approval_and_anothers_is
 async def test_what_is_approved_runs_once_and_is_handed_over_until_it_was_delivered(stage: GatewayStage) -> None:
     view = await stage.called("ask")
     assert (view.status, stage.bench.called) == ("waiting", [])
-    assert view.waits_for is not None and "s: ask waits for an approval by" in view.waits_for.text
+    assert view.waits_for is not None and "s: ask is waiting for approval by" in view.waits_for.text
     assert isinstance(await stage.decides(BEN, view), Settled)
     await stage.work()
     again = await stage.called("ask")  # nobody has fetched the result
@@ -184,7 +184,7 @@ async def test_a_card_that_cannot_be_shown_where_the_gateway_asks_is_shown_to_th
     unseen = await stage.called("ask", by=nobody)
     await until(lambda: not stage.chat.failures)
     async with asyncio.timeout(20):
-        while (told := (await stage.now(unseen)).waits_for) and "Nobody could be shown that" not in told.text:
+        while (told := (await stage.now(unseen)).waits_for) and "couldn’t be shown to anyone" not in told.text:
             await asyncio.sleep(0.005)
     assert told is not None and "in the channel" not in told.text
 
