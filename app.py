@@ -654,7 +654,8 @@ async def _models_of_agents(
     Args:
         made: the models that there are already.
     """
-    known, of_agents = dict(made), dict[str, BaseChatModel]()
+    known = dict(made)
+    of_agents: dict[str, BaseChatModel] = {}
     for agent in agents.all:
         spec = settings.spec_of(agent.model or settings.model_name, agent.temperature)
         if spec not in known:
