@@ -28,7 +28,7 @@ from bot.identity.sessions import BROWSER_SECONDS, PageSessions
 from bot.limits import Beginnings, Window
 from bot.records.database import is_outage
 from bot.settings import is_loopback
-from translations import choose, in_language
+from translations import SOURCE, choose, in_language
 from translations import gettext as _
 
 SESSION_SECONDS = int(BROWSER_SECONDS)
@@ -440,8 +440,10 @@ def json_answer(body: Any, *, status: int = 200) -> web.Response:
 
 
 def _language_of(request: web.Request) -> str:
-    """The language that a page wants to be answered in: what was chosen there, else its browser's."""
-    return choose(request.cookies.get(LANGUAGE_COOKIE), request.headers.get("Accept-Language"))
+    """The language that a page wants to be answered in: what was chosen there, else its browser's, else English, which
+    the page itself speaks then. Whoever says nothing of a language is no browser."""
+    wanted = (request.cookies.get(LANGUAGE_COOKIE), request.headers.get("Accept-Language"))
+    return choose(*wanted, SOURCE if any(wanted) else None)
 
 
 def is_time_zone(name: str) -> bool:

@@ -28,6 +28,7 @@ from bot.domain import PendingApprovals, Person, ThreadView, Unknown
 from bot.queries import Queries
 from bot.records.database import is_outage
 from translations import gettext as _
+from translations import language
 
 HEARTBEAT_SECONDS = 15.0
 """Proxies close what is silent for longer; 30 to 60 s is usual."""
@@ -101,7 +102,9 @@ class EventStreams:
         thread_id = thread_id_of(request.query.get("thread", ""))
         person = visitor.person
         turn = self._turns.setdefault(person.person_id, asyncio.Semaphore(SNAPSHOTS_AT_A_TIME))
-        with self._hub.reading(thread_id, person.person_id, visitor.session.session_id) as reader:
+        with self._hub.reading(
+            thread_id, person.person_id, visitor.session.session_id, written_in=language()
+        ) as reader:
             reader.connection = request.transport
             response = web.StreamResponse(headers=_HEADERS)
             async with turn:
@@ -203,8 +206,9 @@ class ThreadLists:
         self._turn = asyncio.Lock()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._as_of = hub.changes
-        self._frames: dict[str, bytes] = {}
-        self._pending: dict[str, PendingApprovals] = {}
+        self._frames: dict[tuple[str, str], bytes] = {}
+        """By person and language, since one may have the page open in two; likewise below."""
+        self._pending: dict[tuple[str, str], PendingApprovals] = {}
         self._pending_while: tuple[object, float] = (None, 0.0)
         """What waited when those were read, and until when they are believed."""
 
@@ -220,11 +224,12 @@ class ThreadLists:
             if self._as_of != as_of:
                 self._as_of = as_of
                 self._frames.clear()
-            if person.person_id in self._frames:
-                return self._frames[person.person_id]
+            page = (person.person_id, language())
+            if page in self._frames:
+                return self._frames[page]
             read = await self._read(person)
             if self._as_of == as_of:
-                self._frames[person.person_id] = read
+                self._frames[page] = read
             return read
 
     async def _read(self, person: Person) -> bytes:
@@ -247,11 +252,12 @@ class ThreadLists:
             self._pending.clear()
         if not cards[0]:
             return PendingApprovals()
-        known, kept = self._pending.get(person.person_id), self._pending_while
+        page = (person.person_id, language())
+        known, kept = self._pending.get(page), self._pending_while
         if known is None:
             known = await self._queries.pending(person)
             if kept == self._pending_while:
-                self._pending[person.person_id] = known
+                self._pending[page] = known
         return known
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,26 @@ async def test_a_page_that_connects_gets_who_it_is_the_threads_and_the_whole_thr
             ("post", "post-1"),
         ]
         assert thread["live"] == {"status": "", "drafts": [], "activity": []}
+
+
+async def test_what_comes_live_is_in_the_language_of_each_page(product: Product, ana: Browser) -> None:
+    """What is published is written once for all who watch, in the language of what several people see."""
+    german = {"Accept-Language": "de-AT"}
+    events_url = f"{product.url}/api/events?thread=web%3Aone"
+    await product.services.post(THREAD, Said("Hi"))
+    async with stream_of(ana, THREAD) as english, ana.http.get(events_url, headers=german) as response:
+        of_german = Stream(response)
+        for stream in (english, of_german):
+            await snapshot(stream)
+        await product.services.post(THREAD, an_approval("a", arguments={"all_day": True}))
+        assert value_in((await english.until("post"))["content"]) == "yes"
+        anew = await snapshot(of_german)
+        assert value_in(anew["entries"][-1]["content"]) == "ja"
+
+
+def value_in(card: dict[str, Any]) -> str:
+    (line,) = card["arguments"]
+    return str(line["value"])
 
 
 async def test_a_conversation_nobody_has_written_in_is_empty(ana: Browser) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import structlog
 
+from translations import language
+
 log = structlog.get_logger(__name__)
 MOST_QUEUED = 512
 """Events that wait for one reader; a slower one is disconnected, which costs it one reconnect."""
@@ -50,6 +52,8 @@ class Reader:
         self.sees_all: bool | None = None
         """Whether every event of the thread is for this reader: others are sent what they may see anew when there is
         another entry. `None`: nobody has begun the thread, so it will be its first author's."""
+        self.language: str | None = None
+        """In which posts are written for this reader; `None`: in whichever they are published."""
         self.was_kept_from = False
         """Whether there was an event that was not for this reader then: of another process it may come before the
         message that begins the thread."""
@@ -128,14 +132,23 @@ class Hub:
 
     @contextmanager
     def reading(
-        self, thread_id: str, person_id: str, session_id: str, *, sees_all: bool | None = None
+        self,
+        thread_id: str,
+        person_id: str,
+        session_id: str,
+        *,
+        sees_all: bool | None = None,
+        written_in: str | None = None,
     ) -> Iterator[Reader]:
         """A reader from now on. Subscribe first and load what there is second, so that nothing falls between.
 
-        `sees_all`: as in `Reader`, where that is known before anything is loaded.
+        Args:
+            sees_all: as in `Reader`, where that is known before anything is loaded.
+            written_in: the reader's language, where what is published in another one is to be sent to them anew.
         """
         reader = Reader(thread_id, person_id, session_id)
         reader.sees_all = sees_all
+        reader.language = written_in
         is_first = not self.has_readers(thread_id)
         self._readers.add(reader)
         if self._closed:
@@ -169,7 +182,11 @@ class Hub:
                 if reader.was_kept_from:
                     reader.offer_anew()
             if reader.sees_all:
-                reader.offer(encoded)
+                is_theirs = name != "post" or reader.language in {None, language()}
+                if is_theirs:
+                    reader.offer(encoded)
+                else:
+                    reader.offer_anew()  # which is written for them
             elif name in ENTRIES:
                 reader.offer_anew()
             else:
