@@ -383,6 +383,8 @@ class ApprovalView:
     """Name of whoever edited the arguments; empty: nobody did."""
     retry_offered: bool = False
     """Whether its requester may have the same call proposed once more: it was approved, and it failed."""
+    again: str = ""
+    """Why it is asked again, as a sentence, of an approval that waits; empty: it is asked for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,6 +414,8 @@ class ClarificationView:
     """JSON Schema of the answer, where a tool asks."""
     client: str = ""
     """As in `ApprovalView`."""
+    filled_in: tuple[tuple[str, str], ...] = ()
+    """What was answered in a form: label and value of each field, as people read them. Empty: nothing was."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,6 +205,14 @@ class Queries:
         listed = await self._listed(cards, settled)
         return tuple(sorted(listed, key=_settled_at, reverse=True)[:most])
 
+    async def decided_by(self, person: Person, most: int = LISTED) -> tuple[Shown, ...]:
+        """The settled approvals on which this person has voted, wherever they have an account, the latest first."""
+        accounts = await self._directory.accounts_of(person.person_id)
+        async with self._database.reading() as tx:
+            decided = await waiting.decided_lately(tx, sorted(accounts), most)
+            cards = await self._cards(tx, decided, "")
+        return await self._listed(cards, decided)
+
     async def cards_that_wait(self) -> tuple[int, int, int, int]:
         """A value that is another one when other cards wait for decisions, or one of them shows something else; one
         statement, for whoever would read them all whenever anything has changed. It begins with how many wait, and ends

@@ -173,6 +173,33 @@ def _when(values: Mapping[str, Any], presentation: CallPresentation) -> str:
     return ""
 
 
+def answer_in_words(value: Any, kind: str, year: int) -> str:
+    """Returns what somebody has filled in, as people read it: "Thu 26 Nov, 15:00", "yes". Neither `visible` nor bounded
+    yet.
+
+    Args:
+        kind: the field's (`graph.interrupts.FieldType`).
+        year: the calendar year when it was asked: only of days in other years the year is shown.
+    """
+    asked = CallPresentation(year=year)
+    match kind, value:
+        case _, bool():
+            return _("yes") if value else _("no")
+        case "date", str():
+            return _day(value, asked) or value
+        case "time", str():
+            return _time(value) or value
+        case "date-time", str():
+            moment = _moment(value, asked)
+            if moment is None:
+                return value
+            return moment.text if datetime.fromisoformat(value).tzinfo else f"{moment.day}, {moment.time}"
+        case _, list() if all(isinstance(each, str) for each in value):
+            return _list(value)
+        case _:
+            return written_value(value)
+
+
 # ------------------------------------------------------------------------------------------------ labels
 def labels_of(names: Iterable[str], presentation: CallPresentation) -> dict[str, str]:
     """Returns name → what stands before the value of each argument, on cards and in forms."""

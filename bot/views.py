@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Literal
 
 from bot.approvals import retries
@@ -26,7 +27,7 @@ from bot.domain import (
     Vote,
 )
 from bot.gateway.thread_ids import is_gateway_thread
-from bot.readings import result_in_words
+from bot.readings import answer_in_words, result_in_words
 from bot.records import approvals, attempts, authorizations, clarifications, sign_ins, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import ActivityRow, AttemptRow
@@ -226,7 +227,14 @@ async def approval_view(
         notes=approvals.notes_in(cast),
         edited_by="" if row.edited_by is None else names[row.edited_by],
         retry_offered=await retries.is_offered(tx, row, attempt),
+        again=await _why_again(tx, row) if row.status == "pending" and row.asked.round > 1 else "",
     )
+
+
+async def _why_again(tx: Transaction, row: ApprovalRow) -> str:
+    """Why a round of a call that is not its first is asked."""
+    before = await approvals.of_call(tx, row.asked.call_id, row.asked.round - 1)
+    return await _why_void(tx, before) if before is not None and not before.reason else ""
 
 
 def _presentation(row: ApprovalRow, *, seen_by_one: bool) -> CallPresentation:
@@ -404,6 +412,7 @@ async def clarification_view(
         requester=names[row.requester],
         requester_id=row.requester,
         answer=apart_from_marks(answer_text(row)),
+        filled_in=_filled_in(row),
         server=row.server or "",
         tool=attempt.tool if attempt else "",
         arguments=attempt.arguments if attempt else {},
@@ -425,6 +434,20 @@ def answer_text(row: ClarificationRow) -> str:
     shown = {True: _("yes"), False: _("no")}
     return "\n".join(
         f"{labels.get(k, k)}: {shown[v] if isinstance(v, bool) else v}" for k, v in values.items() if v is not None
+    )
+
+
+def _filled_in(row: ClarificationRow) -> tuple[tuple[str, str], ...]:
+    values = (row.answer or {}).get("values") or {}
+    fields = {field.name: field for field in row.fields}
+    year = datetime.fromtimestamp(row.asked_at, UTC).year
+    return tuple(
+        (
+            apart_from_marks(fields[name].label or name if name in fields else name),
+            apart_from_marks(answer_in_words(value, fields[name].type if name in fields else "text", year)),
+        )
+        for name, value in values.items()
+        if value is not None
     )
 
 

@@ -17,6 +17,7 @@ from adapters.shared.live.entries import (
     argument_page_json,
     click_json,
     connections_json,
+    decided_json,
     form_json,
     grants_json,
     hidden_json,
@@ -198,6 +199,11 @@ class PageActions:
         """`GET /api/approvals/{id}/together`: the ids of those that wait in its thread and that the visitor may decide
         now. Whoever may not is not offered to; it is judged again at the click."""
         return json_answer({"decides": await self._services.queries.decidable_with(id_of(request), visitor.person)})
+
+    async def decided(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`GET /api/approvals/decided`: what the visitor has decided lately, the latest first."""
+        own = await self._services.queries.decided_by(visitor.person)
+        return json_answer(await asyncio.to_thread(decided_json, own))  # each may take milliseconds
 
     async def arguments(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/approvals/{id}/arguments?page=N`: a page of arguments that are too long for a card; `N` from 0."""

@@ -118,6 +118,7 @@ class WebReceiver:
             web.post("/api/threads/{id}/messages", checks.acting(inbound.message)),
             web.post("/api/threads/{id}/stop", checks.acting(inbound.stop)),
             web.post("/api/approvals/decisions", checks.acting(inbound.decide)),
+            web.get("/api/approvals/decided", checks.reading(inbound.decided)),
             web.post("/api/approvals/{id}/handover", checks.acting(inbound.hand_over)),
             web.get("/api/approvals/{id}/colleagues", checks.reading(inbound.colleagues)),
             web.post("/api/approvals/{id}/withdrawal", checks.acting(inbound.take_back)),

@@ -18,6 +18,9 @@ from bot.records.statements import Prepared
 
 MOST_ROWS = 200
 """Rows of a kind that are read, the newest."""
+MOST_LOOKED_AT = 3_000
+"""Posts among which cards are looked for that somebody has decided: votes have no index by person, and to look through
+so many takes 10 ms at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +240,26 @@ async def settled_lately(tx: Transaction, requester: str, within: str, limit: in
         .limit(limit)
     )
     return [row.approval_id for row in rows]
+
+
+async def decided_lately(tx: Transaction, people: Sequence[str], limit: int) -> Sequence[str]:
+    """Ids of the settled approvals that one of these people has voted on, those with their latest votes first; of those
+    with a card among the newest `MOST_LOOKED_AT` posts, and none of a conversation that was deleted."""
+    last = sa.select(sa.func.max(tables.posts.c.seq)).scalar_subquery()
+    newest = sa.select(tables.posts.c.subject).where(tables.posts.c.seq > last - MOST_LOOKED_AT).subquery()
+    rows = await tx.all(
+        sa.select(tables.votes.c.approval_id, tables.votes.c.at)
+        .distinct()
+        .select_from(newest)
+        .join(tables.votes, tables.votes.c.approval_id == newest.c.subject)
+        .join(tables.approvals, tables.approvals.c.approval_id == tables.votes.c.approval_id)
+        .join(tables.threads, tables.threads.c.thread_id == tables.approvals.c.thread_id)
+        .where(tables.votes.c.person_id.in_(people), tables.approvals.c.settled_at.is_not(None))
+        .where(tables.threads.c.deleted_at.is_(None))
+        .order_by(tables.votes.c.at.desc())
+        .limit(limit)
+    )
+    return list(dict.fromkeys(row.approval_id for row in rows))
 
 
 async def open_questions(tx: Transaction, person_id: str, within: str) -> Sequence[str]:

@@ -83,6 +83,27 @@ async def test_an_overview_has_what_one_may_decide_what_one_waits_for_and_what_c
     assert (ids(of_ben.to_decide), of_ben.waiting, of_ben.recent) == (["for-ben"], (), ())
 
 
+async def test_what_somebody_decided_is_listed_for_them_the_latest_first(stage: Stage, clock: SetClock) -> None:
+    for each in ("first", "second", "open", "forgotten", "of others"):
+        await ask(stage, each, ANA, ELSEWHERE if each == "forgotten" else THREAD, approvers=("any",))
+    for each, person, verb in (
+        ("first", BEN, "approve"),
+        ("second", BEN, "reject"),
+        ("forgotten", BEN, "reject"),
+        ("of others", ANA, "reject"),
+    ):
+        clock.move(1)
+        await stage.services.approvals.decide(Decision.alike(f"click {each}", person, (each,), verb))  # type: ignore[arg-type]
+    async with stage.database.writing(UNLOCKED) as tx:
+        await tx.run(sa.text("UPDATE threads SET deleted_at = 1 WHERE thread_id = :it"), {"it": ELSEWHERE})
+    decided = await stage.services.queries.decided_by(BEN)
+    assert ids(decided) == ["second", "first"]
+    views = [shown.post.content for shown in decided]
+    assert [view.status for view in views if isinstance(view, ApprovalView)] == ["rejected", "approved"]
+    assert ids(await stage.services.queries.decided_by(BEN, 1)) == ["second"]
+    assert ids(await stage.services.queries.decided_by(ANA)) == ["of others"]
+
+
 async def test_an_overview_shows_nothing_of_other_workspaces(stage: Stage) -> None:
     await ask(stage, "here", ANA, approvers=("any",))
     await ask(stage, "there", ANA, ELSEWHERE, approvers=("any",))
@@ -168,6 +189,23 @@ async def test_the_card_of_a_question_is_a_view_of_it(stage: Stage) -> None:
     await question(stage, "c1")
     (shown,) = (await stage.services.queries.overview(ANA, "chat:", everywhere)).waiting
     assert isinstance(shown.post.content, ClarificationView)
+
+
+async def test_what_was_filled_in_is_on_the_card_of_a_question_in_peoples_words(stage: Stage) -> None:
+    fields = (
+        FormField(name="title", label="Title"),
+        FormField(name="day", label="Date", type=FieldType.DATE),
+        FormField(name="all_day", label="All day", type=FieldType.YES_NO),
+        FormField(name="note", required=False),
+    )
+    await question(stage, "c1", fields)
+    values = {"title": "Standup", "day": "2026-11-26", "all_day": False}
+    assert isinstance(await stage.services.questions.answer(FormAnswer("k", ANA, "c1", values)), Settled)
+    (shown,) = await stage.services.queries.shown("c1")
+    card = shown.post.content
+    assert isinstance(card, ClarificationView)
+    filled_in = {label: value for label, value in card.filled_in if value}
+    assert filled_in == {"Title": "Standup", "Date": "Thu 26 Nov", "All day": "no"}
 
 
 # --------------------------------------------------------------------------------------------------- turns

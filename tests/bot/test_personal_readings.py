@@ -70,7 +70,7 @@ async def test_a_card_that_is_fetched_shows_nothing_of_it(stage: Stage) -> None:
         ("not found out", "Asked again: workshop could not be checked"),
     ],
 )
-async def test_the_old_card_says_why_it_is_asked_again(stage: Stage, again: AskedAgain, told: str) -> None:
+async def test_both_cards_say_why_it_is_asked_again(stage: Stage, again: AskedAgain, told: str) -> None:
     await asked_for(stage)
     second = asked(requesters=(ANA.person_id,)).model_copy(
         update={"round": 2, "presentation": CallPresentation(again=again)}
@@ -78,6 +78,8 @@ async def test_the_old_card_says_why_it_is_asked_again(stage: Stage, again: Aske
     async with stage.database.writing(UNLOCKED) as tx:
         await approvals.add(tx, "a2", THREAD, second, now=stage.clock(), expires_at=None)
         await approvals.void_unused(tx, second.call_id, 2)
-    card = await stage.services.queries.approval("a1", "chat:")
-    assert isinstance(card, ApprovalView)
-    assert (card.status, card.result) == ("void", told)
+    old, new = [await stage.services.queries.approval(each, "chat:") for each in ("a1", "a2")]
+    assert isinstance(old, ApprovalView)
+    assert isinstance(new, ApprovalView)
+    assert (old.status, old.result, old.again) == ("void", told, "")
+    assert (new.status, new.result, new.again) == ("pending", "", told)

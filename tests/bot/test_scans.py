@@ -32,6 +32,7 @@ SORTED = {
     "attempts.in_turn": "the calls of one turn",
     "audit.entries_of_turn": "the calls of one turn",
     "service_tokens.all_of_them": "what a command lists",
+    "waiting.decided_lately": "what one person decided of the newest cards",
     "thread_owners.threads_of": "one person's newest conversations",
     "approvals.pending_in": "what waits in one thread",
     "approvals.votes_on": "the votes of one approval",

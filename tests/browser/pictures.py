@@ -155,7 +155,7 @@ async def _what_failed(window: Window, studio: Studio) -> None:
         await expect(card(other, "delete_task")).to_be_visible()
         async with studio.window() as third:
             await third.become("Ben")
-            await third.page.get_by_role("link", name="Needs your approval, 1 request").click()
+            await third.page.get_by_role("link", name="Inbox, 1 needs you").click()
             await third.page.get_by_role("button", name="Approve", exact=True).click()
             await third.dialog.get_by_role("button", name="Approve", exact=True).click()
             await expect(third.page.get_by_text("You’re all caught up")).to_be_visible()
@@ -169,7 +169,7 @@ async def _deleting(window: Window, studio: Studio) -> None:
     await expect(card(window, "delete_event")).to_contain_text("someone other than Ana")
     async with studio.window() as other:
         await other.become("Ben")
-        await other.page.get_by_role("link", name="Needs your approval, 1 request").click()
+        await other.page.get_by_role("link", name="Inbox, 1 needs you").click()
         await expect(other.page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
         await studio.picture(other, "inbox")
         await other.page.get_by_role("link", name="Open conversation").click()

@@ -133,7 +133,7 @@ async def test_deleting_needs_a_second_person(window: Window, product: Served, c
     async with window_of(product, chrome) as other:  # type: ignore[arg-type]
         await other.become("Ben")
         await expect(other.page.get_by_role("navigation").get_by_text("Standup")).to_have_count(0)
-        await other.page.get_by_role("link", name="Needs your approval, 1 request").click()
+        await other.page.get_by_role("link", name="Inbox, 1 needs you").click()
         await other.page.get_by_role("link", name="Open conversation").click()
         await expect(other.page.get_by_text("because you can approve a request in it.")).to_be_visible()
         await expect(other.box).to_be_hidden()

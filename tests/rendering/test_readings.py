@@ -16,7 +16,7 @@ from adapters.shared.wording import WHOLE, call_title, more_in_list
 from bot.card_masks import is_exact, masked, unseen_in_words
 from bot.dates import number_in_words
 from bot.domain import GrantView
-from bot.readings import readings, reads_exactly
+from bot.readings import answer_in_words, readings, reads_exactly
 from bot.views import result_line
 from graph.presentation import CallPresentation, KnownId, presentation_of
 from policies.masking import Masker
@@ -424,3 +424,24 @@ def test_the_page_gets_what_people_read_and_what_it_is_letter_by_letter() -> Non
     assert line == {"name": "Due", "value": "Sun 22 Nov", "shown": "Sun 22 Nov", "hidden": 0, "raw": "2026-11-22"}
     (plain,) = arguments_json({"title": "Standup"}, shown_in())
     assert "raw" not in plain
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "read"),
+    [
+        ("2026-11-26", "date", "Thu 26 Nov"),
+        ("2027-01-04", "date", "Mon 4 Jan 2027"),
+        ("09:05", "time", "9:05"),
+        ("2026-11-26T15:00", "date-time", "Thu 26 Nov, 15:00"),
+        ("2026-11-26T15:00:00+00:00", "date-time", "Thu 26 Nov, 15:00 (UTC)"),
+        ("next week", "date", "next week"),
+        ("soon", "date-time", "soon"),
+        ("2026-11-26", "text", "2026-11-26"),
+        (True, "yes-no", "yes"),
+        (["red", "blue"], "json", "red, blue"),
+        ({"a": 1}, "json", '{"a": 1}'),
+        (2.5, "number", "2.5"),
+    ],
+)
+def test_what_was_filled_in_is_read_by_the_type_of_its_field(value: Any, kind: str, read: str) -> None:
+    assert answer_in_words(value, kind, 2026) == read

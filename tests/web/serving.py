@@ -147,6 +147,12 @@ class WebServices(StandInServices):
             ),
         )
 
+    async def decided_by(self, person: Person, most: int = 16) -> tuple[Shown, ...]:
+        views = [(post, post.content) for post in self._posts() if isinstance(post.content, ApprovalView)]
+        return tuple(
+            Shown(post, None) for post, view in views if person.name in view.decided_by and view.status != "pending"
+        )
+
     async def asked_through_programs(self, person: Person, most: int = 16) -> tuple[Shown, ...]:
         return tuple(
             Shown(post, None)

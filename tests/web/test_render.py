@@ -61,6 +61,7 @@ CONTENTS: list[Content] = [
         reason=TRICK,
         result=TRICK,
         client=TRICK,
+        again=TRICK,
     ),
     ClarificationView(
         "c",
@@ -73,6 +74,7 @@ CONTENTS: list[Content] = [
         TRICK,
         server=TRICK,
         client=TRICK,
+        filled_in=((TRICK, TRICK),),
     ),
     SignInView("s", "open", TRICK, TRICK, TRICK, TRICK, "web:ana", service=TRICK, client=TRICK),
     OutcomeView("o", "open", TRICK, TRICK, TRICK, {TRICK: TRICK}, TRICK, "web:ana", TRICK, client=TRICK),
@@ -90,6 +92,23 @@ def test_the_configured_names_are_there_and_a_server_that_is_not_trusted_never_t
     card = content_json(an_approval(title="Totally harmless"))
     assert card["title"].startswith("calendar › “Totally harmless”")
     assert (card["source"], card["server"], card["tool"]) == ("calendar › create_event", "calendar", "create_event")
+
+
+@pytest.mark.parametrize(
+    ("who", "is_anyone_else"),
+    [
+        ({"four_eyes": True, "approvers": ("any",)}, True),
+        ({"approvers": ("any",)}, False),
+        ({"four_eyes": True, "approvers": ("web:ben",)}, False),
+        ({"four_eyes": True, "approvers": ("any",), "quorum": 2}, False),
+        ({"four_eyes": True, "approvers": ("any",), "requester_ids": ("web:ana", "web:ben")}, False),
+    ],
+)
+def test_that_anyone_but_the_requester_may_decide_is_told_as_a_fact(
+    *, who: dict[str, Any], is_anyone_else: bool
+) -> None:
+    view = an_approval(**({"requester_ids": ("web:ana",)} | who))
+    assert content_json(view)["anyone_else"] is is_anyone_else
 
 
 def test_what_was_said_and_done_with_a_call_is_told_with_it() -> None:

@@ -120,16 +120,21 @@ def asked_json(pending: PendingApprovals, through_programs: Sequence[Shown] = ()
     in_programs = [*through_programs, *(each for each in pending.asked_for if is_gateway_thread(each.post.thread_id))]
     for_others = [each for each in pending.asked_for if not is_gateway_thread(each.post.thread_id)]
     return {
-        "asked": list(map(_waiting_json, pending.to_decide)),
+        "asked": list(map(_listed_json, pending.to_decide)),
         "more_asked": pending.more,
-        "through_programs": list(map(_waiting_json, in_programs)),
-        "for_others": list(map(_waiting_json, for_others)),
+        "through_programs": list(map(_listed_json, in_programs)),
+        "for_others": list(map(_listed_json, for_others)),
     }
 
 
-def _waiting_json(shown: Shown) -> Json:
-    """Something that waits for somebody, with its card, under which everything else is fetched. `is_opened`: whether
-    the page shows its thread."""
+def decided_json(decided: Sequence[Shown]) -> Json:
+    """Approvals that somebody has decided, with their cards."""
+    return {"decided": list(map(_listed_json, decided))}
+
+
+def _listed_json(shown: Shown) -> Json:
+    """Something that waits for somebody, or that they have decided, with its card, under which everything else is
+    fetched. `is_opened`: whether the page shows its thread."""
     post = shown.post
     card = _short(post.content) if isinstance(post.content, ApprovalView | OutcomeView) else content_json(post.content)
     is_opened = post.thread_id.startswith(PAGE) and not is_gateway_thread(post.thread_id)
@@ -254,6 +259,8 @@ def _approval(view: ApprovalView) -> Json:
         "notes": [{"name": line(name, LONGEST_NAME), "text": passage(text)} for name, text in view.notes],
         "result": line(view.result, LONGEST_RESULT),
         "risk": [line(each, LONGEST_TITLE) for each in risks(view)],
+        "again": line(view.again, LONGEST_RESULT),
+        "anyone_else": _is_for_anyone_else(view),
         **_call_json(view),
         **_client_json(view),
         **seen_json(view),
@@ -265,6 +272,12 @@ def _approval(view: ApprovalView) -> Json:
             "reason_required editable always_offered handing_offered retry_offered",
         ),
     }
+
+
+def _is_for_anyone_else(view: ApprovalView) -> bool:
+    """Whether all but its one requester may decide, each alone: the page says so to everybody in their own words."""
+    is_one = view.quorum == 1 and len(view.requester_ids) == 1
+    return is_one and view.four_eyes and "any" in view.approvers
 
 
 def _when(view: ApprovalView) -> str:
@@ -292,6 +305,7 @@ def _clarification(view: ClarificationView) -> Json:
         "kind": "clarification",
         "id": view.clarification_id,
         "fields": fields,
+        "filled_in": [{"name": line(label, LONGEST_LABEL), "value": passage(value)} for label, value in view.filled_in],
         "about": about,
         **texts,
         **_client_json(view),

@@ -83,6 +83,8 @@ export const api = {
   /** Have a call that was approved and failed proposed once more. */
   retry: (id) => call("POST", `/api/approvals/${part(id)}/retry`, { id: newId() }),
   withdraw: (id) => call("POST", `/api/approvals/${part(id)}/withdrawal`, { id: newId() }),
+  /** What one has decided lately. */
+  decided: () => call("GET", "/api/approvals/decided"),
   decidable: (id) => call("GET", `/api/approvals/${part(id)}/together`),
   /** A page of the arguments of a call; `kind`: "approvals", "outcomes" or "grants". */
   argumentPage: (kind, id, page) => call("GET", `/api/${kind}/${part(id)}/arguments?page=${page}`),

@@ -1,7 +1,7 @@
 // The card of a request: everything that a person needs to decide, and afterwards two lines on what was decided and came
 // of it, with the rest behind "Details".
 
-import { actions, argumentList, callArguments, card, contextLine, dotted, lateAnswer, showUnseen } from "./card_parts.js";
+import { actions, argumentList, callArguments, card, contextLine, deciders, dotted, lateAnswer, showUnseen } from "./card_parts.js";
 import { h, ICONS } from "./dom.js";
 import { n, parts, t } from "./language.js";
 import { fromNow, short, time } from "./time.js";
@@ -32,7 +32,7 @@ function pending(view, { isMine, can, decides, memory }) {
     : [];
   const more = [
     [t("Show all"), "", showAll],
-    ...(decides && view.always_offered ? [[t("Always allow…"), "", () => can.always(view)]] : []),
+    ...(decides && view.always_offered ? [[t("Allow for a while…"), "", () => can.always(view)]] : []),
     ...((decides || isMine) && view.handing_offered ? [[t("Ask someone else…"), "", () => can.handOver(view)]] : []),
     ...(decides && view.masks ? [[t("Look at hidden values…"), "", () => can.look(view)]] : []),
     ...(isMine ? [[t("Withdraw…"), "", () => can.withdraw(view)]] : []),
@@ -46,22 +46,23 @@ function pending(view, { isMine, can, decides, memory }) {
     context: contextLine(view),
     keys: decides ? (view.editable ? "a r e" : "a r") : "",
     body: [
+      view.again ? h("p", { className: "again", dir: "auto" }, view.again) : null,
       quote(view),
       preview(view),
       list.node,
       view.edited_by ? h("p", { className: "edited-by" }, t("Edited by {name}", { name: view.edited_by })) : null,
       deadlines(view, decides),
       votes(view),
-      actions(main, memory, { before: unseen, more, text: decides ? null : t("Waiting for {name}", { name: view.may_decide }) }),
+      actions(main, memory, { before: unseen, more, text: decides ? null : t("Waiting for {name}", { name: deciders(view, isMine) }) }),
     ],
   });
 }
 
-/** "Approver: Ana · Expires in 23 hours (tomorrow, 2:08 PM)". Whoever does not decide reads who does beside the menu. */
+/** "Approver: Ana · Expires in 23 hours (tomorrow, 14:08)". Whoever does not decide reads who does beside the menu. */
 function deadlines(view, decides) {
   const moment = (sentence, at) => parts(sentence, { distance: time(at, fromNow), time: time(at, short) });
   return dotted("deadlines", [
-    decides ? t("Approver: {name}", { name: view.may_decide }) : null,
+    decides ? t("Approver: {name}", { name: deciders(view, false) }) : null,
     view.quorum > 1 ? n("{count} approval needed", "{count} approvals needed", view.quorum) : null,
     view.rejections > 1 ? n("{count} rejection needed", "{count} rejections needed", view.rejections) : null,
     view.handed_to.length ? t("Also asked: {names}", { names: view.handed_to.join(", ") }) : null,
@@ -128,8 +129,10 @@ function settled(view, { isMine, can, memory }) {
   const unsure = view.status === "approved" && view.result_tone === "warning";
   const [tone, sign] = failed ? ["bad", ICONS.cross] : unsure ? ["quiet", ICONS.warning] : ended;
   const [, , word, byNames] = ended;
-  const outcome = [byNames || word, view.decided_at === null ? null : [", ", time(view.decided_at, short)]];
-  const showResult = view.result && (view.status !== "approved" || view.result_tone !== "success");
+  // Of what is asked again, the result is why: a sentence that says how it ended as well.
+  const saysWhy = view.status === "void" && view.result;
+  const outcome = [saysWhy ? view.result : byNames || word, view.decided_at === null ? null : [saysWhy ? " · " : ", ", time(view.decided_at, short)]];
+  const showResult = view.result && !saysWhy && (view.status !== "approved" || view.result_tone !== "success");
   const retry = failed && isMine && view.retry_offered ? [[t("Retry"), "", () => can.retry(view)]] : [];
   return card({
     id: view.id,
@@ -147,7 +150,7 @@ function settled(view, { isMine, can, memory }) {
   });
 }
 
-/** Its summary is the second line of the card: "Approved by Ana, 2:08 PM · Details". */
+/** Its summary is the second line of the card: "Approved by Ana, 14:08 · Details". */
 function details(view, outcome, can) {
   const list = callArguments(view, view.asked_arguments, () => can.showRequest(view, { decides: false }), { fold: true });
   return h(
@@ -161,7 +164,7 @@ function details(view, outcome, can) {
     h(
       "dl",
       { className: "facts" },
-      view.result ? fact(t("Result"), view.result) : null,
+      view.result && view.status !== "void" ? fact(t("Result"), view.result) : null,
       ...view.notes.map((note) => fact(t("Note from {name}", { name: note.name }), note.text)),
       fact(t("Requested"), time(view.asked_at, short)),
       view.decided_at === null ? null : fact(t("Settled"), time(view.decided_at, short)),

@@ -30,6 +30,12 @@ export function what({ title, source }) {
   return h("div", { className: "what" }, h("p", { className: "what-title", dir: "auto" }, title), h("p", { className: "what-source" }, source));
 }
 
+/** Who may decide, for somebody to read who asked for it (`isMine`) or did not. */
+export function deciders(view, isMine) {
+  if (!view.anyone_else) return view.may_decide;
+  return isMine ? t("someone other than you") : t("someone other than {name}", { name: view.requester });
+}
+
 /** Who asks, and through which program where another agent does: that is the program's own word for itself. */
 export function requestedBy(name, client) {
   return client ? parts(t("Requested by {name} through {program}"), { name, program: h("bdi", {}, client) }) : t("Requested by {name}", { name });

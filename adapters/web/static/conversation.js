@@ -121,10 +121,12 @@ export class Conversation {
     this.#log.setAttribute("aria-busy", String(is));
   }
 
-  /** Instead of a conversation that cannot be read now; empty: it can. */
-  unreachable(text) {
+  /** Instead of a conversation that cannot be read now; empty: it can. `startNew()` is offered where it never can. */
+  unreachable(text, startNew = null) {
     byId("unreachable").textContent = text;
     byId("unreachable").hidden = !text;
+    byId("start-elsewhere").hidden = !startNew;
+    byId("start-elsewhere").onclick = startNew;
   }
 
   /** Show the examples, or not. */

@@ -45,6 +45,7 @@ export async function approveAll(views) {
     everything.indeterminate = number > 0 && number < rows.length;
     dialog.enable(number > 0);
     dialog.name(number ? n("Approve {count}", "Approve {count}", number) : t("Approve"));
+    dialog.entitle(number ? n("Approve {count} request?", "Approve {count} requests?", number) : t("Which requests do you approve?"));
   };
   for (const { box } of rows) box.onchange = count;
   await openDialog({
@@ -156,16 +157,20 @@ async function pagesOf(id, kind) {
 /** What the server calls a duration, and what people do. */
 const durations = () => [["1 h", n("{count} hour", "{count} hours", 1)], ["8 h", n("{count} hour", "{count} hours", 8)], ["7 days", n("{count} day", "{count} days", 7)]];
 
-/** Ask for how long, then approve, and always allow the same call. */
+/** Ask for how long, then approve, and allow the same call for that long. */
 export async function always(view) {
   const id = freshId("always-for");
   const menu = h("select", { id, "aria-describedby": `${id}-help` }, durations().map(([value, words]) => h("option", { value }, words)));
   const help = t("Approves now. Identical requests from you then run without asking. You can revoke this under “Standing approvals”.");
   let said = null;
   await openDialog({
-    title: t("Always allow this request?"),
-    submit: t("Approve and always allow"),
+    title: t("Allow this request for a while?"),
+    submit: t("Approve"),
     tone: "approve",
+    ready(dialog) {
+      menu.onchange = () => dialog.name(t("Approve and allow for {duration}", { duration: menu.selectedOptions[0].textContent }));
+      menu.onchange();
+    },
     body: [about(view), callArguments(view, null, () => showAll(view.id)).node, h("div", { className: "field" }, h("label", { for: id }, t("For how long")), menu, h("p", { className: "field-help", id: `${id}-help` }, help))],
     async act() {
       said = await decided(view, { verb: "approve", always_for: menu.value });

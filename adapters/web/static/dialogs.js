@@ -16,10 +16,11 @@ export function openDialog({ title, body, submit, tone = "primary", wide = false
   const error = h("p", { className: "form-error", role: "alert" });
   const button = h("button", { className: `button ${tone}`, type: "submit", hidden: !submit }, submit ?? "");
   const cancel = h("button", { className: "button", type: "button", onclick: () => dialog.close() }, submit ? t("Cancel") : t("Close"));
+  const heading = h("h2", { id: titleId, tabIndex: -1 }, title);
   const form = h(
     "form",
     { noValidate: true, className: "dialog-form" },
-    h("h2", { id: titleId, tabIndex: -1 }, title),
+    heading,
     h("div", { className: "dialog-body" }, body, error),
     h("div", { className: "dialog-buttons" }, cancel, button),
   );
@@ -40,6 +41,9 @@ export function openDialog({ title, body, submit, tone = "primary", wide = false
     },
     name(text) {
       button.textContent = text;
+    },
+    entitle(text) {
+      heading.textContent = text;
     },
   };
 
@@ -83,8 +87,10 @@ function giveBack(opener, about) {
   else focusCard(about);
 }
 
-/** Puts the focus on the card of that id, or where people write. */
+/** Puts the focus on the card of that id, or where people write, or in the inbox on what is next. */
 export function focusCard(id) {
-  const card = id ? document.querySelector(`[data-card="${CSS.escape(id)}"]`) : null;
-  (card ?? document.getElementById("message"))?.focus({ preventScroll: true });
+  const places = ["#message", "#inbox-lists article", "#inbox-lists :is(a, summary)", "#inbox-title"];
+  if (id) places.unshift(`[data-card="${CSS.escape(id)}"]`);
+  const found = places.flatMap((place) => [...document.querySelectorAll(place)]);
+  found.find((element) => element.checkVisibility())?.focus({ preventScroll: true });
 }

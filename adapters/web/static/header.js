@@ -93,8 +93,8 @@ export function drawSetup(steps, isWanted) {
   const words = {
     model: [t("Connect a model"), t("Set OPENAI_API_KEY")],
     tools: [t("Connect tools"), t("Add servers to mcp.json")],
-    slack: [t("Connect Slack"), t("Set SLACK_BOT_TOKEN and SLACK_SIGNING_SECRET")],
-    teams: [t("Connect Teams"), t("Set MICROSOFT_APP_ID and MICROSOFT_APP_PASSWORD")],
+    slack: [t("Connect Slack"), t("Set SLACK_BOT_TOKEN and SLACK_APP_TOKEN")],
+    teams: [t("Connect Teams"), t("Set MICROSOFT_APP_ID, MICROSOFT_APP_PASSWORD, MICROSOFT_APP_TENANT_ID and PUBLIC_URL")],
   };
   const line = ({ step, done }) => h("li", { className: done ? "done" : "" }, icon(done ? ICONS.check : "M10 4a6 6 0 1 1 0 12a6 6 0 0 1 0-12z"), h("span", {}, words[step][0], h("span", { className: "hidden-label" }, done ? t("(done)") : t("(not yet)"))), done ? null : h("span", { className: "muted small" }, words[step][1]));
   byId("setup-steps").replaceChildren(...steps.map(line));

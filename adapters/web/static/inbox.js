@@ -1,7 +1,11 @@
-// Everything that needs this person: requests they may decide, questions to them, and what they wait for themselves.
+// Everything that needs this person: requests they may decide, questions to them, and what they wait for themselves; and
+// what they have decided lately.
 
+import { api } from "./api.js";
 import { approvalCard } from "./approval_card.js";
+import { deciders, requestedBy } from "./card_parts.js";
 import * as deciding from "./deciding.js";
+import { focusCard } from "./dialogs.js";
 import { byId, h, icon, ICONS } from "./dom.js";
 import { n, parts, t } from "./language.js";
 import { clarificationCard, outcomeCard } from "./other_cards.js";
@@ -18,6 +22,10 @@ export const INBOX = "#inbox";
 export class Inbox {
   #waiting = { asked: [], more_asked: 0, through_programs: [], for_others: [] };
   #threads = [];
+  #decided = [];
+  // How often another person has come.
+  #person = 0;
+  #shown = "";
   #drawn = new Map();
   #memory = new Map();
   #known = null;
@@ -41,12 +49,24 @@ export class Inbox {
     this.#threads = threads;
     const fresh = this.#known ? waiting.asked.filter(({ id }) => !this.#known.has(id)) : [];
     this.#known = new Set(waiting.asked.map(({ id }) => id));
+    // What a click got is not about a request that came after it.
+    if (fresh.length) byId("inbox-answer").textContent = "";
     if (document.hidden && settings.notifies()) fresh.forEach(notify);
+  }
+
+  /** Read what they have decided lately. What was read before stays where the server cannot be reached. */
+  async readDecided() {
+    const person = this.#person;
+    const { decided } = await api.decided().catch(() => ({ decided: this.#decided }));
+    if (person === this.#person) this.#decided = decided;
   }
 
   /** Another person is here: nothing is known of what they have seen. */
   forget() {
     this.#known = null;
+    this.#person += 1;
+    this.#decided = [];
+    this.#shown = "";
     this.#drawn.clear();
     this.#memory.clear();
     byId("inbox-lists").replaceChildren();
@@ -56,7 +76,10 @@ export class Inbox {
   /** Draw all of it; what stays the same keeps its element, so that focus and opened parts stay. */
   draw(around) {
     const { asked, more_asked: more, through_programs: programs, for_others: others } = this.#waiting;
-    const hadFocus = byId("inbox-lists").contains(document.activeElement);
+    const shown = JSON.stringify([this.#waiting, this.#threads.filter((thread) => thread.questions), this.#decided, around.me]);
+    if (shown === this.#shown) return;
+    this.#shown = shown;
+    const focused = byId("inbox-lists").contains(document.activeElement) ? document.activeElement : null;
     const drawn = new Map();
     const keyed = (id, shown, make) => {
       const key = JSON.stringify([shown, around.me]);
@@ -70,6 +93,7 @@ export class Inbox {
     const questions = this.#threads.filter((thread) => thread.questions).map((thread) => keyed(`in:${thread.thread_id}`, thread, () => questionsIn(thread)));
     const answer = [...programs.map((each) => keyed(each.id, each, () => this.#question(each, around))), ...questions];
     const wait = others.map((each) => keyed(`waits:${each.id}`, each, () => this.#waits(each, around)));
+    const decided = this.#decided.map((each) => keyed(`decided:${each.id}`, each, () => this.#settled(each, around)));
     this.#drawn = drawn;
     const place = byId("inbox-lists");
     place.replaceChildren(...[
@@ -77,8 +101,10 @@ export class Inbox {
       section(t("Needs your approval"), decide),
       section(t("Needs your answer"), answer),
       section(t("Waiting for others"), wait),
+      section(t("You decided"), decided),
     ].filter(Boolean));
-    if (hadFocus && !place.contains(document.activeElement)) (place.querySelector("article, a, summary") ?? byId("inbox-title")).focus({ preventScroll: true });
+    if (focused && place.contains(focused)) focused.focus({ preventScroll: true });
+    else if (focused) focusCard(null);
   }
 
   #request(each, around) {
@@ -94,8 +120,15 @@ export class Inbox {
 
   #waits(each, around) {
     const { card } = each;
-    const summary = h("summary", {}, t("Waiting for {names}: {title}", { names: card.may_decide, title: card.title }), card.client ? [" · ", parts("through {client}", { client: h("bdi", {}, card.client) })] : null);
+    const summary = h("summary", {}, t("Waiting for {names}: {title}", { names: deciders(card, true), title: card.title }), card.client ? [" · ", parts("through {client}", { client: h("bdi", {}, card.client) })] : null);
     return h("li", { className: "inbox-item" }, h("details", {}, summary, h("p", { className: "inbox-line" }, this.#where(each)), this.#card(each, around, new Set())));
+  }
+
+  #settled(each, around) {
+    const { card } = each;
+    const asked = card.requester_id === around.me ? t("Requested by you") : requestedBy(card.requester, card.client);
+    const ran = card.status === "approved" ? h("span", { className: "ran" }, whetherItRan(card)) : null;
+    return h("li", { className: "inbox-item" }, h("p", { className: "inbox-line" }, h("span", {}, asked), ran, this.#where(each)), this.#card(each, around, new Set()));
   }
 
   #where(each) {
@@ -119,6 +152,20 @@ function section(title, items) {
 
 function caughtUp() {
   return h("div", { className: "empty" }, icon(ICONS.check), h("p", { className: "empty-title" }, t("You’re all caught up")), h("p", { className: "muted" }, t("Requests from all conversations appear here.")));
+}
+
+/** What became of an approved request, in a word or two. */
+function whetherItRan(card) {
+  switch (card.result_tone) {
+    case "success":
+      return t("Ran");
+    case "error":
+      return t("Failed");
+    case "warning":
+      return t("Outcome unknown");
+    default:
+      return card.result || t("Not run yet");
+  }
 }
 
 function questionsIn(thread) {

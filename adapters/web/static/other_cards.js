@@ -62,8 +62,16 @@ function endedQuestion(view, memory, isReplied) {
     label: asker(view),
     heading: heading(view),
     side: chip(tone, word),
-    body: [rest(view), view.answer && !isReplied ? h("p", { className: "outcome", dir: "auto" }, parts(t("{name}: {answer}"), { name: h("span", { className: "muted" }, view.requester), answer: view.answer })) : null, lateAnswer(memory)],
+    body: [rest(view), isReplied ? null : answerOf(view), lateAnswer(memory)],
   });
+}
+
+/** What was answered: in a form one line for each field, else as it was written. */
+function answerOf(view) {
+  if (!view.answer) return null;
+  if (!view.filled_in.length) return h("p", { className: "outcome", dir: "auto" }, parts(t("{name}: {answer}"), { name: h("span", { className: "muted" }, view.requester), answer: view.answer }));
+  const line = ({ name, value }) => h("div", { className: "argument" }, h("dt", {}, name), h("dd", { dir: "auto" }, value || t("(empty)")));
+  return [h("p", { className: "muted small" }, t("Answered by {name}", { name: view.requester })), h("dl", { className: "arguments" }, view.filled_in.map(line))];
 }
 
 const asker = (view) => (view.server ? t("Question from the tool server {server}", { server: view.server }) : t("Question"));

@@ -12,7 +12,7 @@ function listed() {
     [["?"], t("Show these shortcuts")],
     [["N"], t("New conversation")],
     [["/"], t("Search conversations")],
-    [["G", "I"], t("Go to requests that need you")],
+    [["G", "I"], t("Go to the inbox")],
     [["A"], t("Approve the focused request")],
     [["R"], t("Reject the focused request")],
     [["E"], t("Edit the focused request")],

@@ -18,6 +18,7 @@ const DRAFTS_LINGER = 5000;
 const SKELETON_AFTER = 250;
 const CONNECTION_GRACE = 400;
 const EVERYBODY_EVERY = 3000;
+const DECIDED_EVERY = 1000;
 const SEEN_AS = {
   approver: () => t("You see this conversation because you can approve a request in it."),
   operator: () => t("You see this conversation as an operator. The audit log records that you looked."),
@@ -37,6 +38,7 @@ export class ThreadView {
   #everybodySoon = null;
   #inbox = new Inbox();
   #inboxShown = false;
+  #decidedSoon = null;
   #listsLoaded = false;
   #setup = [];
   #turnRuns = false;
@@ -81,11 +83,26 @@ export class ThreadView {
     byId("inbox-link").toggleAttribute("aria-current", is);
     if (is) byId("inbox-link").setAttribute("aria-current", "page");
     byId("inbox-answer").textContent = "";
-    document.querySelector("main.stage").setAttribute("aria-label", is ? t("Needs your approval") : t("Conversation"));
+    document.querySelector("main.stage").setAttribute("aria-label", is ? t("Inbox") : t("Conversation"));
     byId("skip").textContent = is ? t("Skip to the requests") : t("Skip to the message box");
     this.#drawTitle();
     this.#drawLists();
-    if (is) byId("inbox").focus({ preventScroll: true });
+    if (!is) return;
+    byId("inbox").focus({ preventScroll: true });
+    this.#readDecided();
+  }
+
+  /** Whatever changes anywhere may be about what they have decided, which only the inbox shows. */
+  #readDecidedSoon() {
+    if (this.#inboxShown) this.#decidedSoon ??= setTimeout(() => this.#readDecided(), DECIDED_EVERY);
+  }
+
+  async #readDecided() {
+    clearTimeout(this.#decidedSoon);
+    this.#decidedSoon = null;
+    const { me } = this.session;
+    await this.#inbox.readDecided();
+    if (me.person_id === this.session.me.person_id) this.#drawLists();
   }
 
   open(threadId) {
@@ -194,6 +211,7 @@ export class ThreadView {
         this.#listsLoaded = true;
         this.#inbox.take(lists);
         this.#drawLists();
+        this.#readDecidedSoon();
         if (byId("everybody").checked) this.#everybodySoon ??= setTimeout(() => this.#readEverybodys(), EVERYBODY_EVERY);
         this.#drawTitle();
       },
@@ -290,14 +308,14 @@ export class ThreadView {
       byId(id).textContent = String(count);
       byId(id).hidden = !count;
     }
-    byId("inbox-link").setAttribute("aria-label", count ? n("Needs your approval, {count} request", "Needs your approval, {count} requests", count) : t("Needs your approval"));
-    byId("show-threads").setAttribute("aria-label", count ? n("Open conversations, {count} request", "Open conversations, {count} requests", count) : t("Open conversations"));
+    byId("inbox-link").setAttribute("aria-label", count ? n("Inbox, {count} needs you", "Inbox, {count} need you", count) : t("Inbox"));
+    byId("show-threads").setAttribute("aria-label", count ? n("Open conversations, {count} needs you", "Open conversations, {count} need you", count) : t("Open conversations"));
     document.title = count ? `(${count}) Countersign` : "Countersign";
     if (this.#inboxShown) this.#inbox.draw({ me: this.session.me.person_id, people: this.session.people });
   }
 
   #drawTitle() {
-    byId("title").textContent = this.#inboxShown ? t("Needs your approval") : this.#title();
+    byId("title").textContent = this.#inboxShown ? t("Inbox") : this.#title();
     byId("more").hidden = this.#inboxShown || !this.#threads.some((thread) => thread.thread_id === this.threadId);
   }
 
@@ -357,11 +375,13 @@ export class ThreadView {
     if (!mine) byId("stop").hidden = true;
   }
 
-  /** Another's conversation, of which there is nothing to see: it may become something to decide, so the stream tries on. */
+  /** Another's conversation, of which there is nothing to see (any more): it is not asked for again. */
   async #askWhyRefused() {
     const threadId = this.threadId;
     if ((await api.streamStatus(threadId).catch(() => 0)) !== 404 || threadId !== this.threadId) return;
+    const hadFocus = byId("foot").contains(document.activeElement);
     this.#missing = true;
+    this.#followListsOnly();
     this.#endSkeleton();
     this.#entries.replaceAll([]);
     this.#drafts.clear();
@@ -369,12 +389,39 @@ export class ThreadView {
     this.#drawDrafts();
     this.#drawSeenAs("owner");
     this.#connected(true);
-    this.#conversation.unreachable(t("This conversation doesn’t exist, or you can’t see it."));
+    this.#conversation.unreachable(t("This conversation doesn’t exist, or you can’t see it."), () => this.startNew());
+    this.#status("");
     this.#drawTitle();
-    const { threads } = await api.threads().catch(() => ({ threads: this.#threads }));
-    if (threadId !== this.threadId) return;
-    this.#threads = threads;
-    this.#drawLists();
+    if (hadFocus || document.activeElement === document.body) byId("start-elsewhere").focus();
+  }
+
+  /** The lists come with the stream of a conversation: with that of one that nobody has begun. What is in them now may
+      be there to be seen again. */
+  #followListsOnly() {
+    const { session, threads, connected } = this.#events();
+    const { threadId } = this;
+    const nothing = () => {};
+    const isListed = ({ asked, threads: own }) => [...asked, ...own].some(({ thread_id: id }) => id === threadId);
+    let wasListed = false;
+    this.#stream.close();
+    this.#stream = follow(`web:${newId()}`, {
+      session,
+      threads: async (lists) => {
+        threads(lists);
+        const isNew = isListed(lists) && !wasListed;
+        wasListed = isListed(lists);
+        if (!isNew || (await api.streamStatus(threadId).catch(() => 0)) !== 200) return;
+        if (threadId === this.threadId && this.#missing) this.open(threadId);
+      },
+      connected,
+      refused: () => this.refused(),
+      thread: nothing,
+      post: nothing,
+      message: nothing,
+      text: nothing,
+      status: nothing,
+      activity: nothing,
+    });
   }
 
   #drawDraftsSoon() {

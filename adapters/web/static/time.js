@@ -1,5 +1,6 @@
-// Times for people, in the page's language, the clock of their own locale, and their time zone. Times come as seconds
-// since the epoch. Every time on the page is written here.
+// Times for people, in the page's language and their time zone, on the clock of 24 hours: the values on cards, which look
+// the same for everybody, are written on it too. Times come as seconds since the epoch. Every time on the page is written
+// here.
 
 import { h } from "./dom.js";
 import { t } from "./language.js";
@@ -24,12 +25,13 @@ export function fromNow(seconds) {
   return formats().distance.format(Math.round(difference / size), unit);
 }
 
-/** "2:08 PM". */
+/** "9:08", "14:08", as in the values on cards (`time_in_words` of the server). */
 export function clock(seconds) {
-  return formats().clock.format(seconds * 1000);
+  const [hour, minute] = ["hour", "minute"].map((wanted) => formats().clock.formatToParts(seconds * 1000).find(({ type }) => type === wanted).value);
+  return `${Number(hour)}:${minute}`;
 }
 
-/** "2:08 PM" today, "tomorrow, 2:08 PM", "Tue, 2:08 PM" within a week, "Mar 3, 2:08 PM" else. */
+/** "14:08" today, "tomorrow, 14:08", "Tue, 14:08" within a week, "Mar 3, 14:08" else. */
 export function short(seconds) {
   const made = formats();
   const days = dayOf(seconds) - dayOf(Date.now() / 1000);
@@ -85,13 +87,12 @@ function formats() {
   const timeZone_ = timeZone();
   const key = `${words}|${timeZone_}`;
   if (made.key === key) return made;
-  // Whether the clock has 12 or 24 hours is the person's habit, whatever the page's language.
-  const { hourCycle } = new Intl.DateTimeFormat(navigator.language, { hour: "numeric" }).resolvedOptions();
+  const hourCycle = "h23";
   const of = (parts) => new Intl.DateTimeFormat(words, { timeZone: timeZone_, ...parts });
   made = {
     key,
     exact: of({ weekday: "long", day: "numeric", month: "long", year: "numeric", hour: "numeric", minute: "2-digit", second: "2-digit", timeZoneName: "short", hourCycle }),
-    clock: of({ hour: "numeric", minute: "2-digit", hourCycle }),
+    clock: new Intl.DateTimeFormat("en", { timeZone: timeZone_, hour: "2-digit", minute: "2-digit", hourCycle }),
     weekday: of({ weekday: "short" }),
     date: of({ day: "numeric", month: "short" }),
     dateWithYear: of({ day: "numeric", month: "short", year: "numeric" }),

@@ -120,7 +120,7 @@ async def test_the_dialogs_of_a_card(product: Product, screen: Window) -> None:
     for name in ("Approve", "Reject…", "Edit…"):
         await screen.button(name).first.click()
         await checked_dialog(screen)
-    for name in ("Show all", "Always allow…", "Withdraw…"):
+    for name in ("Show all", "Allow for a while…", "Withdraw…"):
         await screen.button("More actions").first.click()
         assert await violations(screen.page) == []
         await screen.page.get_by_role("menuitem", name=name).click()

@@ -335,9 +335,10 @@ async def test_always_allowing_asks_for_how_long(product: Product, window: Windo
     await product.services.post(THREAD, an_approval("a", always_offered=True, quote="book the team meeting"))
     await window.open(THREAD)
     await expect(card(window, "calendar")).to_contain_text("Ana wrote: “book the team meeting”")
-    await choose(window, "Always allow…")
+    await choose(window, "Allow for a while…")
+    await expect(window.dialog.get_by_role("button", name="Approve and allow for 1 hour")).to_be_visible()
     await window.dialog.get_by_label("For how long").select_option("8 hours")
-    await window.dialog.get_by_role("button", name="Approve and always allow").click()
+    await window.dialog.get_by_role("button", name="Approve and allow for 8 hours").click()
     await expect(window.log).to_contain_text("Approved by Ana")
     [decision] = product.services.decisions
     assert decision.choices[0].always_for == 28_800

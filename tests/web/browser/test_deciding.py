@@ -31,7 +31,7 @@ async def test_the_menu_is_used_with_the_keyboard_and_gives_the_focus_back(produ
     await button.focus()
     await button.press("Enter")
     entries = window.page.get_by_role("menuitem")
-    await expect(entries).to_have_text(["Show all", "Always allow…", "Ask someone else…", "Withdraw…"])
+    await expect(entries).to_have_text(["Show all", "Allow for a while…", "Ask someone else…", "Withdraw…"])
     await expect(entries.first).to_be_focused()
     await expect(button).to_have_attribute("aria-expanded", "true")
     await window.page.keyboard.press("ArrowUp")
@@ -102,7 +102,9 @@ async def test_six_of_seven_are_approved_in_one_list(product: Product, window: W
     await window.page.locator("#approve-all").click()
     await expect(window.dialog.get_by_role("listitem")).to_have_count(7)
     await expect(window.dialog.get_by_role("listitem").nth(3)).to_contain_text("Event 3")
+    await expect(window.dialog.get_by_role("heading", name="Approve 7 requests?")).to_be_visible()
     await window.dialog.get_by_role("checkbox").nth(4).press("Space")
+    await expect(window.dialog.get_by_role("heading", name="Approve 6 requests?")).to_be_visible()
     await dialog_button(window, "Approve 6").press("Enter")
     await expect(window.log.get_by_text("Approved by Ana")).to_have_count(6)
     [decision] = product.services.decisions

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from playwright.async_api import expect
 
@@ -222,6 +224,31 @@ async def test_every_kind_of_field_has_an_input_and_its_default(product: Product
     await expect(window.log).to_contain_text("Answered")
     [answer] = product.services.answers
     assert answer.values == {"t": "abc", "c": "y", "d": "2026-11-21", "h": "09:30", "n": 1.5, "b": True}
+
+
+async def test_an_answered_form_has_one_line_for_each_field(product: Product, window: Window) -> None:
+    filled_in = (("Title", "Standup"), ("Date", "Thu 26 Nov"), ("Note", ""))
+    question = ClarificationView(
+        "c:1", "answered", "What?", "", (), "Ana", "web:ana", "Title: Standup\nDate: 2026-11-26"
+    )
+    await product.services.post(THREAD, replace(question, filled_in=filled_in))
+    await window.open(THREAD)
+    card = window.log.get_by_role("article")
+    await expect(card.locator("dt")).to_have_text(["Title", "Date", "Note"])
+    await expect(card.locator("dd")).to_have_text(["Standup", "Thu 26 Nov", "(empty)"])
+    await expect(card).to_contain_text("Answered by Ana")
+    await expect(card).not_to_contain_text("2026-11-26")
+
+
+async def test_after_an_answer_the_focus_is_on_its_card(product: Product, window: Window) -> None:
+    fields = (FormField(name="t", label="Some text"),)
+    await product.services.post(THREAD, ClarificationView("c:1", "open", "What?", "", fields, "Ana", "web:ana"))
+    await window.open(THREAD)
+    await window.button("Answer").click()
+    await window.dialog.get_by_label("Some text").fill("abc")
+    await window.dialog.get_by_label("Some text").press("Control+Enter")
+    await expect(window.log).to_contain_text("Answered")
+    await expect(window.log.get_by_role("article")).to_be_focused()
 
 
 async def test_a_question_without_fields_is_answered_in_the_message_box(product: Product, window: Window) -> None:

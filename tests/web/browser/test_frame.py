@@ -10,7 +10,8 @@ import pytest
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import expect
 
-from bot.domain import MessageView, Said
+from bot.domain import MessageView, Person, Said
+from tests.support.views import an_approval
 from tests.web.browsing import Window, window_of
 from tests.web.serving import Product
 
@@ -60,6 +61,51 @@ async def test_a_conversation_is_renamed_and_deleted_from_its_menu_and_asks_once
     assert product.services.deleted == {THREAD}
     await window.page.evaluate("location.hash = encodeURIComponent('web:one')")
     await expect(window.page.get_by_text("This conversation doesn’t exist, or you can’t see it.")).to_be_visible()
+    window.complaints.clear()  # the browser's own about the 404
+
+
+async def test_a_conversation_that_is_not_ones_own_any_more_is_asked_for_no_more_and_another_is_offered(
+    product: Product, chrome: Chromium
+) -> None:
+    async with window_of(product, chrome) as window:
+        await window.page.clock.install()
+        await product.services.post(THREAD, Said("Hello"))
+        await window.open(THREAD)
+        await expect(window.log).to_contain_text("Hello")
+        asked_for: list[str] = []
+        window.page.on("request", lambda request: asked_for.append(request.url))
+        await product.services.delete("k", THREAD, Person("web:ana", "Ana"), ())
+        product.sender.thread_changed(THREAD)
+        gone = window.page.get_by_text("This conversation doesn’t exist, or you can’t see it.")
+        await expect(gone).to_be_visible()
+        await expect(window.log.get_by_text("Hello")).to_have_count(0)
+        until_then = sum("thread=web%3Aone" in url for url in asked_for)
+        assert until_then <= 3
+        await window.page.clock.run_for(60_000)
+        product.services.of["web:another"] = "web:ben"
+        await product.services.post("web:another", an_approval("a", handed_to=("web:ana",)))
+        product.sender.hub.threads_changed()
+        await expect(window.page).to_have_title("(1) Countersign")
+        assert sum("thread=web%3Aone" in url for url in asked_for) == until_then
+        window.complaints.clear()  # the browser's own about the 404
+        await expect(window.button("Start a new conversation")).to_be_focused()
+        await window.button("Start a new conversation").click()
+        await expect(gone).to_be_hidden()
+        await window.say("Hello again")
+        await expect(window.log).to_contain_text("Hello again")
+
+
+async def test_a_conversation_that_becomes_ones_own_again_is_shown(product: Product, window: Window) -> None:
+    product.services.of["web:theirs"] = "web:ben"
+    product.services.deleted.add("web:theirs")
+    await window.page.evaluate("location.hash = encodeURIComponent('web:theirs')")
+    gone = window.page.get_by_text("This conversation doesn’t exist, or you can’t see it.")
+    await expect(gone).to_be_visible()
+    product.services.deleted.clear()
+    await product.services.post("web:theirs", an_approval("a", requester="Ben", handed_to=("web:ana",)))
+    product.sender.hub.threads_changed()
+    await expect(window.log).to_contain_text("Requested by Ben")
+    await expect(gone).to_be_hidden()
     window.complaints.clear()  # the browser's own about the 404
 
 
@@ -155,3 +201,13 @@ async def test_the_demo_notice_can_be_dismissed_for_good(product: Product, chrom
         await window.page.reload()
         await expect(window.page.get_by_role("heading", name="Set up Countersign")).to_be_visible()
         await expect(notice).to_be_hidden()
+
+
+async def test_the_title_of_a_conversation_is_whole_on_a_phone(product: Product, chrome: Chromium) -> None:
+    await product.services.post(THREAD, Said("Hello"))
+    product.services.titles[THREAD] = "Create 2 events: Team Meeting"
+    async with window_of(product, chrome, viewport={"width": 390, "height": 844}) as window:
+        await window.open(THREAD)
+        title = window.page.locator("#title")
+        await expect(title).to_have_text("Create 2 events: Team Meeting")
+        assert await title.evaluate("(title) => title.scrollHeight <= title.clientHeight + 1")
