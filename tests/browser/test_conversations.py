@@ -125,7 +125,7 @@ async def test_deleting_needs_a_second_person(window: Window, product: Served, c
     await approve(window)
     await expect(window.log).to_contain_text(re.compile("done", re.IGNORECASE))
     await window.say("delete the event Standup")
-    await expect(card(window, "delete_event")).to_contain_text("someone other than Ana")
+    await expect(card(window, "delete_event")).to_contain_text("someone other than you")
     await expect(card(window, "delete_event").get_by_role("button", name="Approve")).to_have_count(0)
     await card(window, "delete_event").get_by_role("button", name="More actions").click()
     await expect(window.page.get_by_role("menuitem", name="Withdraw…")).to_be_visible()
