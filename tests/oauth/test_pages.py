@@ -77,7 +77,7 @@ async def test_the_page_says_what_for_whom_and_has_one_button() -> None:
         assert shown.status == 200
         for word in (
             "Connect Notes",
-            "Ana in Slack",
+            "Ana asks in Slack",
             "read",
             "write",
             "Slack confirms that you are Ana",
@@ -220,7 +220,7 @@ async def test_the_code_is_shown_with_what_to_do() -> None:
         shown = await browser.open(f"{base}/oauth/callback?state=x&code=c")
         assert shown.code == "K7QM-3DZP"
         assert "10 minutes" in shown.words
-        assert "no one" in shown.words
+        assert "Don’t share this code" in shown.words
         assert "in the chat" in shown.words
         flow.backs = replace(flow.backs, in_chat=False)  # type: ignore[arg-type]
         assert "where you got the link" in (await browser.open(f"{base}/oauth/callback?state=x&code=c")).words
