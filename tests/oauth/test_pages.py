@@ -81,7 +81,7 @@ async def test_the_page_says_what_for_whom_and_has_one_button() -> None:
             "read",
             "write",
             "Slack confirms that you are Ana",
-            "Did someone send you this link?",
+            "did someone send you this link?",
         ):
             assert word in shown.words, shown.words
         assert shown.text.count("<button") == 1
