@@ -1,6 +1,6 @@
 # Countersign. Needs only Python 3.11 or newer: what else is missing is brought into this folder (.uv, .venv).
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-postgres test-long coverage lint translations pictures bench teams-package
+.PHONY: help run test test-fast test-postgres test-long test-servers coverage lint translations pictures bench teams-package
 
 # uv from PATH, else our own. Its absence from both is what makes the rule for .uv/bin/uv run.
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -49,6 +49,10 @@ SEED ?= $(shell date +%s)
 ROUNDS ?= 10
 test-long: .venv/.for-working ## Run all tests, with many random kills and examples (SEED=…, ROUNDS=… of kills)
 	$(IN_VENV) -m pytest $(IN_PARALLEL) --long --seed $(SEED) --rounds $(ROUNDS) --timeout 1800 --hypothesis-seed $(SEED)
+
+# They need another major version of mcp than we do, so they have an environment of their own.
+test-servers: | $(BRING_OUR_OWN_UV) ## Bring the tool servers of PyPI that some tests try (else they are skipped)
+	$(if $(PYTHON),UV_PYTHON_DOWNLOADS=never) $(UV) sync --frozen --project tests/pypi $(addprefix --python ,$(PYTHON))
 
 # Without the tests in a browser and those that kill the process: what they reach is reached by others too.
 coverage: .venv/.for-working ## Run the tests that stay in one process, and fail below 97 % of the core's branches
