@@ -24,6 +24,9 @@ help: ## Show this list
 run: .venv/.for-running ## Start everything at http://127.0.0.1:3978 (settings: .env.example)
 	@exec $(IN_VENV) app.py
 
+# Every process that a test starts would read our sources anew, and each worker the tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Neighbouring tests share what was started for them, and who has finished takes over from who has not.
 IN_PARALLEL := -n auto --dist worksteal
 test: .venv/.for-working ## Run all tests, with a few of the random kills and examples
