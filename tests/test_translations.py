@@ -7,6 +7,7 @@ import asyncio
 import contextvars
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -243,27 +244,40 @@ def _text_of(node: ast.Constant | ast.JoinedStr) -> str:
     return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
 
 
+@dataclass
+class InPackages:
+    """What is found in our sources: they are read once."""
+
+    unmarked: list[tuple[str, str]] = field(default_factory=list)
+    """`{file}:{where}`, and the sentence with its line."""
+    marked_elsewhere: list[tuple[str, str]] = field(default_factory=list)
+    """File, and the call of a mark whose argument is no sentence."""
+
+
 @cache
-def unmarked_in_packages() -> Sequence[tuple[str, str]]:
-    """Returns `{file}:{where}`, and the sentence with its line."""
-    return [*_unmarked_in_packages()]
+def in_packages() -> InPackages:
+    found = InPackages()
+    for path in (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))):
+        file, tree = path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+        found.unmarked += [(f"{file}:{where}", f"{file}:{line}: {text!r}") for where, line, text in _unmarked(tree, "")]
+        found.marked_elsewhere += [(file, ast.unparse(call)) for call in ast.walk(tree) if _is_marked_elsewhere(call)]
+    return found
 
 
-def _unmarked_in_packages() -> Iterator[tuple[str, str]]:
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            for where, line, text in unmarked_in(path.read_text(encoding="utf-8")):
-                file = path.relative_to(ROOT).as_posix()
-                yield f"{file}:{where}", f"{file}:{line}: {text!r}"
+def _is_marked_elsewhere(node: ast.AST) -> bool:
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MARKS):
+        return False
+    wanted = node.args[:2] if node.func.id == "ngettext" else node.args[:1]
+    return not all(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in wanted)
 
 
 def test_every_sentence_that_people_read_is_marked() -> None:
-    for_people = [said for place, said in unmarked_in_packages() if not place.startswith(tuple(UNMARKED))]
+    for_people = [said for place, said in in_packages().unmarked if not place.startswith(tuple(UNMARKED))]
     assert not for_people, "put them into _(…), or say in UNMARKED who reads them:\n" + "\n".join(for_people)
 
 
 def test_the_list_of_what_is_not_marked_has_nothing_superfluous() -> None:
-    places = [place for place, _said in unmarked_in_packages()]
+    places = [place for place, _said in in_packages().unmarked]
     assert [each for each in UNMARKED if not any(place.startswith(each) for place in places)] == []
 
 
@@ -304,18 +318,7 @@ def test_what_no_person_reads_is_not_taken_for_one(source: str) -> None:
 
 
 def test_what_is_marked_is_a_whole_sentence_in_the_code_where_it_can_be_found() -> None:
-    wrong = []
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MARKS):
-                    continue
-                wanted = node.args[:2] if node.func.id == "ngettext" else node.args[:1]
-                literal = all(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in wanted)
-                where = path.relative_to(ROOT).as_posix(), ast.unparse(node)
-                if not literal and where not in MARKED_ELSEWHERE:
-                    wrong.append(where)
-    assert wrong == []
+    assert [each for each in in_packages().marked_elsewhere if each not in MARKED_ELSEWHERE] == []
 
 
 MARKED_ELSEWHERE = {
@@ -476,7 +479,7 @@ def test_translations_have_the_same_forms_and_values(language: str) -> None:
 
 @pytest.mark.parametrize("language", OTHERS)
 def test_what_is_read_while_the_product_runs_is_made_of_the_catalogue(language: str) -> None:
-    catalogue = extraction.updated(extraction.read(language))
+    catalogue = extraction.updated(extraction.read(language), marked())
     assert (translations.FOLDER / f"{language}.mo").read_bytes() == extraction.compiled(catalogue)
     page = ROOT / extraction.PAGE / f"sentences.{language}.json"
     assert page.read_bytes() == extraction.page_sentences(catalogue)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from io import BytesIO
@@ -78,10 +78,10 @@ class _PageReader(HTMLParser):
             self.found.append((self.getpos()[0], sentence))
 
 
-def updated(catalogue: Catalog) -> Catalog:
-    """Returns a catalogue with the sentences of the code, and the translations that it has for them."""
+def updated(catalogue: Catalog, found: Iterable[Found]) -> Catalog:
+    """Returns a catalogue with these sentences, and the translations that it has for them."""
     template = Catalog(project="Countersign")
-    for file, line, sentence in sentences():
+    for file, line, sentence in found:
         template.add(sentence, locations=[(file, line)])
     catalogue.update(template, no_fuzzy_matching=True)
     catalogue.obsolete.clear()
@@ -123,10 +123,11 @@ def _forms(message: Message) -> list[str]:
 
 def main() -> int:
     """Writes the catalogues and what is made of them."""
+    found = [*sentences()]
     for language in NAMES:
         if language == SOURCE:
             continue
-        catalogue = updated(read(language))
+        catalogue = updated(read(language), found)
         with (FOLDER / f"{language}.po").open("wb") as file:
             write_po(file, catalogue, width=120, sort_by_file=True, include_lineno=False, omit_header=True)
         (FOLDER / f"{language}.mo").write_bytes(compiled(catalogue))
