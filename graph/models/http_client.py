@@ -17,7 +17,6 @@ from typing import Any
 
 import aiohttp
 import httpx2
-import openai
 from yarl import URL
 
 from graph.http_bounds import LONGEST_HEAD, NoCookies, in_pieces, is_encoded
@@ -44,7 +43,7 @@ def http_client(timeout: float, connect: float) -> httpx2.AsyncClient:
 
     It raises `httpx2.RemoteProtocolError` for what is too large, or compressed."""
     return _HttpClient(
-        timeout=openai.Timeout(timeout, connect=connect),
+        timeout=httpx2.Timeout(timeout, connect=connect),
         headers={"Accept-Encoding": "identity"},
         cookies=NoCookies(),
         event_hooks={"response": [_bound]},

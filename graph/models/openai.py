@@ -24,7 +24,8 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from graph.models.chat_completions import ChatCompletions, events_of, takes_long
+from graph.models.chat_completions import ChatCompletions, events_of
+from graph.models.event_stream import Lumps, takes_long
 from graph.models.http_client import blocking_client, http_client
 from graph.models.problems import ModelProblem, Trouble
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCalls
@@ -33,10 +34,6 @@ OPENAI = "https://api.openai.com/v1"
 _CONNECT_SECONDS = 10.0
 _AT_ONCE = 50
 """Events that are read one after the other before others get their turn, some 5 ms: they may all be there already."""
-_ONE_BY_ONE = 1_000
-"""Pieces of an answer that are shown as they come: more than most answers have."""
-_LUMP = 200
-"""Characters of a longer answer that are shown at a time."""
 _MOST_TOLD = 100
 """Different things that a service says beside the text of one answer, such as why it ended: others say two or three."""
 _RESPONSES_ONLY = re.compile(r"gpt-(5\.([6-9]|\d\d)|[6-9]|\d\d)")
@@ -123,7 +120,7 @@ class OpenAIModel(ChatOpenAI):
 
         `bound`: what is bound to the model, such as tools.
         """
-        calls, root, lumps = WrittenCalls(), self.root_async_client, _Lumps(on_text)
+        calls, root, lumps = WrittenCalls(), self.root_async_client, Lumps(on_text)
         # The events are timed where they are read: many of them are not passed on.
         timed: dict[str, Any] = {"stream_chunk_timeout": None}
         create = _Completions(self._chat_completions, calls, lumps.add, self.stream_chunk_timeout)
@@ -153,33 +150,6 @@ class OpenAIModel(ChatOpenAI):
         # What LangChain says of each piece that it sees.
         ours = {"model_provider": "openai"} if calls or lumps.began else {}
         yield AIMessageChunk(content="", additional_kwargs=more, response_metadata=ours, usage_metadata=usage)
-
-
-class _Lumps:
-    """Passes text on: each piece as it comes, in a long answer `_LUMP` characters at a time."""
-
-    def __init__(self, on_text: Callable[[str], None]) -> None:
-        self.began = False
-        """Whether there was any piece, which may be empty."""
-        self._on_text = on_text
-        self._passed = self._characters = 0
-        self._gathered: list[str] = []
-
-    def add(self, text: str) -> None:
-        """More text."""
-        self.began = True
-        if not text:
-            return
-        self._gathered.append(text)
-        self._characters += len(text)
-        if self._passed < _ONE_BY_ONE or self._characters >= _LUMP:
-            self.end()
-
-    def end(self) -> None:
-        """Pass on what is there."""
-        if self._gathered:
-            self._on_text("".join(self._gathered))
-            self._passed, self._characters, self._gathered = self._passed + 1, 0, []
 
 
 def _text_alone(event: Any) -> str | None:
