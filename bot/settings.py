@@ -326,15 +326,24 @@ class Settings(BaseSettings):
 
     llm_model: str | None = Field(
         None,
-        description=f"demo (built in, rule-based), a model at OPENAI_BASE_URL, or google:{{model}}. When not set: demo "
-        f"without OPENAI_API_KEY, {MODEL_WITH_A_KEY} with it.",
+        description="demo (built in, rule-based), a model at OPENAI_BASE_URL, anthropic:{model} or google:{model}. "
+        f"When not set: demo without OPENAI_API_KEY, {MODEL_WITH_A_KEY} with it.",
     )
     router_model: str | None = Field(None, description="Model that picks the tool types; when not set: LLM_MODEL.")
     openai_api_key: SecretStr | None = Field(None, description="Key for OPENAI_BASE_URL.")
     openai_base_url: Annotated[str, AfterValidator(model_address)] = Field(
         OPENAI, description="Any OpenAI-compatible service, up to and including /v1."
     )
+    anthropic_api_key: SecretStr | None = Field(
+        None, description="Key for anthropic:{model} (needs the extra `anthropic`)."
+    )
+    anthropic_base_url: Annotated[str, AfterValidator(model_address)] | None = Field(
+        None, description="A gateway that speaks Anthropic's API, without /v1; when not set: Anthropic's own."
+    )
     google_api_key: SecretStr | None = Field(None, description="Key for google:{model} (needs the extra `google`).")
+    google_base_url: Annotated[str, AfterValidator(model_address)] | None = Field(
+        None, description="A gateway that speaks the Gemini API, without /v1beta; when not set: Google's own."
+    )
     model_timeout_seconds: float = Field(
         60.0, gt=0, le=3600, description="Longest wait for an answer to start, and for each further piece of it."
     )
@@ -503,28 +512,32 @@ class Settings(BaseSettings):
 
     def spec_of(self, name: str, temperature: float | None = None) -> ModelSpec:
         """A model by its name, reached as these settings say. `temperature`: as `ModelSpec.temperature`."""
-        from graph.models import GOOGLE, ModelSpec  # noqa: PLC0415 (reading settings imports no model)
+        from graph.models import ModelSpec  # noqa: PLC0415 (reading settings imports no model)
 
-        google = name.startswith(GOOGLE)
-        key = self.google_api_key if google else self.openai_api_key
-        address = None if google or self.openai_base_url == OPENAI else self.openai_base_url
+        key, address = self.service_of(name)
         return ModelSpec(
             name=name, base_url=address, api_key=key, timeout=self.model_timeout_seconds, temperature=temperature
         )
 
     def objection_to(self, model: str) -> str | None:
         """Why the model that a file names cannot be used under these settings; `None`: it can."""
-        from graph.models import GOOGLE, ModelProblem, check_configured  # noqa: PLC0415 (as above)
+        from graph.models import ModelProblem, check_configured  # noqa: PLC0415 (as above)
 
         if model == DEMO:
             return None
-        if model.startswith(GOOGLE) and not (model.removeprefix(GOOGLE) and self.google_api_key):
-            return f"model is {model}: write {GOOGLE}{{model}}, and set GOOGLE_API_KEY"
         try:
             check_configured(self.spec_of(model), "model")
         except ModelProblem as problem:
             return problem.sentence
         return None
+
+    def service_of(self, name: str) -> tuple[SecretStr | None, str | None]:
+        """The key and the address of the service that has a model; no address: the provider's own."""
+        if name.startswith("anthropic:"):
+            return self.anthropic_api_key, self.anthropic_base_url
+        if name.startswith("google:"):
+            return self.google_api_key, self.google_base_url
+        return self.openai_api_key, None if self.openai_base_url == OPENAI else self.openai_base_url
 
     @property
     def mode(self) -> Mode:
@@ -610,14 +623,15 @@ def _model(s: Settings) -> list[str]:
     models = {"LLM_MODEL": s.model_name} | ({"ROUTER_MODEL": s.router_model} if s.router_model else {})
     lines = []
     for name, value in models.items():
-        if value == "google:":
-            lines.append(f"{name}: names no model. Write google:{{model}}.")
-        elif value.startswith("google:") and not s.google_api_key:
-            lines.append(f"GOOGLE_API_KEY: is not set, and {name} is {value}. Set it, or choose another model.")
-        elif value != DEMO and not (value.startswith("google:") or s.openai_api_key or s.openai_base_url != OPENAI):
+        prefix, _, model = value.partition(":")
+        provider = prefix if prefix in {"anthropic", "google"} and ":" in value else "openai"
+        if provider != "openai" and not model:
+            lines.append(f"{name}: names no model. Write {provider}:{{model}}.")
+        elif value != DEMO and s.service_of(value) == (None, None):
+            service = provider.upper()
             lines.append(
-                f"OPENAI_API_KEY: is not set, and {name} is {value}. Set it, point OPENAI_BASE_URL at a service that "
-                f"needs no key, or set {name}={DEMO}."
+                f"{service}_API_KEY: is not set, and {name} is {value}. Set it, point {service}_BASE_URL at a service "
+                f"that needs no key, or set {name}={DEMO}."
             )
     return lines
 

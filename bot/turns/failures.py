@@ -51,9 +51,18 @@ def after_failure(delivery: Delivery, failure: Exception, said: Spoken | None) -
             return TryLater(PAUSES[min(delivery.tries, len(PAUSES) - 1)], cause_of(failure))
 
 
-def cause_of(error: Exception) -> str:
+def cause_of(error: BaseException) -> str:
     """An error in one piece of text for the records: no tokens, no queries of links, of bounded length."""
     return _mask(f"{type(error).__name__}: {error}")[:LONGEST_CAUSE]
+
+
+def said_by_service(problem: ModelProblem) -> str:
+    """What is behind a model's failure, for the log: what its service said, where it answered with an error; else no
+    more than what kind of failure it was, for its text may be part of a conversation."""
+    cause = problem.__cause__
+    if cause is None:
+        return ""
+    return cause_of(cause) if isinstance(getattr(cause, "status_code", None), int) else type(cause).__name__
 
 
 def loss_in_words(begun: Sequence[AttemptRow]) -> str:

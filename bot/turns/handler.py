@@ -66,6 +66,7 @@ from bot.turns.failures import (
     loss_in_words,
     reference_of,
     regret,
+    said_by_service,
     state_lost,
 )
 from bot.turns.messages import HUMAN, OWNERS, Introductions, NewTurn, Supersedes, announcement, meaning
@@ -219,7 +220,8 @@ class TurnHandler:
                 log.warning("platform_not_reached", cause=str(failure), reference=reference_of(delivery))
                 await self._end(handling, after_failure(delivery, failure, None))
             except ModelProblem as problem:
-                log.warning("turn_failed", cause=str(problem), reference=reference_of(delivery))
+                said = said_by_service(problem)
+                log.warning("turn_failed", cause=str(problem), service=said, reference=reference_of(delivery))
                 await self._end(handling, after_failure(delivery, problem, live.newest))
             except Exception as cause:
                 if is_away(cause) and outages < MOST_OUTAGE_TRIES:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from pydantic import SecretStr
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 __all__ = [
-    "GOOGLE",
+    "PROVIDERS",
     "ModelProblem",
     "ModelSpec",
     "Trouble",
@@ -23,10 +22,12 @@ __all__ = [
     "close_model",
     "create_model",
     "explain_model_error",
+    "provider_of",
 ]
 
-GOOGLE = "google:"
-"""Prefix of the names of Google's models."""
+PROVIDERS = {"anthropic": "langchain_anthropic", "google": "langchain_google_genai"}
+"""Services with an API of their own: the prefix of their models' names, which is also that of their settings and the
+name of the extra → the module that comes with the extra."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,9 @@ class ModelSpec:
     """Which model to use, and how to reach it."""
 
     name: str
-    """`google:{model}`, or the name of a model at `base_url`."""
+    """`anthropic:{model}`, `google:{model}`, or the name of a model at an OpenAI-compatible service."""
     base_url: str | None = None
-    """Address of an OpenAI-compatible service, up to and including `/v1`; `None`: OpenAI's own."""
+    """Address of the service, for an OpenAI-compatible one up to and including `/v1`; `None`: the provider's own."""
     api_key: SecretStr | None = None
     timeout: float = 60.0
     """Seconds to wait for the answer to begin, and for each further piece of it."""
@@ -44,19 +45,43 @@ class ModelSpec:
     """From 0 to 2; `None`: the service's own."""
 
 
+def provider_of(name: str) -> str | None:
+    """The key in `PROVIDERS` that the name of a model begins with; `None`: it is at an OpenAI-compatible service."""
+    prefix, colon, _ = name.partition(":")
+    return prefix if colon and prefix in PROVIDERS else None
+
+
 def create_model(spec: ModelSpec) -> BaseChatModel:
-    """The model of a service that `spec` names.
+    """The model of a service that `spec` names. Importing its library takes a second or two.
 
     Raises `ModelProblem` (`Trouble.NOT_CONFIGURED`) when something is missing that an operator has to add.
     """
     check_configured(spec)
-    if spec.name.startswith(GOOGLE):
-        return _google(spec)
+    name, reached = (
+        spec.name,
+        _Reached(base_url=spec.base_url, api_key=spec.api_key, timeout=spec.timeout, temperature=spec.temperature),
+    )
+    match provider_of(name):
+        case "anthropic":
+            from graph.models.anthropic import create_anthropic_model  # noqa: PLC0415 (imported only when chosen)
+
+            return create_anthropic_model(name.removeprefix("anthropic:"), **reached)
+        case "google":
+            from graph.models.google import create_google_model  # noqa: PLC0415 (imported only when chosen)
+
+            return create_google_model(name.removeprefix("google:"), **reached)
     from graph.models.openai import create_openai_model  # noqa: PLC0415 (1.5 s, imported only when chosen)
 
-    return create_openai_model(
-        spec.name, base_url=spec.base_url, api_key=spec.api_key, timeout=spec.timeout, temperature=spec.temperature
-    )
+    return create_openai_model(name, **reached)
+
+
+class _Reached(TypedDict):
+    """What each kind of model is made with."""
+
+    base_url: str | None
+    api_key: SecretStr | None
+    timeout: float
+    temperature: float | None
 
 
 def check_configured(spec: ModelSpec, named_by: str = "LLM_MODEL") -> None:
@@ -66,35 +91,31 @@ def check_configured(spec: ModelSpec, named_by: str = "LLM_MODEL") -> None:
     Args:
         named_by: the setting, or the key of a file, that says which model it is.
     """
-    if spec.name.startswith(GOOGLE):
-        if importlib.util.find_spec("langchain_google_genai") is None:
-            raise ModelProblem(
-                Trouble.NOT_CONFIGURED,
-                sentence=f"{named_by} is {spec.name}, but the support for Google's models is not installed. "
-                f"Install it with `uv sync --extra google`, or choose another {named_by}.",
-            )
-    elif spec.api_key is None and spec.base_url is None:
-        raise ModelProblem(
-            Trouble.NOT_CONFIGURED,
-            sentence=f"{named_by} is {spec.name}, but there is no OPENAI_API_KEY. Set it, point OPENAI_BASE_URL at a "
-            f"service that needs none, or choose demo as {named_by}.",
+    provider = provider_of(spec.name)
+    if provider is not None and not spec.name.partition(":")[2]:
+        raise _not_configured(f"{named_by} names no model. Write {provider}:{{model}}.")
+    if provider is not None and importlib.util.find_spec(PROVIDERS[provider]) is None:
+        raise _not_configured(
+            f"{named_by} is {spec.name}, but what it needs is not installed. Install it with "
+            f"`uv sync --extra {provider}`, or choose another {named_by}."
         )
+    if spec.api_key is None and spec.base_url is None:
+        service = (provider or "openai").upper()
+        raise _not_configured(
+            f"{named_by} is {spec.name}, but there is no {service}_API_KEY. Set it, point {service}_BASE_URL at a "
+            f"service that needs none, or choose demo as {named_by}."
+        )
+    if provider == "anthropic" and (spec.temperature or 0) > 1:
+        raise _not_configured(f"{spec.name} takes a temperature from 0 to 1, not {spec.temperature:g}.")
 
 
-def _google(spec: ModelSpec) -> BaseChatModel:
-    google = importlib.import_module("langchain_google_genai")
-    model: BaseChatModel = google.ChatGoogleGenerativeAI(
-        model=spec.name.removeprefix(GOOGLE),
-        google_api_key=spec.api_key,
-        timeout=spec.timeout,
-        max_retries=1,
-        **({} if spec.temperature is None else {"temperature": spec.temperature}),
-    )
-    return model
+def _not_configured(sentence: str) -> ModelProblem:
+    return ModelProblem(Trouble.NOT_CONFIGURED, sentence=sentence)
 
 
 async def close_model(model: BaseChatModel) -> None:
     """Close the connections a model holds; left open, they are closed after the event loop is gone."""
     client = getattr(model, "root_async_client", None)
-    if client is not None:
-        await client.close()
+    close = client.close if client is not None else getattr(model, "aclose", None)
+    if close is not None:
+        await close()

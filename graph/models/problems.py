@@ -56,7 +56,7 @@ def _sentence(trouble: Trouble) -> str:
         Trouble.NOT_CONFIGURED: _("The language model is not set up. Tell your admin to check LLM_MODEL."),
         Trouble.WRONG_KEY: _("Model key rejected. Tell your admin."),
         Trouble.NO_ACCESS: _("Our model key has no access to this model. Tell your admin."),
-        Trouble.UNKNOWN_MODEL: _("Unknown model. Tell your admin to check LLM_MODEL and OPENAI_BASE_URL."),
+        Trouble.UNKNOWN_MODEL: _("Unknown model. Tell your admin to check LLM_MODEL and the service’s address."),
         Trouble.QUOTA_GONE: _("The model quota is used up. Tell your admin to check the plan and billing."),
         Trouble.RATE_LIMITED: _("The language model is busy. Try again in a minute."),
         Trouble.TOO_LONG: _("This conversation is too long for the language model. Start a new one."),
@@ -136,13 +136,13 @@ def _trouble(error: BaseException) -> Trouble:
         return _BY_STATUS[status]
     if status is not None:
         return Trouble.SERVER_FAILED if status >= 500 else Trouble.REFUSED
-    if isinstance(error, TimeoutError) or "APITimeoutError" in names:
+    if isinstance(error, TimeoutError) or names & {"APITimeoutError", "TimeoutException"}:
         return Trouble.TIMED_OUT
     if names & {"RemoteProtocolError", "ReadError"} or _cause_names(error) & {"RemoteProtocolError", "ReadError"}:
         return Trouble.BROKE_OFF
-    if isinstance(error, ConnectionError | OSError) or names & {"APIConnectionError", "ConnectError"}:
+    if isinstance(error, ConnectionError | OSError) or names & {"APIConnectionError", "TransportError"}:
         return Trouble.UNREACHABLE
-    if "APIError" in names:  # an error that the service sent within the stream, without a code we know
+    if names & {"APIError", "ServiceError"}:  # an error that the service sent within the stream, without a code we know
         return Trouble.SERVER_FAILED
     # A client that stumbles over the shape of an answer; JSONDecodeError and ValidationError are ValueErrors.
     if isinstance(error, ValueError | KeyError | TypeError | AttributeError | IndexError):

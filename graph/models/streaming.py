@@ -162,7 +162,7 @@ async def _ask(model: Model, messages: list[AnyMessage], show: _Shown) -> AIMess
                 if piece is not None:
                     answer.add(piece)
             except Exception as error:  # whatever a provider's client raises is the model's failure
-                if error is show.fault:
+                if error is show.fault or isinstance(error, ModelProblem):  # which has its own cause
                     raise
                 raise explain_model_error(error) from error
             if piece is None:

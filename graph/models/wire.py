@@ -1,4 +1,4 @@
-"""The conversation as it goes out to a service that speaks as OpenAI's do."""
+"""The conversation as it goes out to a service."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from langchain_core.messages import (
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 """Characters of a function's name, https://platform.openai.com/docs/api-reference/chat/create."""
+_NO_TEXT = "[a message without text]"
 AnyToolCall = ToolCall | InvalidToolCall
 ChunkSlot = tuple[str, str]
 """A call that waits for its answer: our id, and the id on the wire."""
 
 
 def wire_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Returns the messages in the form that OpenAI's services take.
+    """Returns the messages in the form that OpenAI's services take; others take it too.
 
     - Call ids become `call_` and 24 hexadecimal digits of their SHA-256 (OpenAI takes 40 characters, ours are longer).
     - The answers to a message's calls follow it at once, in the order of its calls.
@@ -46,6 +47,22 @@ def wire_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
             answer = answers.get((position, number))
             if answer is not None:
                 result.append(_answer(answer, wire_id))
+    return result
+
+
+def said_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Returns the same messages without texts that say nothing, which Anthropic and Google refuse: a model's message
+    that is nothing else is left out, a person's becomes `_NO_TEXT`."""
+    result: list[AnyMessage] = []
+    for message in messages:
+        if message.text.strip():
+            result.append(message)
+        elif isinstance(message, HumanMessage):
+            result.append(HumanMessage(_NO_TEXT))
+        elif isinstance(message, ToolMessage):
+            result.append(message)
+        elif isinstance(message, AIMessage) and _calls(message):
+            result.append(message.model_copy(update={"content": ""}))
     return result
 
 

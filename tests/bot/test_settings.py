@@ -84,6 +84,24 @@ def test_googles_models_get_googles_key_and_no_address(load: Load) -> None:
     assert spec.api_key.get_secret_value() == "g-key"
 
 
+def test_anthropics_models_get_anthropics_key_and_no_address(load: Load) -> None:
+    spec = load(LLM_MODEL="anthropic:claude", ANTHROPIC_API_KEY="a-key").model_spec
+    assert spec.base_url is None
+    assert spec.api_key is not None
+    assert spec.api_key.get_secret_value() == "a-key"
+
+
+def test_a_gateway_may_need_no_key_and_the_router_may_be_elsewhere(load: Load) -> None:
+    s = load(
+        LLM_MODEL="anthropic:claude",
+        ANTHROPIC_BASE_URL="http://gate/",
+        ROUTER_MODEL="google:gemini",
+        GOOGLE_API_KEY="g",
+    )
+    assert (s.model_spec.base_url, s.model_spec.api_key) == ("http://gate", None)
+    assert (s.router_spec.base_url, s.router_spec.api_key) == (None, s.google_api_key)
+
+
 def test_an_empty_variable_counts_as_not_set(load: Load) -> None:
     assert load(PORT="", SLACK_BOT_TOKEN="", AGENT_MODE="") == load()
 
@@ -154,6 +172,10 @@ def test_lists_are_separated_by_commas(load: Load) -> None:
         ({"ROUTER_MODEL": "gpt-5.5"}, "OPENAI_API_KEY", "ROUTER_MODEL=demo"),
         ({"LLM_MODEL": "google:gemini-3"}, "GOOGLE_API_KEY", "Set it"),
         ({"LLM_MODEL": "google:", "GOOGLE_API_KEY": "k"}, "LLM_MODEL", "google:{model}"),
+        ({"LLM_MODEL": "anthropic:claude", "OPENAI_API_KEY": "k"}, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
+        ({"ROUTER_MODEL": "anthropic:"}, "ROUTER_MODEL", "anthropic:{model}"),
+        ({"ANTHROPIC_BASE_URL": "localhost:8000"}, "ANTHROPIC_BASE_URL", "http"),
+        ({"GOOGLE_BASE_URL": "localhost:8000"}, "GOOGLE_BASE_URL", "http"),
         ({"SLACK_BOT_TOKEN": "xoxb-1"}, "SLACK_SIGNING_SECRET", "Socket Mode"),
         ({"SLACK_SIGNING_SECRET": "s"}, "SLACK_BOT_TOKEN", "remove"),
         ({"MICROSOFT_APP_PASSWORD": "s"}, "MICROSOFT_APP_ID", "remove"),
@@ -235,6 +257,9 @@ SECRETS = {
     "DATABASE_URL": "postgresql://bot:hunter2-database@db/countersign",
     "OPENAI_API_KEY": "hunter2-openai",
     "OPENAI_BASE_URL": "https://me:hunter2-proxy@models.example/v1",
+    "ANTHROPIC_API_KEY": "hunter2-anthropic",
+    "GOOGLE_API_KEY": "hunter2-google",
+    "GOOGLE_BASE_URL": "https://me:hunter2-gateway@models.example",
     "SLACK_BOT_TOKEN": "hunter2-bot",
     "SLACK_SIGNING_SECRET": "hunter2-signing",
     "WEB_PASSWORD": "hunter2-web",
@@ -258,7 +283,7 @@ def test_where_not_everybody_has_an_account_nothing_has_to_be_said_of_who_may_si
 
 
 def test_no_secret_shows_when_settings_are_shown(load: Load) -> None:
-    s = load(**{name: value for name, value in SECRETS.items() if name != "OPENAI_BASE_URL"})
+    s = load(**{name: value for name, value in SECRETS.items() if not name.endswith("_BASE_URL")})
     assert "hunter2" not in f"{s!r} {s}"
 
 
@@ -268,6 +293,9 @@ def test_every_secret_is_known_to_the_logs(load: Load) -> None:
         "hunter2-database",
         "hunter2-openai",
         "hunter2-proxy",
+        "hunter2-anthropic",
+        "hunter2-google",
+        "hunter2-gateway",
         "hunter2-bot",
         "hunter2-signing",
         "hunter2-web",

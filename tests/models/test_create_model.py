@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from langchain_core.messages import HumanMessage
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from graph.models import ModelProblem, ModelSpec, Trouble, close_model, create_model
+from graph.models import PROVIDERS, ModelProblem, ModelSpec, Trouble, close_model, create_model, provider_of
 from graph.models.openai import create_openai_model
 from graph.models.streaming import stream_message
 from tests.fakes.openai_server import Reply, fake_openai
@@ -31,14 +33,45 @@ def test_openais_models_need_a_key() -> None:
     assert "OPENAI_API_KEY" in caught.value.sentence
 
 
-def test_googles_models_say_how_to_install_them() -> None:
-    try:
-        import langchain_google_genai  # noqa: F401
-    except ImportError:
-        with pytest.raises(ModelProblem, match="uv sync --extra google"):
-            create_model(ModelSpec("google:gemini-3", api_key=SecretStr("k")))
-    else:
-        pytest.skip("the support for Google's models is installed here")
+@pytest.mark.parametrize(("prefix", "module"), PROVIDERS.items())
+def test_the_start_ends_with_what_to_install_where_an_extra_is_missing(
+    tmp_path: Path, prefix: str, module: str
+) -> None:
+    """In an environment that has everything but the extra."""
+    for installed in Path(sysconfig.get_path("purelib")).iterdir():
+        if not installed.name.startswith((module, "__pycache__")) and installed.suffix != ".pth":
+            (tmp_path / installed.name).symlink_to(installed)
+    for needed in ("mcp.json", "policies"):
+        (tmp_path / needed).symlink_to(ROOT / needed)
+    variables = {
+        "LLM_MODEL": f"{prefix}:any",
+        f"{prefix.upper()}_API_KEY": "sk-nobody-reads",
+        "PATH": os.environ["PATH"],
+    }
+    done = subprocess.run(
+        [sys.executable, "-S", ROOT / "app.py"],
+        cwd=tmp_path,
+        env=variables | {"PYTHONPATH": str(tmp_path)},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert f"LLM_MODEL is {prefix}:any" in done.stderr
+    assert f"`uv sync --extra {prefix}`" in done.stderr
+    assert "sk-nobody-reads" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("prefix", PROVIDERS)
+def test_a_service_of_its_own_needs_a_key_or_an_address(prefix: str) -> None:
+    with pytest.raises(ModelProblem, match=f"there is no {prefix.upper()}_API_KEY"):
+        create_model(ModelSpec(f"{prefix}:any"))
+
+
+def test_only_these_prefixes_name_another_service() -> None:
+    assert provider_of("anthropic:claude") == "anthropic"
+    assert [provider_of(name) for name in ("qwen3:8b", "anthropic", "anthropic/claude", "demo")] == [None] * 4
 
 
 async def test_the_key_of_the_environment_goes_nowhere_it_was_not_configured_for(
@@ -72,7 +105,8 @@ def test_openais_newest_models_use_the_api_that_takes_their_tools(
 
 @pytest.mark.parametrize("name", ["graph.models", "graph.models.problems"])
 def test_no_provider_is_imported_before_it_is_chosen(name: str) -> None:
-    code = f"import sys, {name}; sys.exit(' '.join({{'langchain_core', 'openai', 'google'}} & set(sys.modules)) or 0)"
+    providers = {"langchain_core", "openai", "google", "anthropic"}
+    code = f"import sys, {name}; sys.exit(' '.join({providers!r} & set(sys.modules)) or 0)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
 
@@ -85,3 +119,23 @@ async def test_a_model_that_is_closed_takes_no_other_with_it() -> None:
         answer = await stream_message(kept, [HumanMessage("hi")], lambda _: None, retry=ONCE)
         await close_model(kept)
     assert answer.text == "Hello"
+
+
+@pytest.mark.parametrize(
+    ("model", "others"),
+    [
+        ("anthropic:claude-sonnet-5", {"openai", "langchain_google_genai"}),
+        ("google:gemini-3-flash", {"openai", "anthropic"}),
+        ("gpt-5.4-mini", {"anthropic", "langchain_google_genai"}),
+    ],
+)
+def test_a_provider_is_imported_alone(model: str, others: set[str]) -> None:
+    code = f"""
+import sys
+from pydantic import SecretStr
+from graph.models import ModelSpec, create_model
+create_model(ModelSpec({model!r}, api_key=SecretStr("k")))
+sys.exit(" ".join({others!r} & set(sys.modules)) or 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr

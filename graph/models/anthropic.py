@@ -1,0 +1,232 @@
+"""Anthropic's models. LangChain makes the request of the conversation and the tools; asking, and reading the answer,
+are ours, as for OpenAI's services: bounded, each call's arguments read once and strictly, no retries below our own."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import Any
+
+import structlog
+from langchain_anthropic import ChatAnthropic
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.runnables import Runnable
+from pydantic import PrivateAttr, SecretStr
+
+from graph.models.event_stream import NOTHING, Lumps
+from graph.models.function_schemas import root_object
+from graph.models.problems import ModelProblem, Trouble, explain_model_error
+from graph.models.service import Service, ServiceError
+from graph.models.tool_calls import WRITTEN_CALLS, WrittenCall, WrittenCalls
+from graph.models.wire import said_messages
+
+log = structlog.get_logger(__name__)
+
+ANTHROPIC = "https://api.anthropic.com"
+_VERSION = "2023-06-01"
+"""Of the API, https://platform.claude.com/docs/en/api/versioning."""
+_PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+"""What the service takes as the name of an argument; it refuses the whole request for another one."""
+_BY_TYPE = {
+    "authentication_error": Trouble.WRONG_KEY,
+    "billing_error": Trouble.QUOTA_GONE,
+    "permission_error": Trouble.NO_ACCESS,
+    "not_found_error": Trouble.UNKNOWN_MODEL,
+    "request_too_large": Trouble.TOO_LONG,
+    "rate_limit_error": Trouble.RATE_LIMITED,
+    "timeout_error": Trouble.TIMED_OUT,
+    "api_error": Trouble.SERVER_FAILED,
+    "overloaded_error": Trouble.SERVER_FAILED,
+}
+"""https://platform.claude.com/docs/en/api/errors; those within a stream have no status."""
+_BY_WORDS = (
+    ("prompt is too long", Trouble.TOO_LONG),
+    ("exceed context limit", Trouble.TOO_LONG),
+    ("credit balance is too low", Trouble.QUOTA_GONE),
+)
+"""What an `invalid_request_error` says that is more than that."""
+
+
+def create_anthropic_model(
+    name: str,
+    *,
+    base_url: str | None,
+    api_key: SecretStr | None,
+    timeout: float,
+    temperature: float | None = None,
+) -> AnthropicModel:
+    """A streaming chat model of Anthropic's, or of a gateway at `base_url` (without `/v1`).
+
+    `timeout`: the longest wait, in seconds, for the answer to begin and then for each further piece of it.
+    `temperature`: from 0 to 1; `None`: the service's own.
+
+    Raises `ModelProblem` (`Trouble.NOT_CONFIGURED`) for a temperature that the model does not take.
+    """
+    address = base_url or ANTHROPIC
+    model = AnthropicModel(
+        model=name,
+        anthropic_api_url=address,
+        # Nobody asks by LangChain's client; a key that it is given is one that it does not look for elsewhere.
+        anthropic_api_key=SecretStr("none"),
+        temperature=temperature,
+        max_retries=0,
+        streaming=True,
+    )
+    try:
+        model._assert_valid_model_configuration({})
+    except ValueError as error:
+        raise ModelProblem(Trouble.NOT_CONFIGURED, sentence=f"{name} cannot be used as it is set: {error}") from error
+    key = {"x-api-key": api_key.get_secret_value()} if api_key else {}
+    model._service = Service(address, {"anthropic-version": _VERSION, **key}, timeout)
+    return model
+
+
+class AnthropicModel(ChatAnthropic):
+    """`ChatAnthropic`, asked by `stream_answer` alone."""
+
+    _service: Service = PrivateAttr()
+
+    def bind_tools(
+        self, tools: Sequence[Any], *, tool_choice: dict[str, str] | str | None = None, **kwargs: Any
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Bind OpenAI-style definitions. LangChain would leave out a tool that describes its arguments by a choice, and
+        pass on one for whose arguments' names the service refuses the request, whatever it is about."""
+        taken = []
+        for tool in tools:
+            function = tool["function"]
+            schema = root_object(function["parameters"])
+            if refused := sorted(name for name in schema["properties"] if not _PROPERTY.fullmatch(name)):
+                log.warning("tool_not_offered", tool=function["name"], arguments=refused, note="names not taken")
+                continue
+            taken.append({**tool, "function": {**function, "parameters": schema}})
+        return super().bind_tools(taken, tool_choice=tool_choice, **kwargs) if taken else self.bind(**kwargs)
+
+    async def stream_answer(
+        self, messages: Sequence[AnyMessage], on_text: Callable[[str], None], **bound: Any
+    ) -> AsyncGenerator[AIMessageChunk]:
+        """Ask, and stream the answer: its text to `on_text` as it comes, all else in one piece. `bound`: what is bound
+        to the model, such as tools. Raises `ModelProblem`, and what reading an answer raises."""
+        answer = _Answer(on_text)
+        events = self._service.events("/v1/messages", partial(self._body, messages, bound), _read)
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    answer.take(event)
+        except ServiceError as error:
+            raise _problem(error) from error
+        yield answer.finished()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._service.aclose()
+
+    def _body(self, messages: Sequence[AnyMessage], bound: Mapping[str, Any]) -> dict[str, Any]:
+        body = self._get_request_payload(said_messages(messages), **bound)
+        unnamed = body.pop("extra_body", {})  # what the SDK has no name for any more, such as the temperature
+        return {**body, **unnamed, "stream": True}
+
+
+def _read(said: str) -> Any:
+    try:
+        event = json.loads(said)
+    except RecursionError:
+        raise ValueError("an event nested too deep") from None
+    if not isinstance(event, dict):
+        raise ValueError("an event that is no object")  # noqa: TRY004 (a fault of the service)
+    if event.get("type") == "error" or "error" in event:
+        raise ServiceError(event)
+    return NOTHING if event.get("type") == "ping" else event
+
+
+def _problem(error: ServiceError) -> ModelProblem:
+    """What people are told of an error. The time to wait is read from the answer's head, as everywhere."""
+    told = explain_model_error(error)
+    trouble = _BY_TYPE.get(str(error.error.get("type")), told.trouble)
+    words = error.said.lower()
+    trouble = next((other for part, other in _BY_WORDS if part in words), trouble)
+    return ModelProblem(trouble, retry_after=told.retry_after)
+
+
+class _Answer:
+    """What has come of an answer (https://platform.claude.com/docs/en/build-with-claude/streaming)."""
+
+    def __init__(self, on_text: Callable[[str], None]) -> None:
+        self._lumps = Lumps(on_text)
+        self._calls = WrittenCalls()
+        self._open: dict[int, WrittenCall] = {}
+        """The number of a block → the call in it, until the service says that it is complete."""
+        self._tokens: dict[str, int] = {}
+        self._tells: dict[str, Any] = {}
+        self._began = False
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """One more event. What it thinks aloud is neither shown nor kept; events and blocks of kinds that are not known
+        say nothing. Raises what stumbling over another shape raises."""
+        self._began = True
+        match event.get("type"):
+            case "message_start":
+                self._count(event["message"].get("usage"))
+            case "content_block_start":
+                self._begin(event["index"], event["content_block"])
+            case "content_block_delta":
+                self._go_on(event["index"], event["delta"])
+            case "content_block_stop":
+                if (call := self._open.pop(event["index"], None)) is not None:
+                    call.complete = True
+            case "message_delta":
+                self._count(event.get("usage"))
+                self._tells["stop_reason"] = event["delta"].get("stop_reason")
+
+    def _begin(self, number: int, block: Mapping[str, Any]) -> None:
+        match block.get("type"):
+            case "text":
+                self._lumps.add(_text(block.get("text")))
+            case "tool_use":
+                # Some gateways say the arguments here, and nothing afterwards.
+                given = json.dumps(block["input"]) if block.get("input") else None
+                call = self._calls.add(number, call_id=_text(block["id"]), name=_text(block["name"]), text=given)
+                call.complete, self._open[number] = False, call
+
+    def _go_on(self, number: int, delta: Mapping[str, Any]) -> None:
+        match delta.get("type"):
+            case "text_delta":
+                self._lumps.add(_text(delta["text"]))
+            case "input_json_delta" if number in self._open:  # else of a tool of the service's own
+                self._calls.add(number, text=_text(delta["partial_json"]))
+
+    def _count(self, usage: Mapping[str, Any] | None) -> None:
+        """The counts of the end stand above those of the beginning."""
+        self._tokens |= {name: count for name, count in (usage or {}).items() if type(count) is int}
+
+    def finished(self) -> AIMessageChunk:
+        """All of it but the text. Raises `ModelProblem` where it did not end, or was stopped by a filter."""
+        self._lumps.end()
+        if self._tells.get("stop_reason") == "refusal":
+            raise ModelProblem(Trouble.FILTERED)
+        if not self._tells.get("stop_reason"):
+            raise ModelProblem(Trouble.BROKE_OFF if self._began else Trouble.MALFORMED)
+        count = self._tokens.get
+        given = count("input_tokens", 0) + count("cache_read_input_tokens", 0) + count("cache_creation_input_tokens", 0)
+        made = count("output_tokens", 0)
+        return AIMessageChunk(
+            content="",
+            additional_kwargs={WRITTEN_CALLS: self._calls} if self._calls else {},
+            response_metadata={**self._tells, "model_provider": "anthropic"},
+            usage_metadata=UsageMetadata(input_tokens=given, output_tokens=made, total_tokens=given + made)
+            if self._tokens
+            else None,
+        )
+
+
+def _text(value: Any) -> str:
+    """Raises `ValueError` for what is none."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError("something else in the place of a text")  # noqa: TRY004 (a fault of the service)
+    return value
