@@ -74,6 +74,7 @@ from bot.ledger import AttemptLedger
 from bot.limits import TokenBudget, TurnLimit
 from bot.logs import configure_logs
 from bot.outbox import Outbox
+from bot.plans import Plans
 from bot.platform import NotConnected, Platform
 from bot.policy_in_force import PolicyInForce
 from bot.queries import Queries
@@ -264,7 +265,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         )
         standing_approvals = StandingApprovals(database, clock, new_id)
         ledger = AttemptLedger(database, outbox, clock, new_id, audit)
-        open_requests = OpenRequests(requests, questions, sign_ins, ledger, outbox)
+        plans = Plans(outbox, engine, clock)
+        open_requests = OpenRequests(requests, questions, sign_ins, ledger, outbox, plans=plans)
         introductions = Introductions(database, platforms, clock, codes)
         turn_limit = TurnLimit(
             shared.beginnings,
@@ -343,6 +345,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 outbox,
                 open_requests,
                 questions,
+                plans,
                 introductions,
                 platforms,
                 engine,

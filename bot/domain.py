@@ -502,7 +502,38 @@ class ChangeView:
     presentation: CallPresentation = NOTHING_KNOWN
 
 
-Content = Said | Notice | ApprovalView | ClarificationView | SignInView | OutcomeView | ChangeView
+@dataclass(frozen=True, slots=True)
+class PlanTaskView:
+    """A task of a plan."""
+
+    task_id: str
+    agent: str
+    """Name of the agent that does it."""
+    instruction: str
+    """What it was told, as the agent that made the plan wrote it."""
+    status: Literal["blocked", "running", "waiting", "done", "failed", "not_run", "stopped"]
+    """`blocked`: what it depends on is not done yet; `waiting`: for people; `not_run`: what it depends on was not
+    done."""
+    depends_on: tuple[str, ...] = ()
+    result: str = ""
+    """What came of it, in one line; empty: nothing yet, or it is for the requester alone."""
+    began_at: float | None = None
+    ended_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """A request with several parts, which agents do side by side."""
+
+    plan_id: str
+    status: Literal["open", "ended", "superseded"]
+    tasks: tuple[PlanTaskView, ...]
+    """Each after those that it depends on."""
+    requester: str
+    requester_id: str
+
+
+Content = Said | Notice | ApprovalView | ClarificationView | SignInView | OutcomeView | ChangeView | PlanView
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import Context
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -23,6 +24,7 @@ from bot.records.database import Database, Transaction, is_outage
 from bot.records.posts import NewPost, PostRow
 from bot.repeated_failures import RepeatedFailure
 from bot.rounds import ANSWER_FIRST, after_rounds
+from bot.task_threads import conversation_of, is_task_thread
 from bot.views import post_of
 from graph.ports import Spoken
 from policies.masking import Masker
@@ -142,7 +144,15 @@ class Outbox:
         self._given_up = told
 
     async def say(self, tx: Transaction, post: NewPost) -> bool:
-        """Keeps a post, to be sent. Returns False when its key was kept before: nothing changes then."""
+        """Keeps a post, to be sent. Returns False when its key was kept before: nothing changes then.
+
+        What is asked in the thread of a task is shown in the conversation that it belongs to. What its agent says is
+        not: it is the result of the task.
+        """
+        if is_task_thread(post.thread_id):
+            if post.kind == "said":
+                return False
+            post = replace(post, thread_id=conversation_of(post.thread_id))
         is_new = await posts.add(tx, post, self._clock())
         if is_new:
             tx.afterwards(lambda: self._wake(post.lane))

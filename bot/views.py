@@ -21,6 +21,8 @@ from bot.domain import (
     ConversationReference,
     Notice,
     OutcomeView,
+    PlanTaskView,
+    PlanView,
     Post,
     Said,
     SignInView,
@@ -28,7 +30,7 @@ from bot.domain import (
 )
 from bot.gateway.thread_ids import is_gateway_thread
 from bot.readings import answer_in_words, result_in_words
-from bot.records import approvals, attempts, authorizations, clarifications, sign_ins, threads
+from bot.records import approvals, attempts, authorizations, clarifications, plans, sign_ins, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import ActivityRow, AttemptRow
 from bot.records.clarifications import ClarificationRow
@@ -104,6 +106,8 @@ async def content_of(
             return await outcome_view(tx, subject, longest)
         case "change":
             return await change_view(tx, subject, now, longest)
+        case "plan":
+            return await plan_view(tx, subject)
         case _:
             raise ValueError(f"unknown kind of post: {row.kind}")
 
@@ -133,6 +137,34 @@ async def _activity(tx: Transaction, turn: str) -> tuple[tuple[CallActivity, ...
         for row in sorted(rows, key=lambda row: place_in_turn(row.call_id))
     )
     return tuple(calls), count - len(rows)
+
+
+async def plan_view(tx: Transaction, plan_id: str) -> PlanView | None:
+    """Returns how far a plan is; `None` when there is no such plan."""
+    plan = await plans.get(tx, plan_id)
+    if plan is None:
+        return None
+    asked = {task.id: task for task in plan.asked.tasks}
+    names = await threads.names(tx, [plan.requester])
+    return PlanView(
+        plan_id=plan_id,
+        status=plan.status,
+        tasks=tuple(
+            PlanTaskView(
+                task_id=row.task_id,
+                agent=row.agent,
+                instruction=apart_from_marks(asked[row.task_id].instruction),
+                status=row.status,
+                depends_on=asked[row.task_id].depends_on,
+                result="" if row.owner else one_line(row.text[:LOOKED_AT], LONGEST_RESULT),
+                began_at=row.begun_at,
+                ended_at=row.ended_at,
+            )
+            for row in await plans.tasks_of(tx, plan_id)
+        ),
+        requester=names[plan.requester],
+        requester_id=plan.requester,
+    )
 
 
 def place_in_turn(call_id: str) -> tuple[int, int]:

@@ -11,12 +11,14 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCal
 
 from graph.interrupts import Answered, Approved, Expired, FieldType, FormField, Rejected, Superseded, Withdrawn
 from graph.json_values import storable
+from graph.plans import DELEGATE
 from graph.ports import Spoken
 
 GIVEN_CALL = "call"
 """Under which the message of a person who has a call made carries it, in its `additional_kwargs`: a `GivenCall`."""
 CLARIFICATION = "request_clarification"
-"""The one tool that is ours: it asks the requester."""
+"""A tool of ours: it asks the requester."""
+_OURS = frozenset({CLARIFICATION, DELEGATE})
 
 FOREIGN_RESULT = "[result for that person only]"
 """What the model sees, in another person's turn, of a result fetched through a personal connection."""
@@ -133,19 +135,19 @@ def next_step(messages: Sequence[AnyMessage]) -> int:
 
 
 def calls_before(messages: Sequence[AnyMessage], call_id: str) -> int:
-    """How many tool calls the model made in these messages before this one; questions to the requester do not count."""
+    """How many tool calls the model made in these messages before this one; those of our own tools do not count."""
     made = _made(messages)
     return next((number for number, c in enumerate(made) if c["id"] == call_id), len(made))
 
 
 def calls_made(messages: Sequence[AnyMessage]) -> int:
-    """How many tool calls the model made in these messages, those that were over the limit included; questions to the
-    requester do not count."""
+    """How many tool calls the model made in these messages, those that were over the limit included; those of our own
+    tools do not count."""
     return len(_made(messages))
 
 
 def _made(messages: Sequence[AnyMessage]) -> list[ToolCall]:
-    return [c for m in messages if isinstance(m, AIMessage) for c in m.tool_calls if c["name"] != CLARIFICATION]
+    return [c for m in messages if isinstance(m, AIMessage) for c in m.tool_calls if c["name"] not in _OURS]
 
 
 def spoken_in(messages: Sequence[AnyMessage]) -> tuple[Spoken, ...]:

@@ -157,8 +157,35 @@ class OutcomeUnknownAsked(_Strict):
     requester: str
 
 
+class PlannedTask(_Strict):
+    """A part of a request that one agent does."""
+
+    id: str
+    """Names it within its plan."""
+    agent: str
+    """Name of the agent that does it."""
+    instruction: str
+    depends_on: tuple[str, ...] = ()
+    """Ids of the tasks whose results it needs, which are done before it."""
+
+
+class PlanAsked(_Strict):
+    """The tasks of a plan are to be done, each in a thread of its own."""
+
+    kind: Literal["plan"] = "plan"
+    call_id: str
+    tasks: tuple[PlannedTask, ...]
+    """In the order in which they can be done: each after those it depends on."""
+    requester: str
+    turn: dict[str, Any]
+    """The `graph.state.Turn` that they are part of."""
+    said: tuple[str, ...] = ()
+    """What the requester wrote in it, without what they quoted: where a call needs their own words, these are theirs,
+    and the instructions of tasks are not."""
+
+
 Asked = Annotated[
-    ApprovalAsked | ClarificationAsked | ElicitationAsked | SignInAsked | OutcomeUnknownAsked,
+    ApprovalAsked | ClarificationAsked | ElicitationAsked | SignInAsked | OutcomeUnknownAsked | PlanAsked,
     Field(discriminator="kind"),
 ]
 asked_adapter: TypeAdapter[Asked] = TypeAdapter(Asked)
@@ -243,16 +270,50 @@ class OutcomeSettled(_Strict):
     by: str
 
 
+class TaskEnding(_Strict):
+    """What came of a task."""
+
+    id: str
+    agent: str
+    state: Literal["done", "failed", "not_run", "stopped"]
+    """`not_run`: one that it depends on was not done."""
+    text: str
+    """What the agent said last, or why there is no result."""
+    sources: tuple[str, ...] = ()
+    """The tools that it called and that answered, each `{server} › {tool}`."""
+    owner: str | None = None
+    """Person id, when `text` is for that person alone."""
+
+
+class PlanEnded(_Strict):
+    """All tasks of a plan have ended."""
+
+    kind: Literal["plan_ended"] = "plan_ended"
+    tasks: tuple[TaskEnding, ...]
+
+
 ApprovalAnswer = Annotated[Approved | Rejected | Expired | Withdrawn | Superseded, Field(discriminator="kind")]
 ElicitationAnswer = Annotated[Answered | Dismissed | Superseded, Field(discriminator="kind")]
 ClarificationAnswer = Annotated[Answered | Superseded, Field(discriminator="kind")]
 SignInAnswer = Annotated[SignedIn | Declined | Expired | Superseded, Field(discriminator="kind")]
 OutcomeAnswer = Annotated[OutcomeSettled | Superseded, Field(discriminator="kind")]
+PlanAnswer = Annotated[PlanEnded | Superseded, Field(discriminator="kind")]
 InterruptAnswer = (
-    Approved | Rejected | Expired | Withdrawn | Superseded | Answered | Dismissed | SignedIn | Declined | OutcomeSettled
+    Approved
+    | Rejected
+    | Expired
+    | Withdrawn
+    | Superseded
+    | Answered
+    | Dismissed
+    | SignedIn
+    | Declined
+    | OutcomeSettled
+    | PlanEnded
 )
 approval_answer: TypeAdapter[ApprovalAnswer] = TypeAdapter(ApprovalAnswer)
 clarification_answer: TypeAdapter[ClarificationAnswer] = TypeAdapter(ClarificationAnswer)
 elicitation_answer: TypeAdapter[ElicitationAnswer] = TypeAdapter(ElicitationAnswer)
 sign_in_answer: TypeAdapter[SignInAnswer] = TypeAdapter(SignInAnswer)
 outcome_answer: TypeAdapter[OutcomeAnswer] = TypeAdapter(OutcomeAnswer)
+plan_answer: TypeAdapter[PlanAnswer] = TypeAdapter(PlanAnswer)

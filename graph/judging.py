@@ -233,7 +233,8 @@ async def said_by_requester(turn_messages: Sequence[AnyMessage], turn: Turn) -> 
     their message, and what they typed when they were asked for clarification. Nothing that was said around the bot."""
     written = [text for message in turn_messages for text in _written_by_requester(message, turn)]
     is_large = sum(map(len, written)) > _LARGE  # a message of 40,000 characters takes a tenth of a second
-    return await asyncio.to_thread(_own_words, written) if is_large else _own_words(written)
+    own = await asyncio.to_thread(_own_words, written) if is_large else _own_words(written)
+    return (*turn.get("said", ()), *own)
 
 
 def _own_words(written: Sequence[str]) -> tuple[str, ...]:
@@ -242,6 +243,8 @@ def _own_words(written: Sequence[str]) -> tuple[str, ...]:
 
 def _written_by_requester(message: AnyMessage, turn: Turn) -> list[str]:
     match message:
+        case HumanMessage() if message.id == turn["delivery"] and "said" in turn:
+            return []
         case HumanMessage() if message.id == turn["delivery"]:
             call = given_call(message)
             if call is None:

@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
 from graph.calls import GIVEN_CALL, GivenCall, current_turn, open_calls, spoken_in
-from graph.interrupts import ApprovalAsked, Approved, Asked, InterruptAnswer, Superseded, asked_adapter
+from graph.interrupts import ApprovalAsked, Approved, Asked, InterruptAnswer, PlanEnded, Superseded, asked_adapter
 from graph.nodes.use_tools import MakeCall
 from graph.ports import Live, Spoken, Unfinished
 from graph.state import BegunCall, RunContext, Silent, ToolCallState, Turn, turn_of
@@ -33,6 +33,7 @@ would hold up each of their steps."""
 ROUNDS_OF_A_REQUEST = 3
 """Rounds of the event loop from when a call is given to its session until the pipe has it."""
 _MOST_SETTLING_RUNS = 20
+_NO_PLANS: Mapping[str, PlanEnded] = {}
 _INTERRUPTED = "__interrupt__"
 """Where LangGraph puts the interrupts in what a run returns."""
 
@@ -177,19 +178,31 @@ class Agent:
         context.begun[call_id] = BegunCall(ends)
 
     async def settle(
-        self, thread_id: str, delivery: str, why: str, *, unfinished: Unfinished | None = None
+        self,
+        thread_id: str,
+        delivery: str,
+        why: str,
+        *,
+        unfinished: Unfinished | None = None,
+        plans: Mapping[str, PlanEnded] = _NO_PLANS,
     ) -> ThreadStatus:
         """End whatever is unfinished without asking the model: every call gets its answer, in valid order.
 
-        `unfinished`: what the model was saying when the run was broken off; it becomes the message that it would have
-        become, marked as not finished.
+        Args:
+            unfinished: what the model was saying when the run was broken off; it becomes the message that it would have
+                become, marked as not finished.
+            plans: what came of plans that were stopped, by the ids of their calls.
         """
         status = await self.status(thread_id)
         superseded = Superseded(reason=why).model_dump(mode="json")
         for _ in range(_MOST_SETTLING_RUNS):
             if status.at_rest and not status.interrupts:
                 return status
-            answers = {interrupt.interrupt_id: superseded for interrupt in status.interrupts}
+            answers = {
+                interrupt.interrupt_id: ended.model_dump(mode="json") if ended is not None else superseded
+                for interrupt in status.interrupts
+                for ended in [plans.get(interrupt.asked.call_id)]
+            }
             given: Command[Any] | None = Command(resume=answers) if answers and status.at_rest else None
             context = replace(self._context(Silent()), settling=why, unfinished=unfinished)
             await self._run(thread_id, given, delivery, "settle", context)

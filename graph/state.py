@@ -52,6 +52,9 @@ class Turn(TypedDict):
     agent: NotRequired[str]
     """Name of the agent that works on it (`graph.agents`); absent: the default one."""
     options: NotRequired[TurnOptions]
+    said: NotRequired[list[str]]
+    """Of the turn of a task: what the requester wrote in the turn that it is part of. Its message is an instruction of
+    the agent that made the plan."""
 
 
 class State(TypedDict, total=False):

@@ -27,12 +27,14 @@ from graph.calls import (
 from graph.judging import said_by_requester
 from graph.known_ids import looked_through
 from graph.nodes import BranchStep
+from graph.nodes.delegate import delegate
 from graph.nodes.fold_history import fold_history
 from graph.nodes.human_clarification import human_clarification
 from graph.nodes.oauth_needed import server_of
 from graph.nodes.policy_router import needs_routing, policy_router
 from graph.nodes.task_executor import task_executor
 from graph.options import has_tools
+from graph.plans import DELEGATE
 from graph.ports import Ports
 from graph.prompts import to_fold
 from graph.state import RunContext, State, ToolCallResult, ToolCallState, turn_of
@@ -77,7 +79,12 @@ async def _calls(state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
         "spoken": [asdict(spoken) for spoken in spoken_in(messages)],
         "said": list(await said_by_requester(messages, turn)),
     }
-    return [Send("tool_call", await _branch(c, messages) | common) for c in calls]
+    return [
+        Send("delegate", {"call": c, "turn": turn, "said": common["said"]})
+        if c["name"] == DELEGATE
+        else Send("tool_call", await _branch(c, messages) | common)
+        for c in calls
+    ]
 
 
 async def _branch(call: dict[str, Any], messages: Sequence[AnyMessage]) -> dict[str, Any]:
@@ -95,6 +102,8 @@ async def _branch(call: dict[str, Any], messages: Sequence[AnyMessage]) -> dict[
 
 # ------------------------------------------------------------------------------------------ the graph
 
+_CALLS = ("human_clarification", "tool_call", "delegate")
+"""Where calls lead."""
 Workflow = CompiledStateGraph[State, RunContext, Any, Any]
 
 
@@ -105,14 +114,14 @@ def build_workflow(ports: Ports, checkpointer: BaseCheckpointSaver[Any] | None) 
     graph.add_node("task_executor", task_executor(ports))
     graph.add_node("human_clarification", human_clarification)
     graph.add_node("tool_call", build_tool_call(ports))
+    graph.add_node("delegate", delegate(ports))
     graph.add_node("fold_history", fold_history(ports))
     graph.add_conditional_edges(START, at_start(ports), ["policy_router", "task_executor"])
     graph.add_edge("policy_router", "task_executor")
-    graph.add_conditional_edges("task_executor", after_model, ["human_clarification", "tool_call", "fold_history", END])
-    graph.add_conditional_edges(
-        "human_clarification", after_clarification, ["human_clarification", "tool_call", "task_executor"]
-    )
+    graph.add_conditional_edges("task_executor", after_model, [*_CALLS, "fold_history", END])
+    graph.add_conditional_edges("human_clarification", after_clarification, [*_CALLS, "task_executor"])
     graph.add_edge("tool_call", "task_executor")
+    graph.add_edge("delegate", "task_executor")
     graph.add_edge("fold_history", END)
     return graph.compile(checkpointer=checkpointer)
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from bot.domain import MessageView
 from bot.records.database import Transaction, insert_new, reader
 from bot.records.statements import Prepared
-from bot.records.tables import PARKED, TIMER, WAITING, deliveries
+from bot.records.tables import OPEN, PARKED, TIMER, WAITING, deliveries, plan_tasks, plans
 
 OUTAGES = "outages"
 """Under which a delivery's body counts how often it was put off."""
@@ -75,12 +75,21 @@ _FIRST_WAITING = Prepared(
     .order_by(deliveries.c.seq)
     .limit(1)
 )
-_AT_WORK = Prepared(
-    sa.select(deliveries.c.seq)
-    .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.status == WAITING)
-    .where(sa.or_(deliveries.c.kind != TIMER, deliveries.c.due_at <= sa.bindparam("now")))
-    .limit(1)
+_IS_DUE = sa.and_(
+    deliveries.c.status == WAITING, sa.or_(deliveries.c.kind != TIMER, deliveries.c.due_at <= sa.bindparam("now"))
 )
+_TASKS = (
+    sa.select(plan_tasks.c.thread_id)
+    .join(plans, plans.c.plan_id == plan_tasks.c.plan_id)
+    .where(plans.c.thread_id == sa.bindparam("thread"), plans.c.status == OPEN)
+)
+IS_AT_WORK = sa.or_(
+    sa.exists().where(deliveries.c.thread_id == sa.bindparam("thread"), _IS_DUE),
+    sa.exists().where(deliveries.c.thread_id.in_(_TASKS), _IS_DUE),
+)
+"""Whether anything waits to be handled in the thread `thread`, or in that of a task of one of its plans, or is being
+handled; timers that are due at `now`, too."""
+_AT_WORK = Prepared(sa.select(IS_AT_WORK.label("is_at_work")))
 _BODY = Prepared(
     sa.select(deliveries.c.seq, deliveries.c.key, deliveries.c.body, deliveries.c.accepted_at).where(
         deliveries.c.seq == sa.bindparam("number")
@@ -226,8 +235,10 @@ async def is_busy(tx: Transaction, thread_id: str) -> bool:
 
 
 async def is_at_work(tx: Transaction, thread_id: str, now: float) -> bool:
-    """Whether anything waits to be handled in a thread, or is being handled: timers that are due, too."""
-    return await tx.one(_AT_WORK, {"thread": thread_id, "now": now}) is not None
+    """Whether anything waits to be handled in a thread, or in that of a task of one of its plans, or is being handled:
+    timers that are due, too."""
+    row = await tx.one(_AT_WORK, {"thread": thread_id, "now": now})
+    return row is not None and bool(row.is_at_work)
 
 
 async def drop(tx: Transaction, keys: Sequence[str]) -> None:

@@ -310,6 +310,39 @@ gateway_calls = sa.Table(
 """Calls that other agents make, each with a thread of its own. `step`: of the call's branch, where it stands; `state`:
 its `graph.state.ToolCallState`, until it has ended. `forgotten_at`: when nothing needs to be known of it any more. The
 same call again is this one until its result was delivered; `handed_at`: since when it is on its way to a client."""
+plans = sa.Table(
+    "plans",
+    metadata,
+    sa.Column("plan_id", sa.Text, primary_key=True),
+    sa.Column("thread_id", sa.Text, nullable=False),
+    sa.Column("requester", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("asked", sa.JSON, nullable=False),
+    sa.Column("settled_key", sa.Text),
+    sa.Column("begun_at", sa.Float, nullable=False),
+    sa.Column("ended_at", sa.Float),
+    partial_index("ix_plans_open", "thread_id", where="status = 'open'"),
+    sa.Index(None, "settled_key"),
+)
+"""Plans, by the ids of the calls that made them. `asked`: the `graph.interrupts.PlanAsked`; `status`: open, ended, or
+superseded."""
+plan_tasks = sa.Table(
+    "plan_tasks",
+    metadata,
+    sa.Column("thread_id", sa.Text, primary_key=True),
+    sa.Column("plan_id", sa.Text, nullable=False),
+    sa.Column("task_id", sa.Text, nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("agent", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("text", sa.Text),
+    sa.Column("sources", sa.JSON(none_as_null=True)),
+    sa.Column("owner", sa.Text),
+    sa.Column("begun_at", sa.Float),
+    sa.Column("ended_at", sa.Float),
+    sa.Index(None, "plan_id", "number"),
+)
+"""Tasks of plans, each with a thread of its own. `text`: what came of it; `owner`: for whom alone that is."""
 feedback = sa.Table(
     "feedback",
     metadata,

@@ -7,8 +7,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.records.database import Transaction
+from bot.records.deliveries import IS_AT_WORK
 from bot.records.statements import Prepared
-from bot.records.tables import TIMER, WAITING, approvals, attempts, audit, deliveries, posts
+from bot.records.tables import WAITING, approvals, attempts, audit, deliveries, posts
 
 _BEGUN = ("started", "asking")
 _message = deliveries.alias("message")
@@ -16,12 +17,7 @@ _thread: sa.BindParameter[Any] = sa.bindparam("thread")
 _first: sa.BindParameter[Any] = sa.bindparam("first")
 _last: sa.BindParameter[Any] = sa.bindparam("last")
 _IS_HANDLED = sa.exists().where(_message.c.key == sa.bindparam("message"), _message.c.status != WAITING)
-_IS_AT_WORK = sa.exists().where(
-    deliveries.c.thread_id == _thread,
-    deliveries.c.status == WAITING,
-    sa.or_(deliveries.c.kind != TIMER, deliveries.c.due_at <= sa.bindparam("now")),
-)
-_RESTS = sa.and_(_IS_HANDLED, ~_IS_AT_WORK)
+_RESTS = sa.and_(_IS_HANDLED, ~IS_AT_WORK)
 
 
 def _count(table: sa.Table, of_turn: sa.ColumnElement[str], *where: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from bot.gateway.thread_ids import GATEWAY_MARK
-from bot.records import approvals, attempts, clarifications, deliveries, sign_ins, tables, threads
+from bot.records import approvals, attempts, clarifications, deliveries, plans, sign_ins, tables, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
 from bot.records.clarifications import ClarificationRow
 from bot.records.database import Pauses, Transaction
+from bot.records.plans import PlanRow
 from bot.records.sign_ins import SignInRow
 from bot.records.statements import Prepared
+from bot.task_threads import conversation_of
 
 MOST_ROWS = 200
 """Rows of a kind that are read, the newest."""
@@ -31,8 +33,15 @@ class Waiting:
     clarifications: Sequence[ClarificationRow] = ()
     sign_ins: Sequence[SignInRow] = ()
     outcomes: Sequence[AttemptRow] = ()
+    plans: Sequence[PlanRow] = ()
+    """What is open in the threads of their tasks is among the others."""
 
     def __bool__(self) -> bool:
+        return bool(self.for_people or self.plans)
+
+    @property
+    def for_people(self) -> bool:
+        """Whether anybody is asked anything."""
         return bool(self.approvals or self.clarifications or self.sign_ins or self.outcomes)
 
     @property
@@ -43,6 +52,7 @@ class Waiting:
             + [row.clarification_id for row in self.clarifications]
             + [row.sign_in_id for row in self.sign_ins]
             + [row.attempt_id for row in self.outcomes]
+            + [row.plan_id for row in self.plans]
         )
 
     @property
@@ -53,6 +63,7 @@ class Waiting:
             + [row.requester for row in self.clarifications]
             + [row.person_id for row in self.sign_ins]
             + [row.requester for row in self.outcomes]
+            + [row.requester for row in self.plans]
         )
 
 
@@ -64,6 +75,7 @@ _OPEN_IN = (
     (tables.clarifications, _OPEN),
     (tables.sign_ins, _OPEN),
     (tables.attempts, _UNKNOWN),
+    (tables.plans, _OPEN),
 )
 _IS_ANY_OPEN = sa.or_(
     *(sa.exists().where(table.c.thread_id == sa.bindparam("thread"), is_open) for table, is_open in _OPEN_IN)
@@ -77,6 +89,7 @@ _REQUESTERS = (
     tables.clarifications.c.requester,
     tables.sign_ins.c.person_id,
     tables.attempts.c.requester,
+    tables.plans.c.requester,
 )
 _WAITED_FOR = Prepared(
     sa.union_all(
@@ -135,11 +148,15 @@ async def in_thread(tx: Transaction, thread_id: str) -> Waiting:
     """What is open in a thread."""
     if not await anything_in(tx, thread_id):  # as it mostly is, and one question costs less than four
         return Waiting()
+    of_plans = await plans.open_in(tx, thread_id)
+    of_tasks = [task.thread_id for plan in of_plans for task in await plans.tasks_of(tx, plan.plan_id)]
+    within = [thread_id, *[each for each in of_tasks if await anything_in(tx, each)]]
     return Waiting(
-        approvals=await approvals.pending_in(tx, thread_id),
-        clarifications=await clarifications.open_in(tx, thread_id),
-        sign_ins=await sign_ins.open_in(tx, thread_id),
-        outcomes=await attempts.unknown_in(tx, thread_id),
+        approvals=[row for each in within for row in await approvals.pending_in(tx, each)],
+        clarifications=[row for each in within for row in await clarifications.open_in(tx, each)],
+        sign_ins=[row for each in within for row in await sign_ins.open_in(tx, each)],
+        outcomes=[row for each in within for row in await attempts.unknown_in(tx, each)],
+        plans=of_plans,
     )
 
 
@@ -185,7 +202,8 @@ async def is_with_us(tx: Transaction, thread_id: str, person_id: str) -> bool:
 
 async def turns_of(tx: Transaction, person_id: str, within: str) -> tuple[str, ...]:
     """The threads, whose ids begin with `within`, in which this person's turn runs or waits."""
-    candidates = [*await deliveries.threads_waiting(tx, within), *await threads_of_questions(tx, within)]
+    busy = [*await deliveries.threads_waiting(tx, within), *await threads_of_questions(tx, within)]
+    candidates = map(conversation_of, busy)
     found, pauses = [], Pauses()
     for thread_id in dict.fromkeys(candidates):
         if person_id in await requesters(tx, thread_id):

@@ -21,6 +21,7 @@ from bot.forms.values import FormErrors
 from bot.limits import TooMany, TurnedOff, TurnLimit
 from bot.logs import log_context
 from bot.outbox import Outbox, pause_between, said
+from bot.plans import Plans, is_task, turn_of_task
 from bot.platform import Platform, PostFailed
 from bot.questions import Questions
 from bot.records import approvals, clarifications, deliveries, threads, waiting
@@ -31,6 +32,7 @@ from bot.records.posts import NewPost
 from bot.records.threads import ThreadRow
 from bot.records.waiting import Waiting
 from bot.rounds import CARD_FIRST, wait_rounds
+from bot.task_threads import is_task_thread
 from bot.turns.decision import (
     Announce,
     Begin,
@@ -58,7 +60,7 @@ from bot.turns.decision import (
     Void,
     next_action,
 )
-from bot.turns.engine import Engine
+from bot.turns.engine import Engine, resume_thread
 from bot.turns.failures import (
     MOST_OUTAGE_TRIES,
     after_failure,
@@ -153,6 +155,7 @@ class TurnHandler:
     outbox: Outbox
     requests: OpenRequests
     questions: Questions
+    plans: Plans
     introductions: Introductions
     platforms: Mapping[str, Platform]
     engine: Engine
@@ -192,7 +195,11 @@ class TurnHandler:
                 return
             platform = self.platforms.get(thread.place.platform)
             reader = delivery.body.get("person") or thread.requester or ""
-            live = LiveText(platform.live(thread.thread_id, thread.place, reader) if platform else Silent())
+            # What an agent says of its task is not shown while it is written: the plan shows how far it is.
+            is_shown = platform is not None and not is_task_thread(thread.thread_id)
+            live = LiveText(
+                platform.live(thread.thread_id, thread.place, reader) if is_shown and platform else Silent()
+            )
             # What is remembered under another claim is old: another process may have run the thread since.
             claim = current_claim()
             broken_off, said_under = self._broken_off.pop(delivery.thread_id, _NOTHING_SAID)
@@ -315,6 +322,7 @@ class TurnHandler:
                 return facts
             given = any(answer.key == delivery.key for answer in recorded.values())
             tried = given or not status.at_rest or status.delivery == delivery.key or RecordAnswer in handling.done
+            tried = tried or bool(open_.plans)  # a question of one of their tasks, by a try before
             answered = tried and await clarifications.answered_by(tx, delivery.key)
             ending = not status.at_rest and (handling.thread.unsettled or status.verb == "settle")
             if not status.at_rest and not ending:
@@ -343,6 +351,8 @@ class TurnHandler:
         """Why the turn of this message may not begin now. Turns are counted, so that is asked only when nothing else is
         left to decide; a message that has superseded something was counted before."""
         status, delivery = handling.status, handling.delivery
+        if is_task(delivery):
+            return None  # the turn that it is part of has begun
         if not self.begins_turns:
             return TurnedOff()
         if Supersede in handling.done or (status.delivery, status.verb) == (delivery.key, "settle"):
@@ -360,18 +370,8 @@ class TurnHandler:
         thread_id, key = handling.delivery.thread_id, handling.delivery.key
         match step:
             case Begin():
-                body, place = handling.delivery.body, handling.thread.place
-                turn = Turn(
-                    delivery=key,
-                    requester=body["person"],
-                    requester_name=body["name"],
-                    time_zone=body["time_zone"],
-                    platform=body.get("via") or place.platform,
-                    channel=place.channel,
-                    thread_id=thread_id,
-                )
-                if body.get("options"):
-                    turn["options"] = body["options"]
+                body = handling.delivery.body
+                turn = turn_of_task(handling.delivery) if is_task(handling.delivery) else _turn_of(handling)
                 handling.live.status(_("Thinking…"))
                 background = body.get("background", "")
                 handling.status = await self.agent.begin(
@@ -382,6 +382,9 @@ class TurnHandler:
                 handling.kept = "perhaps"
             case Resume(answers=answers):
                 interrupts = handling.status.interrupts
+                if is_task_thread(thread_id):
+                    async with self.database.writing(thread_id) as tx:
+                        await self.plans.goes_on(tx, thread_id)
                 handling.status = await self.agent.resume(thread_id, key, answers, handling.live, interrupts=interrupts)
                 handling.kept = "perhaps"
             case Settle(why=why, unfinished=unfinished):
@@ -423,7 +426,8 @@ class TurnHandler:
         thread_id, key = handling.delivery.thread_id, handling.delivery.key
         async with self.database.writing(thread_id) as tx:
             await self.requests.supersede(tx, thread_id, key, why)
-        handling.status = await self.agent.settle(thread_id, key, why, unfinished=unfinished)
+            stopped = await self.requests.stopped_plans(tx, thread_id, key)
+        handling.status = await self.agent.settle(thread_id, key, why, unfinished=unfinished, plans=stopped)
         if handling.status.turn is None and handling.thread.turn is not None:
             # The checkpoints are lost, so the graph did not know what it had to end.
             async with self.database.writing(thread_id) as tx:
@@ -436,6 +440,9 @@ class TurnHandler:
                 return
             text = handling.delivery.body["text"]
             answered = await self.questions.answer_text(tx, question, text, handling.delivery.key)
+            if answered is True and question.thread_id != handling.delivery.thread_id:  # one of a task
+                subject, now = question.clarification_id, self.clock()
+                await resume_thread(tx, self.engine, question.thread_id, subject, now=now)
         if isinstance(answered, FormErrors):
             handling.objection = " ".join(answered.errors.values())
 
@@ -453,21 +460,24 @@ class TurnHandler:
                 await self._conclude(handling, posts)
             case GiveUp(sentence=sentence, unfinished=unfinished):
                 await self._settle(handling, _("The answer couldn’t be finished"), unfinished)
-                await self._conclude(handling, (regret(handling.delivery, sentence),))
+                await self._conclude(handling, (regret(handling.delivery, sentence),), failure=sentence)
             case Park(cause=cause):
                 await self._park(handling, cause)
             case _:
                 async with self.database.writing(handling.delivery.thread_id) as tx:
                     await self._write_end(tx, handling, ending)
 
-    async def _conclude(self, handling: Handling, posts: tuple[NewPost, ...]) -> None:
+    async def _conclude(self, handling: Handling, posts: tuple[NewPost, ...], *, failure: str = "") -> None:
         status, thread_id = handling.status, handling.delivery.thread_id
         # Before the transaction, which rests on what is left: what it drops is then never written.
         await self.agent.prune(thread_id, status)
         async with self.database.writing(thread_id) as tx:
             await self._say(tx, thread_id, status)
-            for post in posts:
-                await self.outbox.say(tx, post)
+            if is_task_thread(thread_id):
+                await self._note_task(tx, thread_id, status, failure)
+            else:
+                for post in posts:
+                    await self.outbox.say(tx, post)
             await self.requests.record(tx, thread_id, status.interrupts)
             if status.turn is not None and not _is_turn_of(handling.thread, status.turn):
                 await threads.set_turn(tx, thread_id, status.turn["requester"], status.turn["delivery"])
@@ -476,6 +486,15 @@ class TurnHandler:
             self._at_rest[thread_id] = status, current_claim()
             if len(self._at_rest) > MOST_AT_REST:
                 self._at_rest.popitem(last=False)
+
+    async def _note_task(self, tx: Transaction, thread_id: str, status: ThreadStatus, failure: str) -> None:
+        """Keep how far a task is. What would be said of it to its author is part of what came of it."""
+        if failure:
+            await self.plans.failed(tx, thread_id, failure)
+        elif status.turn is not None:
+            answer = next((each.text for each in reversed(status.spoken) if each.final), "")
+            delivery, waits = status.turn["delivery"], bool(status.interrupts)
+            await self.plans.at_rest(tx, thread_id, delivery, answer, waits=waits)
 
     async def _park(self, handling: Handling, cause: str) -> None:
         log.error("delivery_parked", cause=cause, reference=reference_of(handling.delivery))
@@ -487,11 +506,17 @@ class TurnHandler:
             log.exception("parked_thread_not_settled", reference=reference_of(handling.delivery))
             settled = False
         async with self.database.writing(handling.delivery.thread_id) as tx:
-            await self.outbox.say(tx, regret(handling.delivery, gave_up()))
+            await self._regret(tx, handling.delivery, gave_up())
             await deliveries.park(tx, handling.delivery.key, cause)
             if not settled:
                 await threads.leave_unsettled(tx, handling.delivery.thread_id)
         log.info("thread_goes_on", settled=settled)
+
+    async def _regret(self, tx: Transaction, delivery: Delivery, sentence: str) -> None:
+        if is_task_thread(delivery.thread_id):
+            await self.plans.failed(tx, delivery.thread_id, sentence)
+        else:
+            await self.outbox.say(tx, regret(delivery, sentence))
 
     async def _park_unknown(self, delivery: Delivery) -> None:
         cause = "its thread is not known"
@@ -516,7 +541,7 @@ class TurnHandler:
                 log.error("thread_state_lost", reference=reference_of(delivery))
                 thread = handling.thread
                 begun = await self.requests.void(tx, thread.thread_id, delivery.key, state_lost(), turn=thread.turn)
-                await self.outbox.say(tx, regret(delivery, loss_in_words(begun)))
+                await self._regret(tx, delivery, loss_in_words(begun))
                 await deliveries.done(tx, delivery.key)
             case TryLater(seconds=seconds, cause=cause):
                 await deliveries.retry(tx, delivery.key, self.clock() + seconds, cause)
@@ -525,6 +550,23 @@ class TurnHandler:
                 due_at = self.clock() + pause_between(outages, retry_after)
                 await deliveries.put_off(tx, delivery, due_at, cause)
                 tx.afterwards(self.engine.timer_was_set)
+
+
+def _turn_of(handling: Handling) -> Turn:
+    """The turn that a message begins."""
+    body, place = handling.delivery.body, handling.thread.place
+    turn = Turn(
+        delivery=handling.delivery.key,
+        requester=body["person"],
+        requester_name=body["name"],
+        time_zone=body["time_zone"],
+        platform=body.get("via") or place.platform,
+        channel=place.channel,
+        thread_id=handling.delivery.thread_id,
+    )
+    if body.get("options"):
+        turn["options"] = body["options"]
+    return turn
 
 
 def _is_as_it_was(claim: Claim | None, earlier: Claim | None) -> bool:

@@ -9,6 +9,7 @@ from bot.accounts.codes import Codes, code_in
 from bot.approvals.retries import given_call_of
 from bot.domain import Arrival, Clock, Message, Notice, Person, Quote, Unwelcome
 from bot.outbox import notice
+from bot.plans import is_task
 from bot.platform import Platform
 from bot.records import threads
 from bot.records.clarifications import ClarificationRow
@@ -96,6 +97,10 @@ def meaning(
         return Supersedes() if is_stricter or not answers else _reply_to(own, at)
     if author != requester:
         return ToldToWait(told_to_wait(waiting)) if addressed else Ignored()
+    if not waiting.for_people:  # the agents of a plan are at work
+        return (
+            ToldToWait(_("Still working on your plan. Wait for the answer, or say “stop”.")) if addressed else Ignored()
+        )
     return Supersedes() if addressed or _waits_only_for(author, waiting) else Ignored()
 
 
@@ -139,6 +144,8 @@ def waits_for(waiting: Waiting) -> str:
     if waiting.outcomes:
         calls = ", ".join(f"{o.server} › {o.tool}" for o in waiting.outcomes)
         parts.append(_("an outcome ({calls})").format(calls=calls))
+    if waiting.plans and not parts:
+        parts.append(_("a plan"))
     return ", ".join(parts)
 
 
@@ -195,7 +202,7 @@ class Introductions:
         Raises `PostFailed` when the platform cannot tell now.
         """
         platform = self._platforms.get(thread.place.platform)
-        if platform is None or given_call_of(delivery) is not None:  # a click, of which all is known
+        if platform is None or given_call_of(delivery) is not None or is_task(delivery):  # of which all is known
             return delivery
         introduced = await platform.introduce(Arrival(message_of(delivery, thread, delivery.body["text"]), heard))
         if isinstance(introduced, Unwelcome):

@@ -13,6 +13,7 @@ from bot.approvals import requests as approval_book
 from bot.approvals.requests import ApprovalRequests
 from bot.ledger import AttemptLedger
 from bot.outbox import Outbox
+from bot.plans import Plans
 from bot.questions import Questions
 from bot.records import approvals, attempts, clarifications, sign_ins, waiting
 from bot.records.attempts import AttemptRow
@@ -26,6 +27,8 @@ from graph.interrupts import (
     InterruptAnswer,
     OutcomeSettled,
     OutcomeUnknownAsked,
+    PlanAsked,
+    PlanEnded,
     SignInAsked,
     Superseded,
 )
@@ -44,7 +47,7 @@ class RecordedAnswer:
 
 
 class OpenRequests:
-    """What is asked of people in a thread: approvals, clarifications, sign-ins, unknown outcomes, treated alike."""
+    """What a thread waits for: approvals, clarifications, sign-ins, unknown outcomes, and plans, treated alike."""
 
     def __init__(
         self,
@@ -53,11 +56,14 @@ class OpenRequests:
         sign_ins: SignIns,
         ledger: AttemptLedger,
         outbox: Outbox,
+        *,
+        plans: Plans,
     ) -> None:
         self._approvals = approvals
         self._clarifications = clarifications
         self._sign_ins = sign_ins
         self._ledger = ledger
+        self._plans = plans
         self._outbox = outbox
 
     async def record(self, tx: Transaction, thread_id: str, interrupts: Iterable[PendingInterrupt]) -> None:
@@ -68,12 +74,14 @@ class OpenRequests:
                     await self._approvals.record(tx, thread_id, asked)
                 case ClarificationAsked() | ElicitationAsked() as asked:
                     await self._clarifications.record(tx, thread_id, asked)
+                case PlanAsked() as asked:
+                    await self._plans.record(tx, thread_id, asked)
                 case SignInAsked() | OutcomeUnknownAsked():
                     pass  # recorded in the transaction that led to the interrupt: it knows what the graph must not
 
     async def answers(self, tx: Transaction, interrupts: Sequence[PendingInterrupt]) -> Mapping[str, RecordedAnswer]:
         """The answers that there are, by interrupt id; always from the rows, never from a delivery."""
-        found = {interrupt.interrupt_id: await _answer(tx, interrupt.asked) for interrupt in interrupts}
+        found = {interrupt.interrupt_id: await self._answer(tx, interrupt.asked) for interrupt in interrupts}
         return {interrupt_id: answer for interrupt_id, answer in found.items() if answer is not None}
 
     async def on_timer(self, tx: Transaction, timer: Delivery) -> bool:
@@ -94,9 +102,12 @@ class OpenRequests:
         return begun
 
     async def supersede(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
-        """Supersede everything that is open in a thread, and what was approved there and has not been started.
+        """Supersede everything that is open in a thread, and what was approved there and has not been started. The
+        tasks of its plans end, too.
 
         `key`: of the delivery that does it. `why`: shown on the cards."""
+        for of_task in await self._plans.stop(tx, thread_id, key):
+            await self.supersede(tx, of_task, key, why)
         open_ = await waiting.in_thread(tx, thread_id)
         await self._approvals.supersede_unused(tx, thread_id, key, why)
         for approval in open_.approvals:
@@ -109,8 +120,20 @@ class OpenRequests:
             await attempts.choose(tx, attempt.attempt_id, "superseded", None, key=key)
             await self._outbox.show_again(tx, [attempt.attempt_id])
 
+    async def stopped_plans(self, tx: Transaction, thread_id: str, key: str) -> Mapping[str, PlanEnded]:
+        """What came of the plans that `supersede` has stopped by this delivery, by the ids of their calls."""
+        return await self._plans.stopped_by(tx, thread_id, key)
 
-async def _answer(tx: Transaction, asked: Asked) -> RecordedAnswer | None:
+    async def _answer(self, tx: Transaction, asked: Asked) -> RecordedAnswer | None:
+        if isinstance(asked, PlanAsked):
+            ended = await self._plans.answer_of(tx, asked.call_id)
+            return RecordedAnswer(*ended) if ended is not None else None
+        return await _answer(tx, asked)
+
+
+async def _answer(
+    tx: Transaction, asked: ApprovalAsked | ClarificationAsked | ElicitationAsked | SignInAsked | OutcomeUnknownAsked
+) -> RecordedAnswer | None:
     answer: InterruptAnswer | None
     match asked:
         case ApprovalAsked(call_id=call_id, round=round_):

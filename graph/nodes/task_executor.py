@@ -25,7 +25,9 @@ from graph.judging import taken_out
 from graph.models.streaming import stream_message, tokens_of
 from graph.models.tool_calls import MOST_CALLS
 from graph.nodes import Node
+from graph.nodes.delegate import delegates
 from graph.options import has_tools, may_ask, mode_of
+from graph.plans import delegate_tool
 from graph.ports import Ports, Unfinished
 from graph.prompts import conversation, tool_definitions
 from graph.state import RunContext, State, Turn, turn_of
@@ -114,9 +116,9 @@ class _Bound:
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
-        self._bound: dict[tuple[str, bool, bool], tuple[_Offered, Runnable[LanguageModelInput, AIMessage]]] = {}
-        """Name of the agent, whether tools ask for a quote, and whether questions can be asked → what was bound last,
-        and the model."""
+        self._bound: dict[tuple[str, bool, bool, bool], tuple[_Offered, Runnable[LanguageModelInput, AIMessage]]] = {}
+        """Name of the agent, whether tools ask for a quote, whether questions can be asked, and whether tasks can be
+        handed over → what was bound last, and the model."""
 
     def to(self, tools: Sequence[Tool], turn: Turn, agent: AgentConfig) -> Runnable[LanguageModelInput, AIMessage]:
         """The model as it is asked in a turn."""
@@ -124,12 +126,14 @@ class _Bound:
             mode_of(turn, self._ports.mode) is Mode.SAFE_WRITE,
             has_tools(turn) and may_ask(turn),
         )
-        way, model = (agent.name, quoted, with_clarification), self._ports.model_of(turn)
+        agents = delegates(self._ports, turn)
+        way, model = (agent.name, quoted, with_clarification, bool(agents)), self._ports.model_of(turn)
         offered = tuple((t.full_name, t.schema_hash, t.annotations) for t in tools)
-        if not offered and not with_clarification:
+        if not offered and not with_clarification and not agents:
             return model  # services refuse an empty list
         known = self._bound.get(way)
         if known is None or known[0] != offered:
             definitions = tool_definitions(tools, quoted=quoted, with_clarification=with_clarification)
+            definitions += [delegate_tool(agents)] if agents else []
             known = self._bound[way] = offered, model.bind_tools(definitions)
         return known[1]

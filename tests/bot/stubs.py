@@ -28,6 +28,7 @@ from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
 from bot.limits import NO_LIMIT, Beginnings, BeginningsHere, TurnLimit
 from bot.outbox import Outbox
+from bot.plans import Plans
 from bot.platform import Platform
 from bot.queries import Queries
 from bot.questions import Questions
@@ -87,7 +88,7 @@ class FragileAgent:
         return replace(REST, delivery=turn["delivery"], verb="run", turn=turn, spoken=(spoken,))
 
     async def settle(
-        self, thread_id: str, delivery: str, why: str, *, unfinished: Unfinished | None = None
+        self, thread_id: str, delivery: str, why: str, *, unfinished: Unfinished | None = None, **_: object
     ) -> ThreadStatus:
         self.settled.append(why)
         if not self.settles:
@@ -207,7 +208,7 @@ def make_parts(
         beginnings=beginnings,
     )
     ledger = AttemptLedger(database, outbox, clock, new_id, audit)
-    open_requests = OpenRequests(requests, questions, sign_ins, ledger, outbox)
+    open_requests = OpenRequests(requests, questions, sign_ins, ledger, outbox, plans=Plans(outbox, engine, clock))
     acceptance = Acceptance(database, clock)
     approvals = Approvals(
         *common,
@@ -297,6 +298,7 @@ def make_turn_handler(
         outbox,
         parts.open_requests,
         parts.services.questions,
+        Plans(outbox, engine, clock),
         Introductions(database, platforms or {}, clock, parts.codes),
         platforms or {},
         engine,

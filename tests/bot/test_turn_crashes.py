@@ -125,7 +125,9 @@ class SmallGraph:
         assert not self.status_now.at_rest
         return await self._run(delivery, verb, self.next)
 
-    async def settle(self, thread_id: str, delivery: str, why: str, *, unfinished: Unfinished | None = None) -> Any:
+    async def settle(
+        self, thread_id: str, delivery: str, why: str, *, unfinished: Unfinished | None = None, **_: object
+    ) -> Any:
         def end() -> None:
             said = (unfinished.said,) if unfinished else ()
             self.status_now = replace(self.status_now, interrupts=(), spoken=(*self.status_now.spoken, *said))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import bot.records
 from bot.records.database import Transaction
-from graph.interrupts import ApprovalAsked, ClarificationAsked, FormField
+from graph.interrupts import ApprovalAsked, ClarificationAsked, FormField, PlanAsked, PlannedTask, TaskEnding
 from policies.model import Ask
 
 Given = Mapping[str, Any]
@@ -89,6 +89,11 @@ def _made(wanted: Any, given: Given) -> Any:
     if wanted is ClarificationAsked:
         field = FormField(name="what", label="What", kind="text")
         return ClarificationAsked(call_id="new", question="?", context="", fields=(field,), requester="p")
+    if wanted is PlanAsked:
+        tasks = tuple(PlannedTask(id=each, agent="a", instruction="do it") for each in ("one", "two"))
+        return PlanAsked(call_id="new", tasks=tasks, requester="p", turn={})
+    if wanted is TaskEnding:
+        return TaskEnding(id="one", agent="a", state="done", text="")
     if dataclasses.is_dataclass(wanted):
         hints = typing.get_type_hints(wanted)
         needed = [f.name for f in dataclasses.fields(wanted) if _has_no_default(f) or f.name in given]

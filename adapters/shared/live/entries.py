@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Any, assert_never
 
 from adapters.shared.arguments import call_asked_in, hidden_in_words, page_of
+from adapters.shared.plans import plan_title, task_result, task_state, task_title
 from adapters.shared.previews import preview_rows
 from adapters.shared.wording import LONGEST_NAME, WHOLE, Titled, call_source, call_title, is_in_title, risks
 from bot.card_masks import unseen_in_words
@@ -34,6 +35,7 @@ from bot.domain import (
     OutcomeView,
     PendingApprovals,
     Person,
+    PlanView,
     Post,
     Refused,
     Said,
@@ -198,8 +200,31 @@ def content_json(content: Content) -> Json:
             return _outcome(content)
         case ChangeView():
             return _change(content)
+        case PlanView():
+            return _plan(content)
         case _:
             assert_never(content)
+
+
+def _plan(view: PlanView) -> Json:
+    return {
+        "kind": "plan",
+        "id": view.plan_id,
+        "status": view.status,
+        "title": plan_title(view),
+        "tasks": [
+            {
+                "id": task.task_id,
+                "agent": line(task.agent, LONGEST_NAME),
+                "title": task_title(task),
+                "status": task.status,
+                "state": task_state(task),
+                "result": task_result(task),
+            }
+            for task in view.tasks
+        ],
+        "requester_id": view.requester_id,
+    }
 
 
 def _change(view: ChangeView) -> Json:

@@ -10,6 +10,7 @@ from typing import Any
 
 from adapters.shared import wording
 from adapters.shared.actions import CONNECT, DISCONNECT, REVOKE, WITHDRAW
+from adapters.shared.plans import plan_title
 from adapters.shared.wording import line
 from adapters.slack.actions import OPEN_THREAD
 from adapters.slack.render.blocks import (
@@ -62,6 +63,7 @@ from bot.domain import (
     OutcomeView,
     Overview,
     Person,
+    PlanView,
     ServiceView,
     Shown,
     SignInView,
@@ -195,6 +197,8 @@ def title_of(shown: Shown) -> str:
             return line(wording.outcome_title(view), _QUESTION)
         case ChangeView() as view:
             return wording.call_title(view)
+        case PlanView() as view:
+            return line(plan_title(view), _QUESTION)
         case content:
             return line(content.text, _QUESTION)
 

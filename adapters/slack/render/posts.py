@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import assert_never
 
+from adapters.shared.plans import plan_text
 from adapters.shared.wording import LONGEST_NAME, call_source, line, more_in_list, passage
 from adapters.slack.actions import COMMAND, FEEDBACK
 from adapters.slack.render.blocks import (
@@ -37,6 +38,7 @@ from bot.domain import (
     ConversationReference,
     Notice,
     OutcomeView,
+    PlanView,
     Post,
     Said,
     SignInView,
@@ -70,6 +72,9 @@ def pieces(post: Post) -> tuple[SlackMessage, ...]:
             return (outcome_card(post.content),)
         case ChangeView():
             return (change_card(post.content),)
+        case PlanView():
+            shown = passage(plan_text(post.content), LONGEST_TEXT)
+            return (piece([section(plain(shown))], shown),)
         case _:
             assert_never(post.content)
 

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 from adapters.shared import wording
 from adapters.shared.actions import GET_LINK, REVOKE, SHOW_ALL
 from adapters.shared.arguments import Excerpt, call_asked_in, excerpts
+from adapters.shared.plans import plan_title
 from adapters.shared.wording import Space
 from adapters.teams.actions import DialogButton
 from adapters.teams.ids import channel_of, location_of
@@ -48,6 +49,7 @@ from bot.domain import (
     GrantView,
     OutcomeView,
     Overview,
+    PlanView,
     ServiceView,
     Shown,
     SignInView,
@@ -175,6 +177,8 @@ def _said(shown: Shown, arguments: Excerpt, space: Space) -> tuple[str, str, lis
             return title, wording.through(view.client, space), []
         case ChangeView() as view:
             return wording.call_title(view, space), "", []
+        case PlanView() as view:
+            return space.line(plan_title(view), _QUESTION), "", []
         case content:
             return space.line(content.text, _QUESTION), "", []
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from adapters.shared.markdown import Run
+from adapters.shared.plans import plan_text
 from adapters.shared.wording import LONGEST_NAME, approval_summary, change_line, overview_summary, passage
 from adapters.teams.actions import COMMANDS, REFRESH, action_data
 from adapters.teams.ids import Activity
@@ -34,6 +35,7 @@ from bot.domain import (
     Notice,
     OutcomeView,
     Overview,
+    PlanView,
     Post,
     Said,
     ServiceView,
@@ -73,6 +75,8 @@ def activities(post: Post, audience: Audience) -> tuple[Activity, ...]:
             return _said(post.content)
         case Notice():
             return (note(_TONES[post.content.tone] + post.content.text),)
+        case PlanView():
+            return (note(plan_text(post.content)),)
         case content:
             return (_message(_posted_card(content, audience), _summary(content)),)
 
@@ -93,7 +97,7 @@ def card_of(content: Content, *, decides: bool, asked: bool = False) -> Card:
             return outcome_card(content)
         case ChangeView():
             return change_card(content, asked=asked)
-        case Said() | Notice():
+        case Said() | Notice() | PlanView():
             raise ValueError("this is shown as text, not as a card")
         case _:
             assert_never(content)

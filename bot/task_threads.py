@@ -1,0 +1,30 @@
+"""The threads of the tasks of plans: each task has one of its own, which belongs to the conversation that made it."""
+
+from __future__ import annotations
+
+import hashlib
+
+TASK_MARK = "#task."
+"""Stands in the ids of these threads, and in no others. What follows "#" is within the place of the conversation: one
+process looks after both, and a transaction that locks one has locked the other (`bot.records.locks`)."""
+
+
+def task_thread_id(thread_id: str, plan_id: str, task_id: str) -> str:
+    """Returns the id of a task's thread.
+
+    Args:
+        thread_id: of the conversation.
+        plan_id: of the plan, which may be as long as a message's key.
+    """
+    return f"{thread_id}{TASK_MARK}{hashlib.sha256(plan_id.encode()).hexdigest()[:12]}.{task_id}"
+
+
+def is_task_thread(thread_id: str) -> bool:
+    """Returns whether it is a task's."""
+    return TASK_MARK in thread_id
+
+
+def conversation_of(thread_id: str) -> str:
+    """Returns the conversation that a task's thread belongs to; any other thread is its own. What is asked in the one
+    is shown in the other."""
+    return thread_id.partition(TASK_MARK)[0]

@@ -1,0 +1,66 @@
+"""Stops until the tasks of a plan have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from langgraph.runtime import Runtime
+from langgraph.types import interrupt
+
+from graph.agents import DEFAULT, name_in
+from graph.calls import WITHOUT_TOOLS, superseded, tool_message
+from graph.interrupts import PlanAsked, PlanEnded, plan_answer
+from graph.nodes import Node
+from graph.options import has_tools
+from graph.plans import PlanError, owner_of, results_for_model, tasks_in
+from graph.ports import Ports
+from graph.state import RunContext, Turn
+
+
+class DelegateState(TypedDict):
+    """A call of `delegate` in its own branch."""
+
+    call: dict[str, Any]
+    """As `graph.state.ToolCallState.call`."""
+    turn: Turn
+    said: list[str]
+    """As `graph.state.ToolCallState.said`."""
+
+
+def delegates(ports: Ports, turn: Turn) -> Mapping[str, str]:
+    """Returns the agents that can be given tasks in a turn, name → description: only the default agent makes plans."""
+    if name_in(turn) != DEFAULT or not has_tools(turn):
+        return {}
+    return {agent.name: agent.description for agent in ports.agents.specialists}
+
+
+def delegate(ports: Ports) -> Node:
+    """The node. What is no plan that can be carried out is answered at once."""
+
+    async def delegate(state: DelegateState, runtime: Runtime[RunContext]) -> dict[str, Any]:
+        call, turn = state["call"], state["turn"]
+        if runtime.context.settling:
+            return {"messages": [tool_message(call, superseded(runtime.context.settling), failed=True)]}
+        if not has_tools(turn):
+            return {"messages": [tool_message(call, WITHOUT_TOOLS, failed=True)]}
+        if call.get("error"):
+            return {"messages": [tool_message(call, f"Failed: {call['error']}", failed=True)]}
+        try:
+            tasks = tasks_in(call["args"], delegates(ports, turn))
+        except PlanError as error:
+            return {"messages": [tool_message(call, f"Failed: the plan was not begun: {error}.", failed=True)]}
+        asked = PlanAsked(
+            call_id=call["id"],
+            tasks=tasks,
+            requester=turn["requester"],
+            turn=dict(turn),
+            said=tuple(state["said"]),
+        )
+        answer = plan_answer.validate_python(interrupt(asked.model_dump(mode="json")))
+        if not isinstance(answer, PlanEnded):
+            return {"messages": [tool_message(call, superseded(answer.reason), failed=True)]}
+        told = results_for_model(answer.tasks)
+        return {"messages": [tool_message(call, told, owner=owner_of(answer.tasks))]}
+
+    return delegate

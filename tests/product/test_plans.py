@@ -1,0 +1,110 @@
+"""Plans in the whole product: a request with several parts, two agents, an approval in the middle."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.fakes.openai_server import FakeOpenAI, fake_openai
+from tests.support.finance import ANSWER, REQUEST, acts_of, brain, finance_company, offered_to
+from tests.support.product import ProductFolder, product_here
+from tests.support.visitor import Json, Thread, visiting
+
+
+@pytest.fixture
+async def bookkeeping_model() -> AsyncIterator[FakeOpenAI]:
+    """The model of all agents."""
+    async with fake_openai(brain) as server:
+        yield server
+
+
+@pytest.fixture
+async def company(home: ProductFolder, bookkeeping_model: FakeOpenAI) -> AsyncIterator[Thread]:
+    """A new conversation of Ana's in a company with agents."""
+    finance_company(home, bookkeeping_model)
+    async with product_here(home) as url, visiting(url, "ana") as ana, ana.thread() as thread:
+        yield thread
+
+
+def states(thread: Thread) -> dict[str, str]:
+    """How far the tasks of the newest plan are, as the page shows them."""
+    plans = thread.contents("plan")
+    return {task["id"]: task["status"] for task in plans[-1]["tasks"]} if plans else {}
+
+
+async def stand(thread: Thread, **expected: str) -> None:
+    """Wait until the tasks stand so."""
+    await thread.until(lambda: states(thread) == expected, str(expected))
+
+
+async def asked_about(thread: Thread, tool: str) -> Json:
+    """Wait for the card of a call of this tool."""
+    card: Json = await thread.until(
+        lambda: next((card for card in thread.approvals("pending") if card["tool"] == tool), None), f"a card of {tool}"
+    )
+    return card
+
+
+async def test_a_request_with_several_parts_is_done_by_two_agents_with_their_approvals_in_one_thread(
+    home: ProductFolder, company: Thread, bookkeeping_model: FakeOpenAI
+) -> None:
+    await company.send(REQUEST)
+    flag = await asked_about(company, "flag")
+    await stand(company, find="done", orders="done", check="waiting", mail="blocked")
+    assert acts_of(home) == []
+    await company.approve(flag["id"])
+    draft = await asked_about(company, "draft")
+    await stand(company, find="done", orders="done", check="done", mail="waiting")
+    await company.approve(draft["id"])
+    assert await company.says("INV-8") == ANSWER
+    await stand(company, find="done", orders="done", check="done", mail="done")
+    assert acts_of(home) == ["flag INV-8", "draft"]
+    # What the agents said is no answer to Ana.
+    assert company.said == ["I’ll split this up.", ANSWER]
+    by_agent = {
+        str(r["messages"][0]["content"]).split("You are the ")[-1].split(".")[0]: offered_to(r)
+        for r in bookkeeping_model.requests
+    }
+    assert by_agent["writer"] == {"mail__draft", "request_clarification"}
+    assert by_agent["bookkeeper"] == {"folder__list_invoices", "orders__order", "orders__flag", "request_clarification"}
+
+
+async def test_stop_ends_all_tasks_and_what_they_asked(home: ProductFolder, company: Thread) -> None:
+    await company.send(REQUEST)
+    flag = await asked_about(company, "flag")
+    assert (await company.stop()).status == 200
+    await company.card(flag["id"], "superseded")
+    await stand(company, find="done", orders="done", check="stopped", mail="stopped")
+    assert (await company.approve(flag["id"]))["kind"] == "already_settled"
+    await company.send("hey there")
+    await company.says("hello there")
+    assert acts_of(home) == []
+
+
+async def test_a_rejection_is_told_to_the_agent_that_asked_and_the_others_go_on(
+    home: ProductFolder, company: Thread, bookkeeping_model: FakeOpenAI
+) -> None:
+    await company.send(REQUEST)
+    await company.reject((await asked_about(company, "flag"))["id"], "they know")
+    draft = await asked_about(company, "draft")
+    (told,) = [r for r in bookkeeping_model.requests if r["messages"][-1]["role"] == "tool" and "they know" in str(r)][
+        :1
+    ]
+    assert "You are the bookkeeper" in str(told["messages"][0]["content"])
+    await company.approve(draft["id"])
+    assert await company.says("INV-8") == ANSWER
+    assert acts_of(home) == ["draft"]
+
+
+async def test_while_agents_work_a_message_waits_and_while_they_ask_it_ends_the_plan(
+    home: ProductFolder, company: Thread
+) -> None:
+    await company.send(REQUEST)
+    flag = await asked_about(company, "flag")
+    await stand(company, find="done", orders="done", check="waiting", mail="blocked")
+    await company.send("hey instead")
+    await company.says("hello instead")
+    await company.card(flag["id"], "superseded")
+    await stand(company, find="done", orders="done", check="stopped", mail="stopped")
+    assert acts_of(home) == []
