@@ -26,6 +26,7 @@ OF_OPEN_ROWS = {
     "ix_approvals_pending_since",
     "ix_clarifications_open",
     "ix_clarifications_open_for",
+    "ix_plans_open",
     "ix_sign_ins_open",
     "ix_sign_ins_open_for",
     "ix_attempts_undecided",
