@@ -34,7 +34,7 @@ from tests.support.visitor import visiting
 # The same with PostgreSQL, where another process takes over: tests/replicas.
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(400), pytest.mark.sqlite]
 
-FEW_DEATHS, MANY_DEATHS = 12, 36
+FEW_DEATHS, MANY_DEATHS = 6, 36
 """Crash points that are tried, one drawn from each of as many equal stretches of the conversation."""
 FAR = 1_000_000
 Conversation = Callable[[MortalProduct, str, int], Awaitable[Ana]]

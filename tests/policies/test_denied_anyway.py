@@ -33,7 +33,7 @@ dense_policies = st.builds(_about_more, any_policy, st.sets(st.sampled_from(FIEL
 
 
 @given(dense_policies, tools, any_facts, arguments, texts, st.booleans(), any_facts)
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(60))
 def test_what_is_denied_anyway_is_denied_whatever_the_arguments_the_quote_and_the_time(
     policy: Policy,
     tool: Tool,
@@ -51,7 +51,7 @@ def test_what_is_denied_anyway_is_denied_whatever_the_arguments_the_quote_and_th
 
 
 @given(dense_policies, tools, any_facts)
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(40))
 def test_where_nothing_varies_it_is_just_what_is_denied(policy: Policy, tool: Tool, around: Facts) -> None:
     plain = Policy(
         rules=tuple(replace(r, match=replace(r.match, args=(), command=None, time=None)) for r in policy.rules)

@@ -209,7 +209,7 @@ CALLS = st.dictionaries(st.sampled_from([*SCHEMA["properties"], "when", "extra",
 @example({"at": "09:00"}, {"at": "9:00"}, "en")
 @example({"when": "x"}, {"start": "x", "end": "x"}, "en")
 @example({"urgent": "ja"}, {"urgent": True}, "de")
-@settings(max_examples=examples(1_000), deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_no_two_calls_read_alike(one: dict[str, Any], other: dict[str, Any], language: str) -> None:
     assume(json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True))
     presentation = shown_in()
@@ -232,7 +232,7 @@ SCHEMAS = st.dictionaries(
 
 
 @given(st.dictionaries(st.text(max_size=5), SCHEMAS | JSON, max_size=4), JSON, JSON, st.text(max_size=10))
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_no_schema_and_no_argument_raises(properties: Any, required: Any, value: Any, zone: str) -> None:
     schema = {"properties": properties, "required": required, "$defs": properties}
     presentation = presentation_of(a_tool(schema), zone, ASKED)

@@ -88,7 +88,7 @@ def in_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 texts = st.text(st.sampled_from('\ud83d\udbff\ude00\udc00\U0001f600\\uad8"\n\xe4'))
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(60))
 @given(st.recursive(texts, lambda of: st.lists(of) | st.dictionaries(texts, of)))
 @example("\\ud800\udc00")
 @example("\ud800\ud800\udc00\udc00")
