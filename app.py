@@ -48,6 +48,7 @@ from adapters.web.sender import SharedPage
 from bot.accounts.account_services import make_accounts
 from bot.accounts.only_once import LONGEST_SECONDS as LONGEST_ASKING_SECONDS
 from bot.accounts.sign_ins import Address, SignInLinks, SignIns
+from bot.agent_choices import AgentChoices
 from bot.approvals.decisions import Approvals
 from bot.approvals.directory import PeopleDirectory
 from bot.approvals.requests import ApprovalRequests
@@ -274,6 +275,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             per_thread=settings.limit_thread_turns_per_minute,
         )
 
+        choices = AgentChoices(database, agents, clock)
+
         # Calls of other agents.
         call_changes = CallChanges(notifications)
         seen = platforms if settings.web_enabled else {chat.sender.name: chat.sender for chat in senders.chats}
@@ -351,6 +354,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 engine,
                 clock,
                 turn_limit,
+                choices,
                 begins_turns=settings.agent_enable,
             )
             calls = GatewayCallHandler(database, SingleCalls(ports), open_requests, engine, clock, changes=call_changes)
@@ -393,6 +397,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             connections=connections,
             sign_in_links=links,
             queries=queries,
+            agents=choices,
             gateway=gateway_calls,
         )
         await stack.enter_async_context(gateway_calls.running())

@@ -79,6 +79,8 @@ class Message:
     """How it came, where that is another way than the platform of its place: `api`, from a program."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """How its turn differs from others: a `graph.state.TurnOptions`."""
+    agent: str = ""
+    """Name of the agent that its author has picked for it; empty: none in particular."""
     owners: frozenset[str] = frozenset()
     """Person ids of the author's human, where conversations of the place belong to whoever began them: in one of
     somebody else nothing is accepted. Empty: everybody who is there may write."""
@@ -292,6 +294,8 @@ class Said:
     """The calls that were made for it, in the order in which they were asked for; at most the newest 20."""
     earlier_calls: int = 0
     """How many were made before those."""
+    agent: str = ""
+    """Name of the agent that says it; empty: the default one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +375,8 @@ class ApprovalView:
     """Whether it is not exact because eyes may take some of its characters, or its blanks, for others."""
     client: str = ""
     """Name of the program through which the requester's agent asks, as it calls itself; empty: our own agent asks."""
+    agent: str = ""
+    """Name of our own agent that asks; empty: the default one, or a program."""
     unread: int = 0
     """Characters of its arguments when they are too long for a list and were not read for it; they are empty then, and
     there is no fingerprint. 0: they are whole."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from bot.accounts.codes import Codes
+from bot.agent_choices import AGENT
 from bot.conversations import no_conversation
 from bot.domain import (
     ClickResult,
@@ -364,6 +365,7 @@ def message_delivery(message: Message, thread: ThreadForMessage, now: float) -> 
         }
         | ({"via": message.via} if message.via else {})
         | ({"options": dict(message.options)} if message.options else {})
+        | ({AGENT: message.agent} if message.agent else {})
         | ({OWNERS: sorted(message.owners)} if message.owners - {message.author.person_id} else {}),
         urgent=False,
         accepted_at=now,

@@ -77,7 +77,8 @@ def said(thread_id: str, spoken: Spoken) -> NewPost:
     delivery whose turn it is."""
     turn, _, step = spoken.message_id.rpartition(".")  # `graph.calls.own_ids`; calls are made after the first step
     of_turn = {"turn": turn} if spoken.final and step != "0" else {}
-    content = {"text": spoken.text, "final": spoken.final, **of_turn}
+    of_agent = {"agent": spoken.agent} if spoken.agent else {}
+    content = {"text": spoken.text, "final": spoken.final, **of_turn, **of_agent}
     return NewPost(f"{_SAID}{spoken.message_id}", thread_id, "said", content=content)
 
 

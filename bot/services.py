@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bot.accounts.connections import Connections
 from bot.accounts.sign_ins import SignInLinks
+from bot.agent_choices import AgentChoices
 from bot.approvals.decisions import Approvals
 from bot.conversations import Conversations
 from bot.gateway.calls import GatewayCalls
@@ -34,5 +35,7 @@ class Services:
     """Conversations of the page and of programs, for those who may see them."""
     queries: Queries
     """Everything that only reads."""
+    agents: AgentChoices
+    """Which agents there are, and which one somebody picks."""
     gateway: GatewayCalls
     """Calls that other agents make."""

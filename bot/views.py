@@ -92,7 +92,7 @@ async def content_of(
         case "said":
             text, final = apart_from_marks(kept["text"]), kept.get("final", True)
             calls, earlier = await _activity(tx, kept["turn"]) if "turn" in kept else ((), 0)
-            return Said(text, final, calls, earlier)
+            return Said(text, final, calls, earlier, kept.get("agent", ""))
         case "notice":
             return Notice(apart_from_marks(kept["text"]), kept["tone"])
         case "approval":
@@ -255,6 +255,7 @@ async def approval_view(
         unread=unread,
         call_id=row.asked.call_id,
         client=shown_client(row.asked.client, row.thread_id),
+        agent=row.asked.agent,
         presentation=_presentation(row, seen_by_one=seen_by_one),
         notes=approvals.notes_in(cast),
         edited_by="" if row.edited_by is None else names[row.edited_by],

@@ -150,6 +150,12 @@ ONLY_DEFAULT = Agents()
 """What there is without a file."""
 
 
+def shown_name(turn: Turn) -> str:
+    """Name of the agent of a turn as people see it; empty: the default one, which is Countersign itself."""
+    name = name_in(turn)
+    return "" if name == DEFAULT else name
+
+
 def name_in(turn: Turn) -> str:
     """Name of the agent of a turn."""
     return turn.get("agent") or DEFAULT

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NotRequired, TypedDict
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
+from graph.agents import shown_name
 from graph.interrupts import Answered, Approved, Expired, FieldType, FormField, Rejected, Superseded, Withdrawn
 from graph.json_values import storable
 from graph.plans import DELEGATE
 from graph.ports import Spoken
+
+if TYPE_CHECKING:
+    from graph.state import Turn
 
 GIVEN_CALL = "call"
 """Under which the message of a person who has a call made carries it, in its `additional_kwargs`: a `GivenCall`."""
@@ -150,13 +155,20 @@ def _made(messages: Sequence[AnyMessage]) -> list[ToolCall]:
     return [c for m in messages if isinstance(m, AIMessage) for c in m.tool_calls if c["name"] not in _OURS]
 
 
-def spoken_in(messages: Sequence[AnyMessage]) -> tuple[Spoken, ...]:
-    """What the model said in these messages."""
+def spoken_in(messages: Sequence[AnyMessage], turn: Turn | None) -> tuple[Spoken, ...]:
+    """What the model said in these messages of a turn."""
+    agent = "" if turn is None else shown_name(turn)
     return tuple(
-        Spoken(m.id or "", m.text, final=not m.tool_calls)
+        Spoken(m.id or "", m.text, final=not m.tool_calls, agent=agent)
         for m in messages
         if isinstance(m, AIMessage) and m.text.strip()
     )
+
+
+def as_kept(spoken: Spoken) -> dict[str, Any]:
+    """What was said as the state of a call keeps it; without what the version before does not know, where it is
+    empty."""
+    return {name: said for name, said in asdict(spoken).items() if said or name != "agent"}
 
 
 def open_calls(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:

@@ -106,6 +106,8 @@ class ApprovalAsked(_Strict):
     client: str = ""
     """Name of the program through which the requester's agent asks, as it calls itself; empty: our own agent asks."""
     presentation: CallPresentation = NOTHING_KNOWN
+    agent: str = ""
+    """Name of our own agent that asks; empty: the default one, or a program."""
 
 
 class ClarificationAsked(_Strict):

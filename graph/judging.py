@@ -19,7 +19,7 @@ from graph.options import mode_of
 from graph.ports import Directory, Judged, Ports
 from graph.state import KeptJudgement, RunContext, ToolCallState, Turn
 from policies.approvers import Decider, covered, groups_to_look_up, may_be_one_human, under_grants
-from policies.judging import Policy, as_agent_requires, denied_anyway, judge
+from policies.judging import Policy, denied_anyway, judge
 from policies.masking import exceeds
 from policies.model import Allow, Ask, Call, Facts, Mode, Tool, Verdict, canonical_json, is_group
 from policies.quoting import FILE, is_quoted, own_words, sentence_around
@@ -84,9 +84,6 @@ async def judged(ports: Ports, state: ToolCallState, tool: Tool, now: float, pol
         or (call.quote and sum(map(len, facts.said)) > _LARGE)
     )
     found = await asyncio.to_thread(_judged, policy, call, facts) if is_large else _judged(policy, call, facts)
-    agent = ports.agents.of(state["turn"])
-    if agent is None or agent.must_ask_about(tool):
-        return replace(found, verdict=as_agent_requires(found.verdict, tool, facts.agent))
     if isinstance(found.verdict, Ask):
         ask = found.verdict
         verdict = await _under_grants(ports, call, facts, ask, now)
@@ -104,8 +101,9 @@ def _sentence_quoted(call: Call, facts: Facts) -> str:
 
 async def facts_of(ports: Ports, policy: Policy, state: ToolCallState, tool: Tool, now: float) -> Facts:
     """What a call is judged on."""
-    facts = await facts_for_listing(ports, policy, state["turn"], (tool,), now)
-    return replace(facts, said=tuple(state.get("said", ())))
+    facts, agent = await facts_for_listing(ports, policy, state["turn"], (tool,), now), ports.agents.of(state["turn"])
+    asks = agent is None or agent.must_ask_about(tool)
+    return replace(facts, said=tuple(state.get("said", ())), agent_asks=asks)
 
 
 class ListingPorts(Protocol):

@@ -85,6 +85,8 @@ class Spoken:
     text: str
     final: bool = True
     """Whether the turn ends with it; false: a word on the way to its tool calls."""
+    agent: str = ""
+    """Name of the agent that said it; empty: the default one."""
 
 
 @dataclass(frozen=True, slots=True)

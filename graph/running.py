@@ -256,18 +256,19 @@ def _approved_as_asked(interrupt: PendingInterrupt, answer: InterruptAnswer | No
 
 def _ended(turn: Turn, delivery: str, verb: RunVerb, ended: Mapping[str, Any]) -> ThreadStatus:
     """The status after a run that came to its end, from what it returned."""
-    spoken = spoken_in(current_turn(ended["messages"]))
+    spoken = spoken_in(current_turn(ended["messages"]), turn)
     return ThreadStatus(delivery, verb, at_rest=True, interrupts=(), turn=turn, spoken=spoken)
 
 
 def _status_of(snapshot: StateSnapshot, *, at_rest: bool) -> ThreadStatus:
     metadata: Mapping[str, Any] = snapshot.metadata or {}
+    turn: Turn | None = snapshot.values.get("turn")
     return ThreadStatus(
         delivery=metadata.get("delivery"),
         verb=metadata.get("verb"),
         at_rest=at_rest,
         interrupts=tuple(PendingInterrupt(i.id, asked_adapter.validate_python(i.value)) for i in snapshot.interrupts),
-        turn=snapshot.values.get("turn"),
-        spoken=spoken_in(current_turn(snapshot.values.get("messages", []))),
+        turn=turn,
+        spoken=spoken_in(current_turn(snapshot.values.get("messages", [])), turn),
         branches=tuple(t.state["configurable"]["checkpoint_ns"] for t in snapshot.tasks if isinstance(t.state, dict)),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from langchain_core.messages import AnyMessage
@@ -17,6 +16,7 @@ from graph.branch import FIRST_STEP, branch_nodes
 from graph.calls import (
     CLARIFICATION,
     as_given,
+    as_kept,
     calls_before,
     current_turn,
     given_call,
@@ -76,7 +76,7 @@ async def _calls(state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
     common = {
         "turn": turn,
         "requesters": [turn["requester"]],
-        "spoken": [asdict(spoken) for spoken in spoken_in(messages)],
+        "spoken": [as_kept(spoken) for spoken in spoken_in(messages, turn)],
         "said": list(await said_by_requester(messages, turn)),
     }
     return [

@@ -187,8 +187,8 @@ def _about(match: Match) -> Callable[[str, str], bool]:
 def judge(policy: Policy, call: Call, facts: Facts) -> Allow | Ask | Deny:
     """Whether a call may run, must be asked about, or may not run. Pure; raises nothing.
 
-    The first rule that fits decides; when none does, the requester is asked. With
-    `Tool.requires_approval` an allow becomes an ask. `facts.mode` is the effective mode and a ceiling:
+    The first rule that fits decides; when none does, the requester is asked. With `Tool.requires_approval` or
+    `Facts.agent_asks` an allow becomes an ask. `facts.mode` is the effective mode and a ceiling:
 
     - `readOnly`: only calls that are known to read: a rule says so (`reads: true`), the operator's list, a trusted
       server, or the command;
@@ -198,7 +198,7 @@ def judge(policy: Policy, call: Call, facts: Facts) -> Allow | Ask | Deny:
     """
     subject = Subject(call, facts)
     rule, verdict = by_rules(policy, subject)
-    return under_ceiling(policy, as_server_requires(verdict, call.tool), rule, subject)
+    return under_ceiling(policy, as_required(verdict, call.tool, facts), rule, subject)
 
 
 def by_rules(policy: Policy, subject: Subject) -> tuple[Rule | None, Verdict]:
@@ -239,14 +239,25 @@ def as_server_requires(verdict: Verdict, tool: Tool) -> Verdict:
     return verdict
 
 
-def as_agent_requires(verdict: Verdict, tool: Tool, agent: str) -> Verdict:
-    """What a verdict is where the agent that calls has to ask about the tool each time: an allow becomes an ask, and
-    nobody can answer beforehand what is asked."""
-    if isinstance(verdict, Allow):
-        rule = f"{verdict.rule}; the agent {agent} asks about {tool.name} of {tool.server}"
-        about = {"source": verdict.source, "version": verdict.version, "reads": verdict.reads}
-        return Ask(rule=rule, always_allow=False, **about)
-    return verdict.model_copy(update={"always_allow": False}) if isinstance(verdict, Ask) else verdict
+def as_agent_requires(verdict: Verdict, tool: Tool, facts: Facts) -> Verdict:
+    """An allow becomes an ask where the agent that calls has to ask about the tool each time; and what is asked cannot
+    be answered beforehand."""
+    if not facts.agent_asks or isinstance(verdict, Deny):
+        return verdict
+    if isinstance(verdict, Ask):
+        return verdict.model_copy(update={"always_allow": False})
+    return Ask(
+        rule=f"{verdict.rule}; the {facts.agent} agent requires approval for {tool.name} of {tool.server}",
+        source=verdict.source,
+        version=verdict.version,
+        reads=verdict.reads,
+        always_allow=False,
+    )
+
+
+def as_required(verdict: Verdict, tool: Tool, facts: Facts) -> Verdict:
+    """What a verdict is beyond the rules: as the tool's server requires, and the agent that calls."""
+    return as_agent_requires(as_server_requires(verdict, tool), tool, facts)
 
 
 def under_ceiling(policy: Policy, verdict: Verdict, rule: Rule | None, subject: Subject) -> Verdict:
@@ -362,6 +373,8 @@ class Explanation:
     """Name of the rule that decides; empty when none fits."""
     server_requirement: str
     """What the tool's server requires beyond the rules, in a sentence; empty when that changed nothing."""
+    agent_requirement: str
+    """What the agent requires beyond that, likewise."""
     ceiling: str
     """What the mode took away, in a sentence; empty when that changed nothing."""
     approvers: str
@@ -372,7 +385,8 @@ def explain(policy: Policy, call: Call, facts: Facts) -> Explanation:
     """The judgement of a call, step by step. Pure; raises nothing."""
     subject = Subject(call, facts)
     rule, said = by_rules(policy, subject)
-    raised = as_server_requires(said, call.tool)
+    by_server = as_server_requires(said, call.tool)
+    raised = as_agent_requires(by_server, call.tool, facts)
     verdict = under_ceiling(policy, raised, rule, subject)
     down_to = len(policy.rules) if rule is None else policy.rules.index(rule) + 1
     return Explanation(
@@ -380,8 +394,11 @@ def explain(policy: Policy, call: Call, facts: Facts) -> Explanation:
         tried=tuple(_tried(each, subject) for each in policy.rules[:down_to]),
         decided_by=rule.name if rule else "",
         server_requirement=""
-        if raised is said
+        if by_server is said
         else f"{call.tool.server} requires approval for {call.tool.name}: allow became ask.",
+        agent_requirement=""
+        if raised is by_server
+        else f"The {facts.agent} agent requires approval for {call.tool.name} each time: no allow, no “always allow”.",
         ceiling=f"Mode {facts.mode}: {verdict.reason}" if verdict is not raised and isinstance(verdict, Deny) else "",
         approvers=_approvers(verdict, facts.requester) if isinstance(verdict, Ask) else "",
     )

@@ -229,8 +229,7 @@ def _checks(match: Match) -> Iterator[Check]:
         yield _same("platform", match.platform, lambda subject: subject.facts.platform)
     if match.channel is not None:
         yield _channel(match.channel)
-    if match.client:
-        yield _client(match.client)
+    yield from (check(wanted) for check, wanted in ((_client, match.client), (_agent, match.agent)) if wanted)
     for hint, wanted in match.annotations.items():
         yield _hint(hint, wanted)
     for argument in match.args:
@@ -275,6 +274,16 @@ def _client(patterns: tuple[str, ...]) -> Check:
         " or ".join(patterns),
         lambda subject: subject.facts.client != "" and bool(is_like(subject.facts.client)),
         lambda subject: subject.facts.client or "our own agent",
+    )
+
+
+def _agent(patterns: tuple[str, ...]) -> Check:
+    is_like = any_glob(patterns)
+    return Check(
+        "agent",
+        " or ".join(patterns),
+        lambda subject: subject.facts.agent != "" and bool(is_like(subject.facts.agent)),
+        lambda subject: subject.facts.agent or "a program",
     )
 
 

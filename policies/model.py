@@ -154,6 +154,8 @@ class Facts:
     """Name of the program that calls, as it calls itself (platform `mcp`); empty: our own agent calls."""
     agent: str = ""
     """Name of our own agent that calls, `default` where it is no other one; empty: a program calls."""
+    agent_asks: bool = False
+    """Whether this agent has to ask about the tool each time (`requireApproval` in `agents.yaml`)."""
     said: tuple[str, ...] = ()
     """What this requester wrote in this turn, without what they quoted (`policies.quoting.own_words`)."""
 
@@ -269,6 +271,8 @@ class Match:
     """Glob over the place's channel (`slack:T1:C2`, `teams:{tenant}:{conversation}`); a direct chat is no channel."""
     client: tuple[str, ...] = ()
     """Globs over the name of the program that calls, in any case; one must fit. Our own agent's calls fit none."""
+    agent: tuple[str, ...] = ()
+    """Globs over the name of our own agent that calls; one must fit. A program's calls fit none."""
     requester: tuple[str, ...] = ()
     """Person ids and group references; the requester must be or belong to one of them."""
     time: Hours | None = None

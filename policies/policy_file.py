@@ -186,7 +186,7 @@ def _reads(entries: Mapping[str, Located], match: Match) -> bool:
 _MATCH_KEYS = frozenset(
     {
         *("server", "tool", "command", "args", "reads", "annotations", "mode", "platform", "channel", "client"),
-        *("requester", "time"),
+        *("agent", "requester", "time"),
     }
 )
 _HINTS = frozenset({"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"})
@@ -213,6 +213,7 @@ def read_match(node: Located) -> Match:
         platform=given("platform", lambda node, what: choice(node, what, PLATFORMS)),
         channel=given("channel", _channel),
         client=_clients(entries),
+        agent=_agents(entries),
         requester=given("requester", _requesters) or (),
         time=given("time", read_hours),
     )
@@ -320,6 +321,37 @@ def _client(node: Located) -> str:
             node.line,
             f"“{pattern[:60]}” fits no {what}: names of programs have at most {LONGEST_CLIENT} characters, without "
             "blanks around them",
+        )
+    return pattern
+
+
+_OF_AN_AGENT = re.compile(r"(?:[a-z0-9*?-]|\[[^\]]+\])+")
+"""The characters of agents' names, and the signs of a glob."""
+
+
+def _agents(entries: Mapping[str, Located]) -> tuple[str, ...]:
+    """Also refuses what stands beside it that no call of an agent of ours fits."""
+    node, platform = entries.get("agent"), entries.get("platform")
+    if node is None:
+        return ()
+    if "client" in entries or (platform is not None and platform.value == "mcp"):
+        raise LineError(
+            node.key_line,
+            "agent: calls of programs (client, and platform: mcp) are no agent's of ours: take it out",
+        )
+    items = texts(node, "agent") if isinstance(node.value, list) else (node,)
+    if not items:
+        raise LineError(node.line, "agent is empty: take it out, or name one")
+    return tuple(map(_agent, items))
+
+
+def _agent(node: Located) -> str:
+    pattern = text(node, "agent")
+    if not _OF_AN_AGENT.fullmatch(pattern):
+        raise LineError(
+            node.line,
+            f"“{pattern[:60]}” fits no agent: names in agents.yaml have lower-case letters, digits and hyphens, and a "
+            "pattern may have *, ? and [abc]",
         )
     return pattern
 

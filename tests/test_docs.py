@@ -134,7 +134,14 @@ def test_the_index_of_the_documentation_names_every_page() -> None:
 STIFF = re.compile(r"\b(?:any more|anew|somebody|whoever|lest|thereby|shall)\b", re.IGNORECASE)
 FOR_PEOPLE = [document for document in DOCS if "decisions" not in document.parts]
 FOR_PEOPLE += [
-    ROOT / name for name in (".env.example", "connections.example.yaml", "manifest.yml", "deploy/env.example")
+    ROOT / name
+    for name in (
+        ".env.example",
+        "connections.example.yaml",
+        "agents.example.yaml",
+        "manifest.yml",
+        "deploy/env.example",
+    )
 ]
 FOR_PEOPLE += [ROOT / "policies/default.yaml"]
 

@@ -129,6 +129,7 @@ UNMARKED = {
     "bot/settings": OPERATORS,
     "bot/turns/decision.py": OPERATORS,
     "bot/turns/handler.py:TurnHandler._park_unknown": OPERATORS,
+    "graph/agents_file.py": OPERATORS,
     "graph/call_endings.py": MODEL,
     "graph/calls.py": MODEL,
     "graph/diagram.py": OPERATORS,

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from adapters.api.bodies import DEEPEST, NOT_BLANK, LooseBody
 from adapters.api.endings import IDEMPOTENCY, answer_in, idempotency_key, runs_on
-from adapters.api.models import Shape
+from adapters.api.models import AgentName, Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.thread_names import new_thread_id
 from adapters.api.turns import LONGEST_TEXT, LONGEST_WAIT, ApiTurns
@@ -38,6 +38,7 @@ class ChatBody(LooseBody):
 
     message: str = Field(description=f"At most {LONGEST_TEXT:,} characters.", json_schema_extra=NOT_BLANK)
     conversation_id: int | None = Field(None, strict=True, description="null begins a conversation.")
+    agent: AgentName = None
 
 
 class ChatCall(Shape):
@@ -123,7 +124,7 @@ class ChatContract:
             raise Problem(400, "The message is empty.")
         key = idempotency_key(call)
         thread_id = await self._thread(principal, body.conversation_id, key)
-        message = await self._turns.send(principal, thread_id, body.message, key=key)
+        message = await self._turns.send(principal, thread_id, body.message, key=key, agent=body.agent)
         conversations = self._services.conversations
         number = body.conversation_id or await conversations.number_of(thread_id, principal.person)
         state = await self._turns.settled(call, thread_id, message, self._longest_wait)

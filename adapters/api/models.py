@@ -92,6 +92,7 @@ class ApprovalShape(Shape):
     risk: list[str]
     requester: str
     client: str = Field(description="What the program calls itself that asked at /mcp; empty: it was asked of the bot.")
+    agent: str = Field(description="Which agent of agents.yaml asks; empty: the default one, or a program.")
     may_decide: str
     rule: str
     quorum: int
@@ -120,6 +121,7 @@ class ApprovalShape(Shape):
             risk=list(view.risk),
             requester=visible_line(view.requester, LONGEST_LINE),
             client=visible_line(view.client, LONGEST_CLIENT),
+            agent=view.agent,
             may_decide=visible(view.may_decide),
             rule=visible(view.rule),
             quorum=view.quorum,
@@ -285,11 +287,18 @@ class OptionsBody(Body):
         return {name: value for name, value in self.model_dump().items() if value is not None}
 
 
+AgentName = Annotated[
+    str | None,
+    Field(description="Which agent of agents.yaml works on it. An unknown name is answered with those that there are."),
+]
+
+
 class NewMessageBody(Body):
     """A message."""
 
     text: Annotated[str, Field(min_length=1, max_length=20_000, json_schema_extra=NOT_BLANK)]
     options: OptionsBody = Field(default_factory=OptionsBody)
+    agent: AgentName = None
 
 
 class WaitQuery(Body):

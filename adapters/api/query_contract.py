@@ -30,7 +30,7 @@ from adapters.api.following import (
     TurnFollower,
     sentences,
 )
-from adapters.api.models import LONGEST_LINE, Shape
+from adapters.api.models import LONGEST_LINE, AgentName, Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.turns import LONGEST_WAIT, ApiTurns
 from adapters.shared.problems import Problem
@@ -62,6 +62,7 @@ class QueryBody(LooseBody):
         json_schema_extra=NOT_BLANK,
     )
     thread_id: str | None = Field(None, description="Any text; the same one goes on.")
+    agent: AgentName = None
 
 
 class RespondBody(LooseBody):
@@ -165,7 +166,7 @@ class QueryContract:
         body, principal = call.body(QueryBody), call.principal
         given, thread_id = await _thread(self._turns, principal, body)
         before = Before.of(await self._turns.newest_state(principal, thread_id))
-        message = await self._turns.send(principal, thread_id, body.query, options={"asks": False})
+        message = await self._turns.send(principal, thread_id, body.query, options={"asks": False}, agent=body.agent)
         state = await self._turns.settled(call, thread_id, message, LONGEST_WAIT)
         if state.status == "running":
             raise Problem(503, "There’s no answer yet. Look at the conversation later.", retry_after=60)
@@ -193,7 +194,7 @@ class QueryContract:
             given, thread_id = await _thread(self._turns, principal, body)
             before = Before.of(await self._turns.newest_state(principal, thread_id))
             options = {"approval_seconds": self._timeout_seconds}
-            message = await self._turns.send(principal, thread_id, body.query, options=options)
+            message = await self._turns.send(principal, thread_id, body.query, options=options, agent=body.agent)
             follower = TurnFollower(
                 self._turns, principal, thread_id, message, before, lambda: stream.is_read, waits_for_approvals=True
             )

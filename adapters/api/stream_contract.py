@@ -21,7 +21,7 @@ from pydantic import Field
 
 from adapters.api.bodies import LooseBody
 from adapters.api.following import Before, CallChanged, Happening, Interrupted, Silence, Text, TurnFollower
-from adapters.api.models import LONGEST_LINE, ModeName
+from adapters.api.models import LONGEST_LINE, AgentName, ModeName
 from adapters.api.operations import Answer, ApiCall, Operation
 from adapters.api.thread_names import new_thread_id
 from adapters.api.turns import ApiTurns
@@ -45,6 +45,7 @@ class PromptBody(LooseBody):
 
     prompt: str = Field("", description="An empty one gets a stream with an error.")
     thread_id: str | None = Field(None, alias="threadId", description="Any text; the same one goes on.")
+    agent: AgentName = None
 
 
 class AgentPromptBody(PromptBody):
@@ -115,7 +116,7 @@ class StreamContract:
         given = body.thread_id
         thread_id = await self._turns.thread_of(principal, KIND, given) if given else new_thread_id()
         before = Before.of(await self._turns.newest_state(principal, thread_id))
-        message = await self._turns.send(principal, thread_id, body.prompt, options=options)
+        message = await self._turns.send(principal, thread_id, body.prompt, options=options, agent=body.agent)
         follower = TurnFollower(self._turns, principal, thread_id, message, before, lambda: stream.is_read)
         try:
             await stream.begin()

@@ -17,6 +17,7 @@ from adapters.shared.problems import Problem
 from adapters.shared.requests import is_there
 from adapters.shared.token_watch import ENDED, TokenWatch
 from bot.accounts.codes import codes_among
+from bot.agent_choices import AgentChoices
 from bot.conversations import Conversations, TurnState, no_conversation, turn_of_call
 from bot.crypto import random_token
 from bot.domain import Clock, ConversationReference, Message, MessageView
@@ -66,6 +67,7 @@ class ApiTurns:
     ) -> None:
         self._inbox: Inbox = services.inbox
         self._conversations: Conversations = services.conversations
+        self._agents: AgentChoices = services.agents
         self.hub = hub
         self.board = board
         self._clock = clock
@@ -83,11 +85,13 @@ class ApiTurns:
         *,
         key: str = "",
         options: Mapping[str, Any] | None = None,
+        agent: str | None = None,
     ) -> str:
         """Keep a message; returns its key, and when it is on disk.
 
         Args:
             key: the caller's own for it: the same one again is the same message, whose text must be the same.
+            agent: name of the one that is to work on it; `None`: none in particular.
 
         Raises `Problem`: 400, 404, 409, 413, 422, 429.
         """
@@ -95,6 +99,8 @@ class ApiTurns:
             raise Problem(400, "The message is empty.")
         if len(text) > LONGEST_TEXT:
             raise Problem(413, f"The message has {len(text):,} characters; at most {LONGEST_TEXT:,} are accepted.")
+        if agent is not None and agent not in self._agents.names:
+            raise Problem(400, f"agent: there is none of that name. There are: {', '.join(self._agents.names)}.")
         owners = await self._conversations.owners_to_write(thread_id, principal.person)
         if owners is None:
             raise Problem(404, no_conversation().text)
@@ -115,6 +121,7 @@ class ApiTurns:
             at=self._clock(),
             via="api",
             options=options or {},
+            agent=agent or "",
             owners=owners | principal.person_ids,
         )
         if await self._inbox.accept(message):

@@ -163,9 +163,28 @@ def approval_summary(view: ApprovalView, longest: int) -> str:
         return _("{name} requests approval through {client}: {title}. Approver: {approvers}.").format(
             name=name, client=client, title=title, approvers=approvers
         )
+    if view.agent:
+        return _("{name} requests approval through the {agent} agent: {title}. Approver: {approvers}.").format(
+            name=name, agent=view.agent, title=title, approvers=approvers
+        )
     return _("{name} requests approval: {title}. Approver: {approvers}.").format(
         name=name, title=title, approvers=approvers
     )
+
+
+def approval_requested_by(view: ApprovalView, space: Space = WHOLE) -> str:
+    """Returns who asks for an approval, and through which program or agent; nothing of the latter where Countersign's
+    default one asks."""
+    if view.client or not view.agent:
+        return requested_by(view.requester, view.client, space)
+    return _("Requested by {name}, through the {agent} agent").format(
+        name=space.line(view.requester, LONGEST_NAMES), agent=view.agent
+    )
+
+
+def said_by(agent: str) -> str:
+    """Returns what stands above what an agent says that has a name of its own."""
+    return _("{agent} agent").format(agent=agent)
 
 
 def requested_by(name: str, client: str, space: Space = WHOLE) -> str:
@@ -236,7 +255,7 @@ def in_brief(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns on one line who asks, by which tool, and what the call may do to the world."""
     told = [f"⚠️ {_risk_in_words(each)}" if each == "destroys" else _risk_in_words(each) for each in risks(view)]
     does = space.line(" · ".join(told), LONGEST_NAMES) if told else ""
-    asked = requested_by(view.requester, view.client, space)
+    asked = approval_requested_by(view, space)
     return " · ".join(filter(None, [asked, call_source(view, space), does]))
 
 
@@ -334,7 +353,7 @@ def result(view: ApprovalView, signs: Mapping[str, str], space: Space = WHOLE) -
 
 def provenance(view: ApprovalView, space: Space = WHOLE) -> tuple[str, str]:
     """Returns who asked, and by which rule that took an approval."""
-    asked = requested_by(view.requester, view.client, space)
+    asked = approval_requested_by(view, space)
     return asked, _("Rule: {rule}").format(rule=rule(view, space))
 
 

@@ -72,6 +72,12 @@ class ClickBody(_Body):
     id: ClientId
 
 
+class AgentBody(ClickBody):
+    """Which agent somebody picks."""
+
+    name: AnyId
+
+
 class MessageBody(ClickBody):
     """A person's message."""
 

@@ -16,13 +16,14 @@ from weakref import WeakValueDictionary
 from aiohttp import web
 
 from adapters.shared.live.board import LiveBoard
-from adapters.shared.live.entries import asked_json, entry_json, person_json, thread_json, threads_json
+from adapters.shared.live.entries import agents_json, asked_json, entry_json, person_json, thread_json, threads_json
 from adapters.shared.live.hub import SHOW_ANEW, THREADS_CHANGED, EndedError, Hub, Reader, frame, framed
 from adapters.shared.outages import AGAIN_SECONDS, AWAY
 from adapters.web.access import SECURITY_HEADERS, PageVisitor
 from adapters.web.bodies import RefusalError
 from adapters.web.config import PageFacts, setup_json
 from adapters.web.inbound import thread_id_of
+from bot.agent_choices import AgentChoices
 from bot.conversations import Conversations, no_conversation
 from bot.domain import PendingApprovals, Person, ThreadView, Unknown
 from bot.queries import Queries
@@ -76,10 +77,12 @@ class EventStreams:
         hub: Hub,
         board: LiveBoard,
         *,
+        agents: AgentChoices,
         facts: Callable[[], PageFacts],
         is_local: bool,
     ) -> None:
         self._conversations = conversations
+        self._agents = agents
         self._facts = facts
         self._is_local = is_local
         self._hub = hub
@@ -157,7 +160,9 @@ class EventStreams:
         whole = f'{thread.removesuffix("}")}, "entries": [{", ".join(reversed(entries))}]}}'
         is_operator = await self._is_operator(visitor.person)
         setup = setup_json(self._facts()) if is_operator or self._is_local else []
-        me = frame("session", {"me": person_json(visitor.person), "is_operator": is_operator, "setup": setup})
+        agents = agents_json(await self._agents.listed(visitor.person.person_id, ""))
+        said = {"me": person_json(visitor.person), "is_operator": is_operator, "setup": setup, "agents": agents}
+        me = frame("session", said)
         return me + await self._lists.now(visitor.person) + framed("thread", whole)
 
     async def _is_operator(self, person: Person) -> bool:

@@ -14,6 +14,7 @@ from aiohttp import web
 from adapters.shared import actions
 from adapters.shared.clicks import Act, settle
 from adapters.shared.live.entries import (
+    agents_json,
     argument_page_json,
     click_json,
     connections_json,
@@ -26,6 +27,7 @@ from adapters.shared.live.entries import (
 )
 from adapters.web.access import PageVisitor, json_answer
 from adapters.web.bodies import (
+    AgentBody,
     AnswerBody,
     ClickBody,
     CodeBody,
@@ -42,6 +44,7 @@ from adapters.web.bodies import (
 )
 from adapters.web.sender import WebSender
 from bot.accounts.codes import codes_among
+from bot.agent_choices import is_unknown
 from bot.conversations import no_conversation
 from bot.domain import (
     AlreadySettled,
@@ -163,6 +166,13 @@ class PageActions:
             view = MessageView(message.key, message.author.name, message.author.person_id, message.text, message.at)
             self._sender.show_message(thread_id, view)
         return json_answer({"accepted": accepted} | ({"taken": True} if taken else {}), status=202)
+
+    async def pick_agent(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`POST /api/agent`: which agent works on what the visitor writes on the page from now on."""
+        body, person_id = await read_body(request, AgentBody), visitor.person.person_id
+        if await self._services.agents.pick(person_id, "", body.name) is None:
+            raise RefusalError(404, is_unknown(body.name, self._services.agents.names))
+        return json_answer({"agents": agents_json(await self._services.agents.listed(person_id, ""))})
 
     async def _of_its_owner(self, message: Message) -> Message:
         """The message, with all accounts of its author. Raises `RefusalError` (404): the conversation is another's."""

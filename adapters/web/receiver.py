@@ -96,6 +96,7 @@ class WebReceiver:
             self._services.queries,
             self._sender.hub,
             self._sender.board,
+            agents=self._services.agents,
             facts=self._facts,
             is_local=self._sender.config.login == "local",
         )
@@ -116,6 +117,7 @@ class WebReceiver:
             web.post("/api/threads/{id}/deletion", checks.acting(inbound.delete)),
             web.get("/api/events", checks.reading(events, streams.check_records), allow_head=False),
             web.post("/api/threads/{id}/messages", checks.acting(inbound.message)),
+            web.post("/api/agent", checks.acting(inbound.pick_agent)),
             web.post("/api/threads/{id}/stop", checks.acting(inbound.stop)),
             web.post("/api/approvals/decisions", checks.acting(inbound.decide)),
             web.get("/api/approvals/decided", checks.reading(inbound.decided)),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bot.agent_choices import AGENT
 from bot.domain import Person
 from bot.gateway.thread_ids import is_gateway_thread
 from bot.records import approvals, attempts, deliveries
@@ -18,6 +19,7 @@ from bot.records.attempts import AttemptRow
 from bot.records.database import Transaction
 from bot.records.deliveries import Delivery
 from bot.safe_text import one_line
+from graph.agents import DEFAULT
 from graph.calls import GIVEN_CALL, GivenCall
 from policies.masking import Masker
 from policies.model import canonical_json, tool_name_for_model
@@ -118,6 +120,7 @@ async def retry_of(
         "origin": {},
         "at": now,
         "begins": None,
+        AGENT: row.asked.agent or DEFAULT,
         GIVEN_CALL: call,
         CLICK: click,
     }

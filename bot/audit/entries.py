@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from graph.agents import DEFAULT
 from policies.commands import argument_of_command
 from policies.defaults import plain, with_defaults
 from policies.masking import A_TEXT, DEEPEST, Masker, exceeds
@@ -98,6 +99,7 @@ def entry_of(end: CallEnd, masker: Masker) -> str:
     return canonical_json(
         {
             **_client(judged, masker),
+            **({"agent": judged["agent"]} if "agent" in judged else {}),
             "at": in_utc(end.at),
             "thread": end.thread_id,
             "call": end.call_id,
@@ -261,8 +263,12 @@ def judgement(call: Call, facts: Facts, verdict: Verdict) -> dict[str, Any]:
     tool = call.tool
     filled = plain(with_defaults(tool.input_schema, call.arguments))
     client = {"client": facts.client} if facts.client else {}
+    agent = {"agent": facts.agent} if facts.agent not in ("", DEFAULT) else {}
+    asks = {"agent_asks": True} if facts.agent_asks else {}
     return {
         **client,
+        **agent,
+        **asks,
         "verdict": verdict.model_dump(mode="json"),
         "mode": facts.mode.value,
         "requester": facts.requester,
@@ -313,6 +319,8 @@ def judged_again(kept: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple
         at=datetime.fromtimestamp(kept["at"], UTC),
         groups=kept["groups"],
         client=kept.get("client", ""),
+        agent=kept.get("agent") or ("" if kept["platform"] == "mcp" else DEFAULT),
+        agent_asks=kept.get("agent_asks", False),
         said=(kept["quote"],) if kept["quote"] else (),
     )
     call = Call(tool, {**about["defaults"], **arguments}, quote=kept["quote"])

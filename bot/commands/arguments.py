@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from bot.identity.principal import ALL_SCOPES
 from bot.records.addresses import sqlite_file
 from bot.settings import database_address
+from graph.agents import DEFAULT
 from graph.json_values import parse_strictly
 from policies.model import PLATFORMS, Mode
 
@@ -65,6 +66,7 @@ def _policy(area: argparse.ArgumentParser) -> None:
     explain.add_argument("--file", type=Path, help="another policy file than the one in force")
     explain.add_argument("--platform", choices=PLATFORMS, help="default: that of the person")
     explain.add_argument("--client", default="", help="the program that calls through the gateway (platform mcp)")
+    explain.add_argument("--agent", default=DEFAULT, help="our agent that calls; default: default")
     explain.add_argument("--channel", default="", help="where it is asked; default: in a direct chat")
     explain.add_argument("--mode", type=Mode, choices=tuple(Mode), help="default: the one in force")
     explain.add_argument("--at", help="when: 2026-11-21T09:30+01:00, or 2h (ago); default: now")

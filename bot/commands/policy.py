@@ -14,6 +14,7 @@ from bot.audit.entries import judged_again
 from bot.commands.arguments import CommandError, parse_moment, time_range
 from bot.commands.audit import entry_in, opened_log
 from bot.safe_text import visible
+from graph.agents import DEFAULT
 from policies.approvers import grant_offered
 from policies.judging import ONLY_ITS_WORD, Explanation, Policy, PolicyError, Tried, describe_approvers, explain, judge
 from policies.matching import Fit
@@ -60,6 +61,7 @@ def explain_call(
         at=_when(given.at, now),
         groups={group: group in given.group for group in {*policy.requester_groups, *given.group}},
         client=given.client,
+        agent="" if _platform(given) == "mcp" else given.agent,
         said=(given.quote,) if given.quote else (),
     )
     call = Call(tool, given.arguments, quote=given.quote)
@@ -94,7 +96,8 @@ def _lines(policy: Policy, call: Call, facts: Facts, why: Explanation, *, known:
     yield f"{call.tool.server}: {call.tool.name} {canonical_json(dict(call.arguments))}"
     place = f" in {facts.place}" if facts.place else ""
     through = f" through {facts.client}" if facts.client else ""
-    where = f"{facts.platform}{place}{through}"
+    agent = f" with the {facts.agent} agent" if facts.agent not in ("", DEFAULT) else ""
+    where = f"{facts.platform}{place}{through}{agent}"
     yield f"asked for by {facts.requester} on {where}, mode {facts.mode}, {facts.at:%Y-%m-%d %H:%M} UTC"
     if not known:
         yield (
@@ -110,6 +113,8 @@ def _lines(policy: Policy, call: Call, facts: Facts, why: Explanation, *, known:
         yield f"  what people are told: {verdict.reason}"
     if why.server_requirement:
         yield f"  {why.server_requirement}"
+    if why.agent_requirement:
+        yield f"  {why.agent_requirement}"
     if why.ceiling:
         yield f"  {why.ceiling}"
     if why.approvers:
@@ -191,6 +196,7 @@ def _difference(policy: Policy, entry: dict[str, Any]) -> Difference | None:
     if _is_the_same(then, now, call):
         return None
     through = f" through {facts.client}" if facts.client else ""
+    through += f" with the {facts.agent} agent" if facts.agent not in ("", DEFAULT) else ""
     return Difference(
         at=entry["at"],
         requester=f"{entry['requester']}{through}",

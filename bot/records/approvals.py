@@ -135,6 +135,7 @@ async def add(
     row = {
         **asked.model_dump(mode="json", exclude={"kind", "arguments"}),
         "arguments": asked.arguments,
+        "agent": asked.agent or None,
         "approval_id": approval_id,
         "thread_id": thread_id,
         "requester": asked.requesters[0],
@@ -354,6 +355,7 @@ def _asked(r: Any) -> dict[str, Any]:
         "risk": tuple(Risk(x) for x in r.risk),
         "ask": _ask(json.dumps(r.ask)),
         "client": r.client or "",
+        "agent": r.agent or "",
         "requesters": tuple(r.requesters),
         "quote": r.quote,
         "presentation": _presentation(r.presentation),

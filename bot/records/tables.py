@@ -180,6 +180,7 @@ approvals = sa.Table(
     sa.Column("requester", sa.Text),
     sa.Column("client", sa.Text),
     sa.Column("presentation", sa.JSON(none_as_null=True)),
+    sa.Column("agent", sa.Text),
     sa.UniqueConstraint("call_id", "round"),
     partial_index("ix_approvals_pending", "thread_id", where="status = 'pending'"),
     partial_index("ix_approvals_pending_since", "asked_at", where="status = 'pending'"),
@@ -532,6 +533,17 @@ conversation_numbers = sa.Table(
     sa.Column("owner", sa.Text, nullable=False),
 )
 """Threads that programs know by a number."""
+
+
+agent_choices = sa.Table(
+    "agent_choices",
+    metadata,
+    sa.Column("person_id", sa.Text, primary_key=True),
+    sa.Column("channel", sa.Text, primary_key=True),
+    sa.Column("agent", sa.Text, nullable=False),
+    sa.Column("chosen_at", sa.Float, nullable=False),
+)
+"""Which agent somebody has picked where. `channel`: empty in their direct chat."""
 
 
 # -------------------------------------------------------------------------- what several processes share

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import structlog
 
+from bot.agent_choices import AgentChoices
 from bot.approvals.requests import timer_kind
 from bot.approvals.retries import given_call_of
 from bot.domain import Clock, Unwelcome
@@ -73,12 +75,14 @@ from bot.turns.failures import (
 )
 from bot.turns.messages import HUMAN, OWNERS, Introductions, NewTurn, Supersedes, announcement, meaning
 from bot.turns.open_requests import OpenRequests
-from graph.models import ModelProblem
+from graph.agents import DEFAULT
+from graph.models import ModelProblem, Trouble
 from graph.options import is_stricter
 from graph.ports import Live, Spoken, Unfinished
 from graph.running import Agent, ThreadStatus
 from graph.state import Silent, Turn
 from translations import gettext as _
+from translations import ngettext
 
 log = structlog.get_logger(__name__)
 
@@ -161,6 +165,7 @@ class TurnHandler:
     engine: Engine
     clock: Clock
     turn_limit: TurnLimit
+    agents: AgentChoices
     begins_turns: bool = True
     """False: no turn begins (`AGENT_ENABLE`); those that have begun go on."""
     _broken_off: dict[str, tuple[Spoken, Claim | None]] = field(default_factory=dict, init=False)
@@ -371,21 +376,31 @@ class TurnHandler:
         match step:
             case Begin():
                 body = handling.delivery.body
-                turn = turn_of_task(handling.delivery) if is_task(handling.delivery) else _turn_of(handling)
+                if is_task(handling.delivery):
+                    turn = turn_of_task(handling.delivery)
+                else:
+                    turn = _turn_of(handling)
+                    agent = await self.agents.for_message(body, handling.thread.place.channel)
+                    if agent != DEFAULT:
+                        turn["agent"] = agent
                 handling.live.status(_("Thinking…"))
                 background = body.get("background", "")
-                handling.status = await self.agent.begin(
-                    turn, body["text"], handling.live, background=background, call=given_call_of(handling.delivery)
-                )
+                given = given_call_of(handling.delivery)
+                async with self._in_time(turn):
+                    handling.status = await self.agent.begin(
+                        turn, body["text"], handling.live, background=background, call=given
+                    )
             case Continue(verb=verb):
-                handling.status = await self.agent.go_on(thread_id, key, verb, handling.live)
+                async with self._in_time(handling.status.turn):
+                    handling.status = await self.agent.go_on(thread_id, key, verb, handling.live)
                 handling.kept = "perhaps"
             case Resume(answers=answers):
-                interrupts = handling.status.interrupts
+                live, interrupts = handling.live, handling.status.interrupts
                 if is_task_thread(thread_id):
                     async with self.database.writing(thread_id) as tx:
                         await self.plans.goes_on(tx, thread_id)
-                handling.status = await self.agent.resume(thread_id, key, answers, handling.live, interrupts=interrupts)
+                async with self._in_time(handling.status.turn):
+                    handling.status = await self.agent.resume(thread_id, key, answers, live, interrupts=interrupts)
                 handling.kept = "perhaps"
             case Settle(why=why, unfinished=unfinished):
                 await self._settle(handling, why, unfinished)
@@ -396,6 +411,24 @@ class TurnHandler:
                     await self._write(tx, handling, step)
                 if isinstance(step, Say):
                     handling.kept = "now"
+
+    @asynccontextmanager
+    async def _in_time(self, turn: Turn | None) -> AsyncIterator[None]:
+        """Within it a run of a turn takes no longer than its agent may; then it is broken off as by "stop". Raises
+        `ModelProblem` when it does."""
+        seconds = self.agents.timeout_of(turn) if turn is not None else None
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                yield
+        except TimeoutError:
+            if seconds is None or not limit.expired():
+                raise
+            sentence = ngettext(
+                "I stopped after {count} second, the most that this agent may take. Try a smaller request.",
+                "I stopped after {count} seconds, the most that this agent may take. Try a smaller request.",
+                int(seconds),
+            )
+            raise ModelProblem(Trouble.TIMED_OUT, sentence=sentence.format(count=int(seconds))) from None
 
     async def _write(
         self, tx: Transaction, handling: Handling, step: TakeUp | Say | Announce | Supersede | Void | Expire

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bot.accounts.codes import Codes, code_in
+from bot.agent_choices import AGENT
 from bot.approvals.retries import given_call_of
 from bot.domain import Arrival, Clock, Message, Notice, Person, Quote, Unwelcome
 from bot.outbox import notice
@@ -250,4 +251,5 @@ def message_of(delivery: Delivery, thread: ThreadRow, text: str) -> Message:
         origin=body.get("origin", {}),
         via=body.get("via", ""),
         options=body.get("options", {}),
+        agent=body.get(AGENT, ""),
     )

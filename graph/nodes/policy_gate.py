@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from langgraph.types import Command
 
+from graph.agents import shown_name
 from graph.call_endings import asked_again, not_found, not_made
 from graph.calls import SKIPPED, WITHOUT_TOOLS, superseded
 from graph.card_facts import shown_preview, with_facts
@@ -113,6 +114,7 @@ def _asked(state: ToolCallState, judgement: Judged, ask: Ask, now: float) -> App
         requesters=tuple(state.get("requesters") or [state["turn"]["requester"]]),
         quote=judgement.quote,
         client=state["turn"].get("client", ""),
+        agent=shown_name(state["turn"]),
         presentation=presentation_of(tool, state["turn"]["time_zone"], now),
     )
 

@@ -13,6 +13,7 @@ from bot.accounts.codes import Codes
 from bot.accounts.connections import Changed
 from bot.accounts.flow import SignInFlow
 from bot.accounts.sign_ins import SignInLinks, SignIns
+from bot.agent_choices import AgentChoices
 from bot.approvals.decisions import Approvals, FindTool
 from bot.approvals.directory import PeopleDirectory
 from bot.approvals.requests import ApprovalRequests
@@ -39,6 +40,7 @@ from bot.turns.engine import Engine
 from bot.turns.handler import TurnHandler
 from bot.turns.messages import Introductions
 from bot.turns.open_requests import OpenRequests
+from graph.agents import ONLY_DEFAULT, Agents
 from graph.ports import Live, Spoken, Tools, Unfinished
 from graph.running import Agent, RunVerb, ThreadStatus
 from graph.state import Turn
@@ -229,6 +231,7 @@ def make_parts(
             database, directory, clock, PLAIN, queries=queries, is_operator=is_no_operator, note_reading=note_nothing
         ),
         queries=queries,
+        agents=AgentChoices(database, ONLY_DEFAULT, clock),
         gateway=make_gateway_calls(
             database, engine, clock, new_id, directory=directory, platforms=platforms, beginnings=beginnings
         ),
@@ -290,6 +293,7 @@ def make_turn_handler(
     turn_limit: TurnLimit | None = None,
     *,
     begins_turns: bool = True,
+    agents: Agents = ONLY_DEFAULT,
 ) -> TurnHandler:
     """A handler with this agent; its live view goes to nobody."""
     return TurnHandler(
@@ -304,5 +308,6 @@ def make_turn_handler(
         engine,
         clock,
         turn_limit or TurnLimit(BeginningsHere(clock), per_person=NO_LIMIT, per_thread=NO_LIMIT),
+        AgentChoices(database, agents, clock),
         begins_turns=begins_turns,
     )

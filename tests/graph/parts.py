@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from bot.records.database import is_outage
+from graph.agents import ONLY_DEFAULT, Agents
 from graph.interrupts import ApprovalAsked
 from graph.models.streaming import Retry
 from graph.nodes.use_tools import making_calls
@@ -264,6 +265,13 @@ class Rig:
     model: ScriptedModel
     bench: Bench
     checkpoints: AnyCheckpoints
+    ports: Ports
+
+    def with_agents(self, agents: Agents, models: Mapping[str, BaseChatModel] | None = None) -> Agent:
+        """The same after a restart with other agents."""
+        ports = replace(self.ports, agents=agents, models=models or {})
+        workflow = build_workflow(ports, self.checkpoints)
+        return Agent(workflow, self.checkpoints, lambda: 0.0, making_calls(ports))
 
     def problems(self) -> list[str]:
         """What an OpenAI-compatible service would refuse in what the model was shown."""
@@ -284,7 +292,13 @@ def _wire(message: BaseMessage) -> dict[str, Any]:
 
 
 def ports_of(
-    bench: Bench, model: Any = None, *, policy: str = POLICY, mode: Mode = Mode.DEFAULT, calls_a_turn: int = 50
+    bench: Bench,
+    model: Any = None,
+    *,
+    policy: str = POLICY,
+    mode: Mode = Mode.DEFAULT,
+    calls_a_turn: int = 50,
+    agents: Agents = ONLY_DEFAULT,
 ) -> Ports:
     """The ports of a bench, under this policy."""
     bench.rules = parse_policy(policy, "policy.yaml")
@@ -310,6 +324,7 @@ def ports_of(
         retry=Retry(times=0),
         calls_a_turn=calls_a_turn,
         is_outage=is_outage,
+        agents=agents,
     )
 
 
@@ -323,15 +338,17 @@ async def rig(
     mode: Mode = Mode.DEFAULT,
     calls_a_turn: int = 50,
     clock: Callable[[], float] = lambda: 0.0,
+    agents: Agents = ONLY_DEFAULT,
 ) -> AsyncIterator[Rig]:
     model = ScriptedModel(answering=answering, seen=[], bound=[])
-    ports = ports_of(bench, model, policy=policy, mode=mode, calls_a_turn=calls_a_turn)
+    ports = ports_of(bench, model, policy=policy, mode=mode, calls_a_turn=calls_a_turn, agents=agents)
     async with opened_checkpoints(tmp_path) as checkpoints:
         yield Rig(
             Agent(build_workflow(ports, checkpoints), checkpoints, clock, making_calls(ports)),
             model,
             bench,
             checkpoints,
+            ports,
         )
 
 

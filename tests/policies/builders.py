@@ -56,6 +56,7 @@ def facts(
     groups: Mapping[str, bool | None] | None = None,
     at: datetime = datetime(2026, 11, 21, tzinfo=UTC),
     client: str = "",
+    agent: str = "",
     said: tuple[str, ...] = (),
 ) -> Facts:
     return Facts(
@@ -66,6 +67,7 @@ def facts(
         at=at,
         groups=groups or {},
         client=client,
+        agent=agent,
         said=said,
     )
 

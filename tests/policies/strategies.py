@@ -72,6 +72,8 @@ any_facts = st.builds(
     at=st.datetimes(timezones=st.just(UTC)) | st.sampled_from([_FIRST, _LAST]),
     groups=st.dictionaries(st.just(GROUP), hints),
     client=few_words,
+    agent=few_words,
+    agent_asks=st.booleans(),
     said=st.lists(texts, max_size=2).map(tuple),
 )
 leaves: st.SearchStrategy[Condition] = st.one_of(
@@ -108,6 +110,7 @@ def matches(modes: st.SearchStrategy[Mode | None]) -> st.SearchStrategy[Match]:
         platform=maybe,
         channel=maybe,
         client=st.lists(few_words, max_size=2).map(tuple),
+        agent=st.lists(few_words, max_size=2).map(tuple),
         requester=st.lists(few_words | st.just(GROUP), max_size=2).map(tuple),
         time=st.none() | st.builds(Hours, st.sampled_from(["UTC", "Asia/Tokyo"]), st.just(frozenset({5})), st.just(60)),
     )

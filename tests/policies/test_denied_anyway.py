@@ -70,10 +70,11 @@ FOR_CERTAIN = {
     "platform": "mcp",
     "channel": "'slack:T1:*'",
     "client": "['claude*', 'cursor*']",
+    "agent": "'finance*'",
     "requester": GROUP,
 }
 VARYING = {"args": "{a: x}", "command": "'* list'", "time": "{from: '22:00', zone: UTC}"}
-CALLER = facts(platform="mcp", client="Cursor", groups={GROUP: True}, at=NIGHT)
+CALLER = facts(platform="mcp", client="Cursor", agent="finance", groups={GROUP: True}, at=NIGHT)
 
 
 def test_every_field_of_a_match_varies_or_does_not() -> None:

@@ -30,6 +30,7 @@ MATCH: dict[str, tuple[str, tuple[Call, Facts], tuple[Call, Facts]]] = {
     "platform": ("slack", (CALL, facts(platform="slack")), (CALL, facts())),
     "channel": ("'slack:T1:C*'", (CALL, facts(place="slack:T1:C1")), (CALL, facts(place="slack:T2:C1"))),
     "client": ("'CURSOR*'", (CALL, facts(client="cursor-vscode")), (CALL, facts(client="claude-code"))),
+    "agent": ("'finance*'", (CALL, facts(agent="finance-de")), (CALL, facts(agent="default"))),
     "requester": (GROUP, (CALL, facts(groups={GROUP: True})), (CALL, facts(groups={GROUP: False}))),
     "time": ("{from: '22:00', zone: UTC}", (CALL, facts(at=NIGHT)), (CALL, facts(at=DAY))),
 }
@@ -51,6 +52,10 @@ def test_a_field_decides_for_what_it_fits_and_for_nothing_else(field: str, decid
 
 def test_no_pattern_over_clients_fits_our_own_agent() -> None:
     assert judge(a_policy("match: {client: '*'}, decide: allow"), CALL, facts()).rule == "no rule matched"
+
+
+def test_no_pattern_over_agents_fits_a_program() -> None:
+    assert judge(a_policy("match: {agent: '*'}, decide: allow"), CALL, facts(client="x")).rule == "no rule matched"
 
 
 CONDITIONS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {

@@ -126,6 +126,17 @@ def test_what_requires_approval_is_never_allowed(policy: Policy, call: Call, aro
 
 
 @given(any_policy, calls, any_facts)
+def test_what_an_agent_must_ask_about_is_never_allowed_and_never_always_allowed(
+    policy: Policy, call: Call, around: Facts
+) -> None:
+    asking, free = (judge(policy, call, replace(around, agent_asks=asks)) for asks in (True, False))
+    assert WIDTH[asking.verdict] <= min(WIDTH[free.verdict], WIDTH["ask"])
+    if isinstance(asking, Ask):
+        assert asking.always_allow is False
+        assert free.model_copy(update={"always_allow": False}) == asking or isinstance(free, Allow)
+
+
+@given(any_policy, calls, any_facts)
 def test_a_grant_turns_an_ask_into_an_allow_and_nothing_else(policy: Policy, call: Call, around: Facts) -> None:
     verdict = judge(policy, call, around)
     try:

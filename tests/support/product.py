@@ -113,6 +113,12 @@ class ProductFolder:
         path.write_text(text)
         self.variables["POLICY_FILE"] = str(path)
 
+    def agents(self, text: str) -> None:
+        """Write its `agents.yaml`."""
+        path = self.folder / "agents.yaml"
+        path.write_text(text)
+        self.variables["AGENTS_FILE"] = str(path)
+
 
 class GivenSettings(Settings):
     """Settings that come from nowhere but what is given."""

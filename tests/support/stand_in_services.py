@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from bot.agent_choices import AgentChoice
 from bot.domain import (
     AlreadySettled,
     ApprovalView,
@@ -48,6 +49,7 @@ from bot.domain import (
 from bot.platform import Reference
 from bot.queries import Among
 from bot.services import Services
+from graph.agents import DEFAULT, ONLY_DEFAULT, AgentConfig, Agents
 from graph.interrupts import FormField
 from tests.support.overviews import visible
 from tests.support.views import EVENT_FIELDS, NOW
@@ -133,11 +135,30 @@ class StandInServices:
     stopped: list[tuple[str, str]] = field(default_factory=list)
     """Thread id and person id."""
 
+    agents: Agents = ONLY_DEFAULT
+    picked: list[tuple[str, str, str]] = field(default_factory=list)
+    """Person id, channel and agent."""
+
+    async def listed(self, person_id: str, channel: str) -> tuple[AgentChoice, ...]:
+        return tuple(AgentChoice(each.name, each.description, each.name == DEFAULT) for each in self.agents.all)
+
+    async def pick(self, person_id: str, channel: str, name: str) -> AgentConfig | None:
+        self.picked.append((person_id, channel, name))
+        return self.agents.named(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.agents.names
+
+    async def command(self, person_id: str, channel: str, name: str) -> str:
+        self.picked.append((person_id, channel, name))
+        return f"agent {name or 'list'}"
+
     @property
     def services(self) -> Services:
         """This, in the place of each of them."""
         each: Any = self
-        return Services(each, each, each, each, each, each, each, each)
+        return Services(each, each, each, each, each, each, each, each, each)
 
     def keep(self, content: Content) -> None:
         """From now on this is what there is under its id."""

@@ -15,6 +15,7 @@ from adapters.shared.arguments import call_asked_in, hidden_in_words, page_of
 from adapters.shared.plans import plan_title, task_result, task_state, task_title
 from adapters.shared.previews import preview_rows
 from adapters.shared.wording import LONGEST_NAME, WHOLE, Titled, call_source, call_title, is_in_title, risks
+from bot.agent_choices import AgentChoice
 from bot.card_masks import unseen_in_words
 from bot.characters import before_suspicious
 from bot.domain import (
@@ -106,6 +107,11 @@ def entry_json(entry: MessageView | Post) -> Json:
     return message_json(entry) if isinstance(entry, MessageView) else post_json(entry)
 
 
+def agents_json(choices: Sequence[AgentChoice]) -> list[Json]:
+    """The agents among which somebody can pick; none where there is only one."""
+    return [_json(each, as_is="name description is_current") for each in choices] if len(choices) > 1 else []
+
+
 def threads_json(summaries: tuple[ThreadSummary, ...]) -> Json:
     """The list of threads."""
     as_is = "thread_id updated_at waiting questions"
@@ -186,6 +192,7 @@ def content_json(content: Content) -> Json:
             return {
                 "kind": "said",
                 "text": passage(content.text, LONGEST_ANSWER),
+                **({"agent": content.agent} if content.agent else {}),
                 **activity_json(content.activity, content.earlier_calls),
             }
         case Notice():
@@ -288,6 +295,7 @@ def _approval(view: ApprovalView) -> Json:
         "anyone_else": _is_for_anyone_else(view),
         **_call_json(view),
         **_client_json(view),
+        **({"agent": view.agent} if view.agent else {}),
         **seen_json(view),
         **_json(
             view,

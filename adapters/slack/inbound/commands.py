@@ -265,6 +265,10 @@ class SlackCommandHandler:
                 return ephemeral(connections_piece(await self._services.connections.of_person(person)))
             case "stop":
                 return ephemeral(note(await self._stop(command, person)))
+            case "agent":
+                place = place_of(SlackLocation(visitor.team, visitor.location.channel), direct=command.direct)
+                told = await self._services.agents.command(person.person_id, place.channel, command.text)
+                return ephemeral(note(told))
             case "ask" if code := code_in(command.text):  # typed here, it would stand in the channel
                 return ephemeral(
                     note(in_words(await self._services.connections.enter_code(code_entry(visitor, person, code))))

@@ -16,7 +16,7 @@ from bot.domain import CodeEntry, Person
 Payload = Mapping[str, Any]
 
 NOWHERE = SlackLocation("", "")
-CommandVerb = Literal["ask", "approvals", "connections", "stop", "help"]
+CommandVerb = Literal["ask", "approvals", "connections", "agent", "stop", "help"]
 """What the slash command can do."""
 
 
@@ -166,6 +166,8 @@ def command_words(text: str) -> tuple[CommandVerb, str]:
             return "connections", ""
         case ("stop", ""):
             return "stop", ""
+        case ("agent", name) if " " not in name:
+            return "agent", name
         case ("ask", asked):
             return "ask", asked
         case _:

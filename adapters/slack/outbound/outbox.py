@@ -159,6 +159,7 @@ def _ending(post: Post, said: Said, shown: Sequence[SlackMessage]) -> Ending:
     blocks = [block for piece in shown for block in piece.blocks]
     as_streamed = (
         len(shown) == 1
+        and not said.agent  # its name stands above the text
         and len(said.text) <= MOST_STREAMED  # what is longer is not even read
         and all(block["type"] != "table" for block in blocks)
         and html.unescape(streamable(said.text)) == said.text

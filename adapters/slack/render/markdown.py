@@ -291,8 +291,8 @@ MOST_CHARACTERS = 12_000
 """Characters in the blocks of one message: Slack refuses somewhat above 13,000, which is documented nowhere."""
 _MOST_TABLES = 5
 """Messages that may end in a table; further tables are shown as text, since nobody wants a message for each."""
-_SPARE_BLOCKS = 2
-"""Blocks left free for what is put under an answer."""
+_SPARE_BLOCKS = 3
+"""Blocks left free for what is put above and under an answer."""
 _MOST_OFFSET = 100_000
 """The highest number that a list goes on from."""
 _PARAGRAPH = "\n\n"

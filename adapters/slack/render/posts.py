@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from adapters.shared.plans import plan_text
-from adapters.shared.wording import LONGEST_NAME, call_source, line, more_in_list, passage
+from adapters.shared.wording import LONGEST_NAME, call_source, line, more_in_list, passage, said_by
 from adapters.slack.actions import COMMAND, FEEDBACK
 from adapters.slack.render.blocks import (
     LONGEST_TEXT,
@@ -106,6 +106,7 @@ def help_piece() -> SlackMessage:
             _("• `{command} ask …` starts a conversation with your question").format(command=COMMAND),
             _("• `{command} approvals` lists requests that need you").format(command=COMMAND),
             _("• `{command} connections` lists your connected accounts").format(command=COMMAND),
+            _("• `{command} agent` lists the agents, and `{command} agent NAME` picks one").format(command=COMMAND),
             _("• `{command} stop` stops what I’m doing for you here").format(command=COMMAND),
             _("• `{command} help` shows this").format(command=COMMAND),
             _("You can also mention me in a channel, message me, or use “Ask Countersign about it” on a message."),
@@ -125,6 +126,8 @@ def team_of(place: ConversationReference) -> str:
 def _said(said: Said, post_id: str) -> tuple[SlackMessage, ...]:
     made = pages(parts(visible_passage(said.text, LONGEST_ANSWER))) or [[sentence(passage(said.text, LONGEST_TEXT))]]
     below = [*_calls(said), _feedback(post_id)] if said.final else []
+    if said.agent:
+        made[0] = [context(plain(said_by(said.agent))), *made[0]]
     *beginning, last = made
     return tuple(piece(blocks, _read(blocks)) for blocks in [*beginning, [*last, *below]])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -40,6 +41,8 @@ a byte. Few messages have more."""
 APPROVALS = "approvals"
 CONNECTIONS = "connections"
 HELP = "help"
+AGENT = "agent"
+_AGENT = re.compile(rf"{AGENT}(?:\s+([a-z0-9-]{{1,60}}))?")
 
 
 def open_a_chat() -> str:
@@ -93,7 +96,8 @@ class TeamsMessageHandler:
         match found:
             case Message() if visitor is not None and (command := command_in(found)):
                 with for_one(visitor):
-                    self._background.start(self._command(command, visitor), f"command {command}")
+                    answering = self._command(command, visitor, found.place.channel)
+                    self._background.start(answering, f"command {command}")
             case Message() | MessageEdited() | MessageDeleted():
                 await keep(self._services.inbox, found)
             case TeamsClick():
@@ -111,14 +115,18 @@ class TeamsMessageHandler:
             case None:
                 pass
 
-    async def _command(self, command: str, visitor: TeamsVisitor) -> None:
+    async def _command(self, command: str, visitor: TeamsVisitor, channel: str) -> None:
         """Answer a command, to whoever writes it alone. Raises whatever the services raise, when they have been told
-        that it did not work."""
+        that it did not work. `channel`: in which it was written; empty: in a direct chat."""
         person = await self._answers.who(visitor)
         if isinstance(person, Unwelcome):
             await self._answers.say(visitor, person.text)
         elif command == HELP:
             await self._answers.tell(visitor, help_activity(), instead=help_activity)
+        elif picking := _AGENT.fullmatch(command):
+            async with whatever_happens(partial(self._answers.say, visitor)):
+                told = await self._services.agents.command(person.person_id, channel, picking[1] or "")
+                await self._answers.say(visitor, told)
         else:
             async with whatever_happens(partial(self._answers.say, visitor)):
                 listed = await self._listed(command, visitor, person)
@@ -137,4 +145,5 @@ class TeamsMessageHandler:
 def command_in(message: Message) -> str:
     """The command that a message is, nothing else; empty: it is none of these."""
     said = message.text.strip().lower()
-    return said if message.addressed and said in (APPROVALS, CONNECTIONS, HELP) else ""
+    is_one = said in (APPROVALS, CONNECTIONS, HELP) or _AGENT.fullmatch(said) is not None
+    return said if message.addressed and is_one else ""

@@ -124,7 +124,7 @@ def asking_once_more(
 
 def brief(view: ApprovalView, space: Space = WHOLE) -> str:
     """Who asks, by which tool, and what is to be noticed of the call, on one line of a list."""
-    asked = wording.requested_by(view.requester, view.client, space)
+    asked = wording.approval_requested_by(view, space)
     return " · ".join(filter(None, [asked, wording.call_source(view, space), _noticed(view, space)]))
 
 
@@ -182,7 +182,7 @@ def _noticed(view: ApprovalView, space: Space) -> str:
 
 def _context(view: ApprovalView, space: Space) -> str:
     """Who asks, and by which tool."""
-    asked = wording.requested_by(view.requester, view.client, space)
+    asked = wording.approval_requested_by(view, space)
     return " · ".join([asked, wording.call_source(view, space)])
 
 

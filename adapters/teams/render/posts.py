@@ -8,7 +8,7 @@ from typing import Any, Literal, assert_never
 
 from adapters.shared.markdown import Run
 from adapters.shared.plans import plan_text
-from adapters.shared.wording import LONGEST_NAME, approval_summary, change_line, overview_summary, passage
+from adapters.shared.wording import LONGEST_NAME, approval_summary, change_line, overview_summary, passage, said_by
 from adapters.teams.actions import COMMANDS, REFRESH, action_data
 from adapters.teams.ids import Activity
 from adapters.teams.render.calls import activity_card
@@ -113,6 +113,7 @@ def help_activity() -> Activity:
     commands = {
         "approvals": _("what needs you, and your open requests"),
         "connections": _("your accounts that I may use"),
+        "agent": _("the agents; “agent NAME” picks one"),
         "new": _("start a new conversation, where there are no threads"),
         "stop": _("stop what I’m doing for you here"),
         "help": _("this list"),
@@ -234,7 +235,8 @@ def _literal(text: str) -> str:
 
 
 def _said(said: Said) -> tuple[Activity, ...]:
-    made = pages(said.text) or (Page(_literal(said.text)),)
+    text = f"**{said_by(said.agent)}**\n\n{said.text}" if said.agent else said.text
+    made = pages(text) or (Page(_literal(text)),)
     *beginning, last = [{**_text(page.text), "entities": [page.citations.entity()]} for page in made]
     if said.final:
         last["channelData"] = {"feedbackLoop": {"type": "default"}}

@@ -75,6 +75,8 @@ export const api = {
     }
   },
   sendMessage: (threadId, id, text) => call("POST", `/api/threads/${part(threadId)}/messages`, { id, text }),
+  /** Which agent works on what one writes from now on. */
+  pickAgent: (name) => call("POST", "/api/agent", { id: newId(), name }),
   stop: (threadId) => call("POST", `/api/threads/${part(threadId)}/stop`, { id: newId() }),
   decide: (decision) => call("POST", "/api/approvals/decisions", { id: newId(), ...decision }),
   handOver: (id, to) => call("POST", `/api/approvals/${part(id)}/handover`, { id: newId(), to }),

@@ -36,8 +36,10 @@ export function deciders(view, isMine) {
   return isMine ? t("someone other than you") : t("someone other than {name}", { name: view.requester });
 }
 
-/** Who asks, and through which program where another agent does: that is the program's own word for itself. */
-export function requestedBy(name, client) {
+/** Who asks, and through which program where another agent does (that is the program's own word for itself), or through
+ *  which of our agents where it is not the default one. */
+export function requestedBy(name, client, agent) {
+  if (agent && !client) return t("Requested by {name}, through the {agent} agent", { name, agent });
   return client ? parts(t("Requested by {name} through {program}"), { name, program: h("bdi", {}, client) }) : t("Requested by {name}", { name });
 }
 
@@ -62,7 +64,7 @@ export function dotted(className, items) {
 
 /** The line below a card's title: who asks, by which tool, and what that may do. */
 export function contextLine(view) {
-  return dotted("card-context", [requestedBy(view.requester, view.client), view.source, ...risks(view.risk ?? [])]);
+  return dotted("card-context", [requestedBy(view.requester, view.client, view.agent), view.source, ...risks(view.risk ?? [])]);
 }
 
 const same = (one, other) => (one?.value ?? one?.digest) === (other?.value ?? other?.digest) && (one?.raw ?? "") === (other?.raw ?? "");

@@ -312,7 +312,7 @@ export async function answer(view) {
 
 /** What a dialog is about: the request's title, and who asks. */
 function about(view) {
-  return h("div", { className: "about" }, h("p", { className: "what-title", dir: "auto" }, view.title), h("p", { className: "what-source" }, requestedBy(view.requester, view.client), " · ", view.source));
+  return h("div", { className: "about" }, h("p", { className: "what-title", dir: "auto" }, view.title), h("p", { className: "what-source" }, requestedBy(view.requester, view.client, view.agent), " · ", view.source));
 }
 
 /** Decide one; the result of that click, whatever it is. */

@@ -50,7 +50,7 @@ function post(entry, around) {
     return h(
       "div",
       { className: "entry said" },
-      byBot(time(entry.at)),
+      byBot(time(entry.at), content.agent),
       only,
       h("div", { className: "prose", dir: "auto" }, markdown(content.text)),
       activityList(content.activity ?? [], content.more_activity ?? 0),
@@ -89,6 +89,8 @@ export function runningView(calls) {
   return h("div", { className: "entry running" }, activityList(calls, 0, { open: true }));
 }
 
-function byBot(when) {
-  return h("p", { className: "by" }, h("b", {}, "Countersign"), " ", when);
+/** `agent`: name of the one that says it, where it is not the default one. */
+function byBot(when, agent) {
+  const name = agent ? t("{agent} agent", { agent }) : "Countersign";
+  return h("p", { className: "by" }, h("b", {}, name), " ", when);
 }

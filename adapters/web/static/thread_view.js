@@ -1,5 +1,6 @@
 // The open thread: keeps its entries, follows its events, and has everything drawn.
 
+import { drawAgents } from "./agent_picker.js";
 import { api, newId } from "./api.js";
 import { Conversation } from "./conversation.js";
 import * as deciding from "./deciding.js";
@@ -200,11 +201,12 @@ export class ThreadView {
 
   #events() {
     return {
-      session: ({ me, is_operator, setup }) => {
+      session: ({ me, is_operator, setup, agents }) => {
         if (me.person_id !== this.session.me.person_id) this.sessionChanged();
         byId("everybody-switch").hidden = !is_operator;
         if (!is_operator) byId("everybody").checked = false;
         this.#setup = setup;
+        drawAgents(agents ?? [], (problem) => this.#note(problem.message));
       },
       threads: (lists) => {
         this.#threads = lists.threads;
