@@ -63,6 +63,14 @@ def picture() -> Json:
     return {"type": "image", "image_url": "https://example.com/a.png", "alt_text": "a"}
 
 
+def task(task_id: str = "1", title: str = "x", **more: Any) -> Json:
+    return {"type": "task_card", "task_id": task_id, "title": title, "status": "pending", **more}
+
+
+def plan(*tasks: Json, title: str = "x") -> Json:
+    return {"type": "plan", "title": title, "tasks": list(tasks)}
+
+
 def feedback(value: str = "good:1") -> Json:
     pressed = {"text": plain("Good"), "value": value}
     return {"type": "feedback_buttons", "action_id": "f", "positive_button": pressed, "negative_button": pressed}

@@ -41,6 +41,7 @@ def a_post(content: Content, post_id: str = "said:m1") -> Post:
 a_question = partial(views.a_question, requester_id="slack:T1:U1")
 a_sign_in = partial(views.a_sign_in, owner_id="slack:T1:U1")
 a_change = partial(views.a_change, requester_id="slack:T1:U1")
+a_plan = partial(views.a_plan, requester_id="slack:T1:U1")
 an_outcome = partial(views.an_outcome, requester_id="slack:T1:U1")
 
 

@@ -34,6 +34,7 @@ from tests.slack.shown import (
     ANA,
     NOW,
     a_connection,
+    a_plan,
     a_post,
     a_question,
     a_sign_in,
@@ -42,7 +43,7 @@ from tests.slack.shown import (
     an_approval,
     an_outcome,
 )
-from tests.support.views import a_service
+from tests.support.views import a_plan_that_failed, a_plan_that_was_stopped, a_service
 
 FOLDER = Path(__file__).parent / "snapshots"
 ORIGIN = Origin("call-1.1", "C1", "1700000000.000200", "1700000000.000100")
@@ -186,6 +187,9 @@ EXAMPLES: Mapping[str, Callable[[], Any]] = {
     "sign_in_private": lambda: _message(sign_in_piece(a_sign_in(), "https://accounts.example.com/authorize?state=1")),
     "outcome_open": _post(an_outcome()),
     "outcome_settled": _post(an_outcome(status="it_was_done", settled_by="Ana")),
+    "plan_open": _post(a_plan()),
+    "plan_that_failed": _post(a_plan_that_failed(requester_id=ANA.person_id)),
+    "plan_stopped": _post(a_plan_that_was_stopped(requester_id=ANA.person_id)),
     "answer": _post(Said(ANSWER)),
     "notice": _post(Notice("I am waiting for Ben.", "warning")),
     "note": lambda: _message(note("Only Ben may decide this.")),

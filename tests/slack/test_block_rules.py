@@ -22,8 +22,10 @@ from tests.slack.block_builders import (
     options,
     picture,
     plain,
+    plan,
     section,
     table,
+    task,
     words,
 )
 from tests.support.examples import examples
@@ -55,6 +57,7 @@ SHOWN: dict[str, list[Json]] = {
     ],
     "a table at its limits": [table(100, 20, "12345")],
     "feedback": [{"type": "context_actions", "elements": [feedback()]}],
+    "a plan at its limits": [plan(*(task(str(n), "x" * 256) for n in range(50)), title="x" * 256)],
     "13,000 characters": [words({"type": "text", "text": "x" * 13_000})],
 }
 
@@ -74,6 +77,14 @@ REFUSED: dict[str, list[Any]] = {
     "a field of 2,001": [{"type": "section", "fields": [plain("x" * 2001)]}],
     "a header of 151": [{"type": "header", "text": plain("x" * 151)}],
     "a header of mrkdwn": [{"type": "header", "text": mrkdwn("x")}],
+    "a plan of 51 tasks": [plan(*(task(str(n)) for n in range(51)))],
+    "a plan of something else": [plan(section("x"))],
+    "a plan with one task twice": [plan(task(), task())],
+    "a plan with a title of 257": [plan(task(), title="x" * 257)],
+    "a task with a title of 257": [plan(task(title="x" * 257))],
+    "a task with markup in its title": [plan(task(title="<!channel>"))],
+    "a task of no known status": [plan(task(status="asleep"))],
+    "a task with an output of text": [plan(task(output="x"))],
     "26 buttons": [actions(*numbered(26))],
     "no buttons": [actions()],
     "one action twice in a block": [actions(button(), button())],

@@ -17,6 +17,8 @@ from bot.domain import (
     Notice,
     OutcomeView,
     Overview,
+    PlanTaskView,
+    PlanView,
     Post,
     Said,
     ServiceView,
@@ -26,6 +28,7 @@ from bot.domain import (
 )
 from bot.platform import Reference
 from graph.interrupts import FieldType, FormField
+from graph.plans import MOST_TASKS
 
 times = st.floats() | st.floats(1.7e9, 1.9e9)
 
@@ -174,12 +177,34 @@ class HostileViews:
             known=texts,
             client=st.just("") | texts,
         )
+        ids = texts.map(lambda text: text[:40])
+        tasks = st.builds(
+            PlanTaskView,
+            task_id=ids,
+            agent=texts,
+            instruction=texts,
+            status=one_of(PlanTaskView, "status"),
+            depends_on=st.lists(ids, max_size=MOST_TASKS).map(tuple),
+            result=texts,
+            began_at=st.none() | times,
+            ended_at=st.none() | times,
+        )
+        self.plans = st.builds(
+            PlanView,
+            plan_id=st.text("abc123.:", min_size=1, max_size=120),
+            status=one_of(PlanView, "status"),
+            tasks=st.lists(tasks, min_size=1, max_size=MOST_TASKS).map(tuple)
+            | tasks.map(lambda task: (task,) * MOST_TASKS),
+            requester=texts,
+            requester_id=person,
+        )
         state, when = one_of(CallActivity, "state"), st.floats(1.7e9, 1.9e9)
         calls = st.builds(CallActivity, st.just("1.1"), texts, texts, texts, state, when, st.none() | when, texts)
         activity = st.lists(calls, max_size=4).map(tuple)
         self.said = st.builds(Said, texts, st.booleans(), activity, st.integers(0, 10**6))
         self.cards = self.approvals | self.questions | self.sign_ins | self.outcomes
-        contents = st.one_of(self.said, st.builds(Notice, texts, one_of(Notice, "tone")), self.approvals, self.cards)
+        notices = st.builds(Notice, texts, one_of(Notice, "tone"))
+        contents = st.one_of(self.said, notices, self.approvals, self.cards, self.plans)
         self.posts = st.builds(a_post, contents, st.text("abc:", min_size=1, max_size=200))
         self.forms = st.builds(
             lambda title, fields, values: Form(

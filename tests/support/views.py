@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from bot.domain import ApprovalView, ChangeView, ClarificationView, ConnectionView, OutcomeView, ServiceView, SignInView
+from bot.domain import (
+    ApprovalView,
+    ChangeView,
+    ClarificationView,
+    ConnectionView,
+    OutcomeView,
+    PlanTaskView,
+    PlanView,
+    ServiceView,
+    SignInView,
+)
 from graph.interrupts import FieldType, FormField
 
 NOW = 1_795_255_200.0
@@ -122,3 +133,66 @@ def an_outcome(outcome_id: str = "o1", *, requester_id: str, **changes: Any) -> 
         "known": "calendar gave no answer (HTTP 422), so it’s unknown whether it was done. It said: half done",
     }
     return OutcomeView(outcome_id, requester_id=requester_id, **(values | changes))
+
+
+def a_plan(plan_id: str = "m1.1.0", *, requester_id: str, **changes: Any) -> PlanView:
+    """A plan of which two tasks are done, one waits for people, and one has not begun."""
+    values: dict[str, Any] = {
+        "plan_id": plan_id,
+        "status": "open",
+        "tasks": (
+            PlanTaskView(
+                "find",
+                "bookkeeper",
+                "List the open invoices.",
+                "done",
+                result="three: INV-7, INV-8, INV-9",
+                began_at=NOW,
+                ended_at=NOW + 4,
+            ),
+            PlanTaskView(
+                "orders",
+                "bookkeeper",
+                "Look up the orders O-3, O-4 and O-5.",
+                "done",
+                began_at=NOW,
+                ended_at=NOW + 9,
+            ),
+            PlanTaskView(
+                "check",
+                "bookkeeper",
+                "Compare the invoices with the orders; flag what differs.",
+                "waiting",
+                ("find", "orders"),
+                began_at=NOW + 9,
+            ),
+            PlanTaskView("mail", "writer", "Draft a mail about what differs.", "blocked", ("check",)),
+        ),
+        "requester": "Ana",
+        "requester_id": requester_id,
+    }
+    return PlanView(**(values | changes))
+
+
+def a_plan_that_failed(*, requester_id: str) -> PlanView:
+    """A plan that has ended with a task that failed, and one that depends on it."""
+    begun = a_plan(requester_id=requester_id)
+    find, orders, check, mail = begun.tasks
+    return replace(
+        begun,
+        status="ended",
+        tasks=(
+            find,
+            orders,
+            replace(check, status="failed", result="The model could not be reached.", ended_at=NOW + 20),
+            replace(mail, status="not_run", result="It was not begun: check was not done."),
+        ),
+    )
+
+
+def a_plan_that_was_stopped(*, requester_id: str) -> PlanView:
+    """A plan that somebody has stopped in the middle."""
+    begun = a_plan(requester_id=requester_id)
+    find, orders, *rest = begun.tasks
+    stopped = (replace(each, status="stopped", result="It was stopped before its end.") for each in rest)
+    return replace(begun, status="superseded", tasks=(replace(find, status="stopped", result=""), orders, *stopped))

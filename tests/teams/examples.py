@@ -40,14 +40,27 @@ from bot.domain import (
     GrantView,
     Notice,
     Overview,
+    PlanTaskView,
     Said,
     Shown,
     Together,
     Vote,
 )
 from graph.interrupts import FieldType, FormField
-from tests.support.views import a_service
-from tests.teams.shown import NOW, a_change, a_post, a_question, a_sign_in, an_account, an_approval, an_outcome
+from graph.plans import MOST_TASKS
+from tests.support.views import a_plan_that_failed, a_plan_that_was_stopped, a_service
+from tests.teams.shown import (
+    ANA_ID,
+    NOW,
+    a_change,
+    a_plan,
+    a_post,
+    a_question,
+    a_sign_in,
+    an_account,
+    an_approval,
+    an_outcome,
+)
 
 CHAT = Audience("personal")
 EVERYBODY = Audience("open")
@@ -160,6 +173,15 @@ HOSTILE_APPROVAL = an_approval(
     risk=(HOSTILE,),
     arguments={HOSTILE: HOSTILE, "second": {HOSTILE: [HOSTILE]}, "third": "    indented\n\n\tand more"},
 )
+HOSTILE_PLAN = a_plan(
+    tasks=(
+        PlanTaskView(HOSTILE, HOSTILE, HOSTILE, "done", result=HOSTILE),
+        PlanTaskView("b", HOSTILE, HOSTILE, "failed", result=HOSTILE),
+        PlanTaskView("c", HOSTILE, HOSTILE, "not_run", ("b", HOSTILE, "c")),
+        PlanTaskView("d", HOSTILE, HOSTILE, "blocked", ("b", HOSTILE)),
+    )
+)
+HUGE_PLAN = a_plan(tasks=(PlanTaskView(HUGE, HUGE, HUGE, "done", result=HUGE),) * MOST_TASKS)
 HUGE_APPROVAL = an_approval(
     server=HUGE,
     tool=HUGE,
@@ -273,6 +295,11 @@ _POSTS: Mapping[str, tuple[Content, Audience]] = {
         a_change(server=HOSTILE, title=HOSTILE, result=HOSTILE, arguments={HOSTILE: HOSTILE}),
         EVERYBODY,
     ),
+    "plan_open": (a_plan(), EVERYBODY),
+    "plan_that_failed": (a_plan_that_failed(requester_id=ANA_ID), CHAT),
+    "plan_stopped": (a_plan_that_was_stopped(requester_id=ANA_ID), CHAT),
+    "hostile_plan": (HOSTILE_PLAN, EVERYBODY),
+    "huge_plan": (HUGE_PLAN, EVERYBODY),
     "hostile_answer": (Said(HOSTILE), CHAT),
     "hostile_notice": (Notice(HOSTILE), CHAT),
     "huge_approval": (HUGE_APPROVAL, LISTED),

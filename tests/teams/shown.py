@@ -27,4 +27,5 @@ a_question = partial(views.a_question, requester_id=ANA_ID)
 a_sign_in = partial(views.a_sign_in, owner_id=ANA_ID)
 an_account = views.an_account
 a_change = partial(views.a_change, requester_id=ANA_ID)
+a_plan = partial(views.a_plan, requester_id=ANA_ID)
 an_outcome = partial(views.an_outcome, requester_id=ANA_ID)

@@ -120,7 +120,7 @@ def test_every_post_is_sound(post: Post, audience: Audience) -> None:
 
 
 @HOSTILE
-@given(content=hostile.cards, decides=st.booleans())
+@given(content=hostile.cards | hostile.plans, decides=st.booleans())
 def test_every_view_of_one_person_is_sound(content: Content, *, decides: bool) -> None:
     assert_sound_card(card_of(content, decides=decides), "message")
 

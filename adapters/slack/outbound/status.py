@@ -13,6 +13,7 @@ from adapters.shared.background_tasks import BackgroundTasks, happens, now
 from adapters.shared.caches import Newest, Refusals
 from adapters.shared.calls import CallFailed
 from adapters.slack.ids import PLATFORM, SlackLocation
+from adapters.slack.render.blocks import without_brackets
 from adapters.slack.web_api.client import AT_ONCE, WebApi
 from bot.domain import Clock
 from bot.records.claims import current_claim
@@ -31,7 +32,6 @@ MOST_SUSPENDED = 10_000
 status was due leaves that as it is."""
 CLOSING = 3.0
 """Seconds that clearing them may take when the process ends; Slack does it by itself after two minutes."""
-_BRACKETS = str.maketrans({"<": "‹", ">": "›"})
 WORKSPACE_WIDE = frozenset(
     {
         "access_denied",
@@ -114,7 +114,7 @@ class StatusLines:
     def set(self, location: SlackLocation, text: str) -> None:
         """What the bot is doing in this thread; empty: nothing that has a name. Returns at once."""
         if text or location in self._lines:
-            self._want(location, "processing", visible_line(text, LONGEST_STATUS).translate(_BRACKETS))
+            self._want(location, "processing", without_brackets(visible_line(text, LONGEST_STATUS)))
 
     def rest(self, location: SlackLocation, *, waiting: bool) -> None:
         """The bot does nothing in this thread now; `waiting`: until a person has done something. Returns at once."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from adapters.slack.ids import SlackLocation
 from adapters.slack.outbound.posting import UNFINISHED, show_piece, stop_stream, update_piece, where
-from adapters.slack.render.blocks import MOST_BLOCKS, SlackMessage, piece
+from adapters.slack.render.blocks import MOST_BLOCKS, SlackMessage, piece, task_card, without_brackets
 from adapters.slack.render.markdown import cut_at_line, stable, streamable
 from adapters.slack.web_api.client import WebApi
 from bot.safe_text import visible_line
@@ -23,7 +23,6 @@ PIECE_SECONDS = 4.0
 """Seconds that showing a piece of a draft may take: its post waits for it."""
 
 _STATUS: Mapping[TaskState, str] = {"running": "in_progress", "done": "complete", "failed": "error"}
-_BRACKETS = str.maketrans({"<": "‹", ">": "›"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +220,9 @@ def _task_chunk(name: str, task: TaskCard) -> dict[str, Any]:
 def _draw_tasks(tasks: Mapping[str, TaskCard]) -> SlackMessage:
     """Tool calls as a message of their own, as a stream shows them; the newest, where there are too many."""
     newest = list(tasks.items())[-MOST_BLOCKS:]
-    cards = [
-        {"type": "task_card", "task_id": name, "title": _title(task), "status": _STATUS[task.state]}
-        for name, task in newest
-    ]
+    cards = [task_card(name, _title(task), _STATUS[task.state]) for name, task in newest]
     return piece(cards, "\n".join(f"{_title(task)} ({task.state})" for _, task in newest))
 
 
 def _title(task: TaskCard) -> str:
-    return visible_line(task.title, LONGEST_TITLE).translate(_BRACKETS)
+    return without_brackets(visible_line(task.title, LONGEST_TITLE))

@@ -13,6 +13,9 @@ from translations import gettext as _
 
 LONGEST_FALLBACK = 3_900
 """Characters of a message's fallback text (Slack advises 4,000)."""
+LONGEST_TASK_TITLE = 256
+"""Characters of a task card's title (Slack, of tasks in a stream; of the block it names no limit)."""
+_BRACKETS = str.maketrans({"<": "‹", ">": "›"})
 _LATEST = 9_999_999_999
 """Seconds since the epoch: ten digits, in the year 2286."""
 _PERSON = re.compile(r"slack:(?P<team>[TE][A-Z0-9]{0,30}):(?P<id>[UW][A-Z0-9]{0,30})")
@@ -30,6 +33,11 @@ def fallback(text: str) -> str:
     escaped = escape(visible_passage(text, LONGEST_FALLBACK) or _("(empty)"))
     # An escape is up to five characters long.
     return escaped if len(escaped) <= LONGEST_FALLBACK else escape(visible_passage(text, LONGEST_FALLBACK // 5))
+
+
+def without_brackets(text: str) -> str:
+    """Text for a place whose description is silent about markup: none of it can begin a mention or a link."""
+    return text.translate(_BRACKETS)
 
 
 def reader_time(seconds: float) -> str:
@@ -127,6 +135,23 @@ def context(*texts: Block) -> Block:
 def button_row(*elements: Block) -> Block:
     """A row of buttons (Slack: 25), each with an action_id of its own."""
     return {"type": "actions", "elements": list(elements)}
+
+
+def task_card(task_id: str, title: str, status: str, output: str = "") -> Block:
+    """One task, with a sign for its status: `pending`, `in_progress`, `complete` or `error`. `output` is literal.
+
+    https://docs.slack.dev/reference/block-kit/blocks/task-card-block
+    """
+    made = {"type": "task_card", "task_id": task_id, "title": without_brackets(title), "status": status}
+    return {**made, "output": sentence(output)} if output else made
+
+
+def plan(title: str, tasks: Sequence[Block]) -> Block:
+    """Task cards under a title, which is plain text.
+
+    https://docs.slack.dev/reference/block-kit/blocks/plan-block
+    """
+    return {"type": "plan", "title": without_brackets(title), "tasks": list(tasks)}
 
 
 def divider() -> Block:

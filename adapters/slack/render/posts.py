@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import assert_never
 
-from adapters.shared.plans import plan_text
+from adapters.shared.plans import plan_text, plan_title, task_result, task_state, task_title
 from adapters.shared.wording import LONGEST_NAME, call_source, line, more_in_list, passage, said_by
 from adapters.slack.actions import COMMAND, FEEDBACK
 from adapters.slack.render.blocks import (
+    LONGEST_TASK_TITLE,
     LONGEST_TEXT,
     Block,
     SlackMessage,
@@ -23,11 +24,13 @@ from adapters.slack.render.blocks import (
     mrkdwn,
     piece,
     plain,
+    plan,
     quote,
     rich_text,
     run,
     section,
     sentence,
+    task_card,
 )
 from adapters.slack.render.cards import approval_card, change_card, clarification_card, outcome_card, sign_in_card
 from adapters.slack.render.markdown import pages, parts
@@ -51,6 +54,15 @@ LONGEST_ANSWER = 40_000
 _TONES = {"info": "", "warning": "⚠️ ", "error": "❗ "}
 _MOST_CALLS = 6
 """Names of calls below an answer; they take two lines or so."""
+_TASK_STATUS = {
+    "blocked": "pending",
+    "running": "in_progress",
+    "waiting": "in_progress",
+    "done": "complete",
+    "failed": "error",
+    "not_run": "error",
+    "stopped": "error",
+}
 _STATES = {"running": "⏳", "waiting": "⏳", "done": "✓", "failed": "❌", "unknown": "⚠️"}
 
 
@@ -73,8 +85,7 @@ def pieces(post: Post) -> tuple[SlackMessage, ...]:
         case ChangeView():
             return (change_card(post.content),)
         case PlanView():
-            shown = passage(plan_text(post.content), LONGEST_TEXT)
-            return (piece([section(plain(shown))], shown),)
+            return (_plan(post.content),)
         case _:
             assert_never(post.content)
 
@@ -118,6 +129,17 @@ def help_piece() -> SlackMessage:
 def team_of(place: ConversationReference) -> str:
     """The workspace in which a place is; empty when it is none of Slack's."""
     return str(place.address.get("team", ""))
+
+
+def _plan(view: PlanView) -> SlackMessage:
+    """One block. All that is to be seen of a task without unfolding it is in its title. Its cards stand in that block
+    and not by themselves: a message with a card that runs is taken for a draft (`outbound.posting.is_unfinished`)."""
+    tasks = []
+    for number, task in enumerate(view.tasks):
+        state = f" – {task_state(view, task)}"
+        title = line(task_title(task), LONGEST_TASK_TITLE - len(state)) + state
+        tasks.append(task_card(f"{number}", title, _TASK_STATUS[task.status], task_result(task)))
+    return piece([plan(plan_title(view), tasks)], plan_text(view))
 
 
 # ------------------------------------------------------------------------------------------------ answers

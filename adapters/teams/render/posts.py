@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from adapters.shared.markdown import Run
-from adapters.shared.plans import plan_text
+from adapters.shared.plans import plan_title
 from adapters.shared.wording import LONGEST_NAME, approval_summary, change_line, overview_summary, passage, said_by
 from adapters.teams.actions import COMMANDS, REFRESH, action_data
 from adapters.teams.ids import Activity
@@ -16,6 +16,7 @@ from adapters.teams.render.cards import LONGEST_IN_SUMMARY, SIGNS, CardMention, 
 from adapters.teams.render.elements import Card, Element, label
 from adapters.teams.render.markdown import Citations, Page, pages, paragraph
 from adapters.teams.render.overview import connections_card, connections_summary, overview_card
+from adapters.teams.render.plans import plan_card
 from adapters.teams.render.questions import (
     clarification_card,
     outcome_card,
@@ -75,8 +76,6 @@ def activities(post: Post, audience: Audience) -> tuple[Activity, ...]:
             return _said(post.content)
         case Notice():
             return (note(_TONES[post.content.tone] + post.content.text),)
-        case PlanView():
-            return (note(plan_text(post.content)),)
         case content:
             return (_message(_posted_card(content, audience), _summary(content)),)
 
@@ -97,7 +96,9 @@ def card_of(content: Content, *, decides: bool, asked: bool = False) -> Card:
             return outcome_card(content)
         case ChangeView():
             return change_card(content, asked=asked)
-        case Said() | Notice() | PlanView():
+        case PlanView():
+            return plan_card(content)
+        case Said() | Notice():
             raise ValueError("this is shown as text, not as a card")
         case _:
             assert_never(content)
@@ -162,7 +163,7 @@ def open_a_chat_first(owner: str) -> Activity:
 
 # ------------------------------------------------------------------------------------------------ cards
 
-_Card = ApprovalView | ClarificationView | SignInView | OutcomeView | ChangeView
+_Card = ApprovalView | ClarificationView | SignInView | OutcomeView | ChangeView | PlanView
 
 
 def _posted_card(content: _Card, audience: Audience) -> Element:
@@ -213,6 +214,8 @@ def _summary(content: _Card) -> str:
             return outcome_summary(content)
         case ChangeView():
             return change_line(content, SIGNS)
+        case PlanView():
+            return plan_title(content)
 
 
 def _message(made: Element, summary: str) -> Activity:

@@ -191,12 +191,31 @@ def _markdown(block: Block, where: str, scope: Scope) -> Mistakes:
 
 def _task_card(block: Block, where: str, scope: Scope) -> Mistakes:
     yield from string(block.get("task_id"), f"{where}/task_id", 255)
-    yield from string(block.get("title"), f"{where}/title", 256)
+    yield from _literal_title(block.get("title"), f"{where}/title")
     if block.get("status") not in ("pending", "in_progress", "complete", "error"):
         yield f"{where}/status: unknown"
     for name in ("details", "output"):
         if name in block:
             yield from _block(block[name], f"{where}/{name}", scope)
+
+
+def _literal_title(title: Any, where: str) -> Mistakes:
+    yield from string(title, where, 256)
+    if isinstance(title, str) and "<" in title:
+        yield f"{where}: might be markup"
+
+
+def _plan(block: Block, where: str, scope: Scope) -> Mistakes:
+    yield from _literal_title(block.get("title"), f"{where}/title")
+    tasks = block.get("tasks")
+    yield from listed(tasks, f"{where}/tasks", 50)
+    for number, task in enumerate(tasks if isinstance(tasks, list) else ()):
+        if kind_of(task) != "task_card":
+            yield f"{where}/tasks/{number}: no task card"
+        else:
+            yield from _block(task, f"{where}/tasks/{number}", scope)
+    ids = [str(task.get("task_id")) for task in tasks or () if isinstance(task, dict)]
+    yield from _twice(ids, f"{where}/tasks: task_id")
 
 
 def _element(element: Any, where: str, scope: Scope, allowed: Collection[str]) -> Mistakes:
@@ -241,4 +260,5 @@ BLOCKS: dict[str, tuple[Check, set[str], set[str], set[str]]] = {
     "markdown": (_markdown, {"text"}, set(), IN_MESSAGES),
     "table": (table, {"rows"}, {"column_settings"}, IN_MESSAGES),
     "task_card": (_task_card, {"task_id", "title", "status"}, {"details", "output", "sources"}, IN_MESSAGES),
+    "plan": (_plan, {"title"}, {"tasks"}, IN_MESSAGES),
 }
