@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, NamedTuple
 
 from policies.judging import Policy, judge
@@ -72,6 +73,7 @@ def facts(
     )
 
 
+@cache
 def a_policy(*rules: str) -> Policy:
     """Each rule as the inside of a YAML flow mapping: `match: {}, decide: allow`; named r1, r2, …"""
     lines = [f"  - {{name: r{number}, {rule}}}" for number, rule in enumerate(rules, start=1)]
