@@ -97,7 +97,7 @@ from bot.sharing import SharedState, for_one_process, sharing
 from bot.turns.engine import DeliveryHandler, EmbeddedEngine, ThreadWorkers
 from bot.turns.messages import Introductions
 from bot.turns.open_requests import OpenRequests
-from graph.agents import Agents
+from graph.agents import Agents, idle_patterns
 from graph.agents_file import AgentsFileError, Installation, load_agents
 from graph.models import ModelProblem, ModelSpec, check_configured, close_model, create_model
 from graph.ports import Ports
@@ -359,6 +359,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             )
             calls = GatewayCallHandler(database, SingleCalls(ports), open_requests, engine, clock, changes=call_changes)
             await tools.settled(FIRST_CONNECTION)
+            for idle in idle_patterns(agents, await tools.available()):
+                log.warning("agent_pattern_fits_no_tool", agent=idle.agent, key=idle.key, pattern=str(idle.pattern))
 
             def handle(delivery: Delivery) -> Awaitable[None]:
                 handler = calls if is_gateway_thread(delivery.thread_id) else turns

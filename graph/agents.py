@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -148,6 +148,28 @@ class Agents:
 
 ONLY_DEFAULT = Agents()
 """What there is without a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdlePattern:
+    """A pattern of an agent's that fits no tool that it has."""
+
+    agent: str
+    key: str
+    """`tools` or `requireApproval`."""
+    pattern: ToolPattern
+
+
+def idle_patterns(agents: Agents, tools: Sequence[Tool]) -> Iterator[IdlePattern]:
+    """What may be misspelt in the file, once tools are listed. Nothing is said of servers none of whose are: they may
+    be away."""
+    listed = {tool.server for tool in tools}
+    for agent in agents.all:
+        own = agent.offered(tools)
+        for key, patterns in (("tools", agent.tools or ()), ("requireApproval", agent.require_approval)):
+            for pattern in patterns:
+                if pattern.server in listed and not any(map(pattern.fits, own)):
+                    yield IdlePattern(agent.name, key, pattern)
 
 
 def shown_name(turn: Turn) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage
 
-from graph.agents import DEFAULT, AgentConfig, Agents, ToolPattern
+from graph.agents import DEFAULT, AgentConfig, Agents, ToolPattern, idle_patterns
 from graph.calls import CLARIFICATION, GivenCall
 from graph.interrupts import Approved
 from graph.state import Silent, Turn
@@ -139,6 +139,19 @@ async def test_an_agent_has_its_own_model(tmp_path: Path) -> None:
         assert (status.spoken[-1].text, r.model.seen) == ("I am dear", [])
         status = await changed.begin(turn("m2"), "hello", LIVE)
         assert (status.spoken[-1].text, status.spoken[-1].agent) == ("Hello", "")
+
+
+def test_a_pattern_that_fits_no_tool_is_found_where_its_server_lists_any() -> None:
+    misspelt = replace(
+        FINANCE,
+        tools=(ToolPattern("s", "fre"), ToolPattern("s", "ask_*"), ToolPattern("away", "x")),
+        require_approval=(ToolPattern("s", "free"),),
+    )
+    found = idle_patterns(Agents(specialists=(misspelt,)), [tool("free"), tool("ask_a")])
+    assert [(each.agent, each.key, str(each.pattern)) for each in found] == [
+        ("finance", "tools", "s__fre"),
+        ("finance", "requireApproval", "s__free"),
+    ]
 
 
 def test_the_default_agent_is_named_so() -> None:

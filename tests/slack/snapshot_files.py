@@ -191,6 +191,8 @@ EXAMPLES: Mapping[str, Callable[[], Any]] = {
     "plan_that_failed": _post(a_plan_that_failed(requester_id=ANA.person_id)),
     "plan_stopped": _post(a_plan_that_was_stopped(requester_id=ANA.person_id)),
     "answer": _post(Said(ANSWER)),
+    "answer_of_an_agent": _post(Said("Two invoices are open.", agent="finance")),
+    "approval_of_an_agent": _post(an_approval(agent="finance", may_decide="Ben", approvers=("slack:T1:U2",))),
     "notice": _post(Notice("I am waiting for Ben.", "warning")),
     "note": lambda: _message(note("Only Ben may decide this.")),
     "opening": lambda: _message(thread_start("Ana", "book a room", "Where do we meet?")),

@@ -33,6 +33,9 @@ from tests.slack.shown import an_approval
         ("stop the music", ("ask", "stop the music")),
         ("approvals of last week", ("ask", "approvals of last week")),
         ("help me", ("ask", "help me")),
+        ("agent", ("agent", "")),
+        ("Agent finance", ("agent", "finance")),
+        ("agent finance, what is due?", ("ask", "agent finance, what is due?")),
         ("what is new?", ("ask", "what is new?")),
     ],
 )
@@ -43,13 +46,23 @@ def test_what_does_not_begin_with_a_verb_is_asked(text: str, expected: tuple[str
 @given(st.text())
 def test_every_text_is_some_command(text: str) -> None:
     verb, asked = command_words(text)
-    assert (verb == "ask") == bool(asked)
+    assert bool(asked) or verb != "ask"
+    assert verb in ("ask", "agent") or not asked
 
 
 def test_a_channel_is_not_mistaken_for_one_whose_id_begins_like_it() -> None:
     assert is_within("slack:T1:C1:1700000000.000100", "slack:T1:C1")
     assert is_within("slack:T1:D1#3", "slack:T1:D1")
     assert not is_within("slack:T1:C12:1700000000.000100", "slack:T1:C1")
+
+
+async def test_an_agent_is_picked_where_it_is_said_and_only_who_says_it_is_told() -> None:
+    async with serving() as product:
+        await product.person().commands("agent finance", "C1")
+        await product.person().commands("agent", "D1")
+        assert product.services.picked == [("slack:T1:U1", "slack:T1:C1", "finance"), ("slack:T1:U1", "", "")]
+        assert product.told() == ["agent finance", "agent list"]
+        assert product.services.messages == []
 
 
 async def test_ask_begins_a_thread_with_our_own_post() -> None:

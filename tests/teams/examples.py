@@ -231,6 +231,7 @@ _POSTS: Mapping[str, tuple[Content, Audience]] = {
     "approval_waiting_in_a_chat": (an_approval(), CHAT),
     "approval_waiting_for_others": (FOUR_EYES, LISTED),
     "approval_of_a_program": (an_approval(client="claude-code"), CHAT),
+    "approval_of_an_agent": (an_approval(agent="finance"), CHAT),
     "approval_of_a_program_approved": (
         an_approval(client="claude-code", status="approved", decided_by=("Ben",), decided_at=NOW + 60),
         CHAT,
@@ -268,6 +269,7 @@ _POSTS: Mapping[str, tuple[Content, Audience]] = {
     "outcome_open": (an_outcome(), EVERYBODY),
     "outcome_settled": (an_outcome(status="it_was_done", settled_by="Ana"), EVERYBODY),
     "answer": (Said(ANSWER), CHAT),
+    "answer_of_an_agent": (Said("Two invoices are open.", agent="finance"), CHAT),
     "answer_on_the_way": (Said("I look into the calendar first.", final=False), CHAT),
     "answer_and_its_calls": (Said("Blue is free.", activity=CALLS), CHAT),
     "change_that_is_allowed": (a_change(rule="tasks are allowed", grant_id=None), EVERYBODY),

@@ -64,6 +64,19 @@ async def test_what_anybody_may_decide_is_shown_to_those_who_are_there(product: 
     await product.hears("secret_plan", ANA)
 
 
+async def test_an_agent_is_picked_where_it_is_said_and_only_who_says_it_is_told(product: Served) -> None:
+    await product.person().says(product.teams.personal(ANA), "Agent finance")
+    await product.hears("agent finance")
+    thread = await product.thread()
+    before = len(product.teams.posts(thread))
+    await product.person(BEN).says(thread, "agent")
+    await product.hears("agent list", BEN)
+    (_, direct, name), (_, channel, nothing) = product.services.picked
+    assert (direct, name, channel.startswith("teams:"), nothing) == ("", "finance", True, "")
+    assert {each["only_for"] for each in product.teams.posts(thread)[before:]} == {product.teams.address(BEN)}
+    assert [m for m in product.services.messages if "gent" in m.text] == []
+
+
 async def test_help_is_given(product: Served) -> None:
     await product.person().says(product.teams.personal(ANA), "help")
     assert "approvals" in (await product.hears("approvals")).lower()
@@ -76,7 +89,7 @@ async def test_help_is_no_secret_where_nobody_can_be_reached_alone(product: Serv
     await product.teams.until(lambda: product.teams.posts(product.teams.group))
 
 
-@pytest.mark.parametrize("text", ["stop", "new", "help me", "approvals please", "what are approvals"])
+@pytest.mark.parametrize("text", ["stop", "new", "help me", "agent finance, please", "what are approvals"])
 async def test_everything_else_is_a_message(product: Served, text: str) -> None:
     await product.person().says(product.teams.channel, text)
     assert [message.text for message in product.services.messages] == [text]

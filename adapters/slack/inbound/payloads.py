@@ -166,7 +166,7 @@ def command_words(text: str) -> tuple[CommandVerb, str]:
             return "connections", ""
         case ("stop", ""):
             return "stop", ""
-        case ("agent", name) if " " not in name:
+        case ("agent", name) if len(name.split()) <= 1:
             return "agent", name
         case ("ask", asked):
             return "ask", asked
