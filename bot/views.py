@@ -46,6 +46,8 @@ from translations import gettext as _
 
 LONGEST_RESULT = 200
 """Characters of a result on a card."""
+LONGEST_TASK_RESULT = 1_000
+"""Characters of what came of a task of a plan."""
 LONGEST_OBJECT = 20_000
 """Characters of a result that is read as an object; of a longer one the beginning is shown as it is."""
 MOST_ACTIVITIES = 20
@@ -156,7 +158,7 @@ async def plan_view(tx: Transaction, plan_id: str) -> PlanView | None:
                 instruction=apart_from_marks(asked[row.task_id].instruction),
                 status=row.status,
                 depends_on=asked[row.task_id].depends_on,
-                result="" if row.owner else one_line(row.text[:LOOKED_AT], LONGEST_RESULT),
+                result="" if row.owner else one_line(row.text[:LOOKED_AT], LONGEST_TASK_RESULT),
                 began_at=row.begun_at,
                 ended_at=row.ended_at,
             )

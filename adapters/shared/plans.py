@@ -16,7 +16,7 @@ from translations import ngettext
 LONGEST_INSTRUCTION = 120
 """Characters of a task's instruction in its line."""
 LONGEST_TASK_RESULT = 200
-"""Characters of what came of a task."""
+"""Characters of what came of a task, where it cannot be folded."""
 LONGEST_REASON = 120
 """Characters of why a task was not done."""
 LONGEST_NAMES = 80
@@ -88,10 +88,10 @@ def task_name(task: PlanTaskView) -> str:
     return WHOLE.line(task.task_id, _LONGEST_ID)
 
 
-def task_result(task: PlanTaskView, space: Space = WHOLE) -> str:
-    """Returns what came of a task that was done, in one line; empty where there is nothing to say, or it is for the
-    requester alone. Why one was not done is in its state."""
-    return space.line(task.result, LONGEST_TASK_RESULT) if task.status == "done" and task.result.strip() else ""
+def task_result(task: PlanTaskView, space: Space = WHOLE, longest: int = LONGEST_TASK_RESULT) -> str:
+    """Returns what came of a task that was done, in one line of at most `longest` characters; empty where there is
+    nothing to say, or it is for the requester alone. Why one was not done is in its state."""
+    return space.line(task.result, longest) if task.status == "done" and task.result.strip() else ""
 
 
 def plan_text(view: PlanView) -> str:

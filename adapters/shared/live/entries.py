@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any, assert_never
 
 from adapters.shared.arguments import call_asked_in, hidden_in_words, page_of
-from adapters.shared.plans import plan_title, task_result, task_state, task_title
+from adapters.shared.plans import LONGEST_INSTRUCTION, plan_title, task_name, task_result, task_state
 from adapters.shared.previews import preview_rows
 from adapters.shared.wording import LONGEST_NAME, WHOLE, Titled, call_source, call_title, is_in_title, risks
 from bot.agent_choices import AgentChoice
@@ -36,6 +36,7 @@ from bot.domain import (
     OutcomeView,
     PendingApprovals,
     Person,
+    PlanTaskView,
     PlanView,
     Post,
     Refused,
@@ -91,6 +92,8 @@ LONGEST_TITLE = 120
 """Characters of a title."""
 LONGEST_RESULT = 400
 """Characters of a result's one line."""
+LONGEST_TASK_RESULT = 1_000
+"""Characters of what came of a task of a plan."""
 MOST_ACTIVITIES = 200
 """Calls of one answer that are listed with it; of more, the last."""
 _KINDS = {Settled: "settled", AlreadySettled: "already_settled", Refused: "refused", Unknown: "unknown"}
@@ -219,18 +222,22 @@ def _plan(view: PlanView) -> Json:
         "id": view.plan_id,
         "status": view.status,
         "title": plan_title(view),
-        "tasks": [
-            {
-                "id": task.task_id,
-                "agent": line(task.agent, LONGEST_NAME),
-                "title": task_title(task),
-                "status": task.status,
-                "state": task_state(task),
-                "result": task_result(task),
-            }
-            for task in view.tasks
-        ],
-        "requester_id": view.requester_id,
+        "tasks": [_task(view, task) for task in view.tasks],
+        **_json(view, passages="requester", as_is="requester_id"),
+    }
+
+
+def _task(view: PlanView, task: PlanTaskView) -> Json:
+    """A task of a plan. `instruction`: its beginning on one line; `instructions`: all of it, where that is more."""
+    instruction = line(task.instruction, LONGEST_INSTRUCTION)
+    whole = passage(task.instruction)
+    return {
+        "id": task_name(task),
+        "instruction": instruction,
+        "instructions": "" if whole == instruction else whole,
+        "state": task_state(view, task),
+        "result": task_result(task, longest=LONGEST_TASK_RESULT),
+        **_json(task, lines="agent depends_on", as_is="status began_at ended_at"),
     }
 
 

@@ -157,12 +157,16 @@ export class Conversation {
 function replaceKeepingFocus(old, fresh) {
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
   const name = focused && nameOf(focused);
-  const opened = [...old.querySelectorAll("details")].map((details) => details.open);
+  const opened = foldsOf(old);
+  const unfolded = focused?.tagName === "SUMMARY" && [...opened].find(([, details]) => details === focused.parentElement)?.[0];
   old.replaceWith(fresh);
-  [...fresh.querySelectorAll("details")].forEach((details, index) => (details.open = opened[index] ?? false));
+  const folds = foldsOf(fresh);
+  for (const [fold, details] of folds) details.open = opened.get(fold)?.open ?? false;
   if (!focused) return;
-  const same = focused.tagName === "BUTTON" && [...fresh.querySelectorAll("button")].find((button) => nameOf(button) === name && button.checkVisibility());
+  const same = focused.tagName === "BUTTON" ? [...fresh.querySelectorAll("button")].find((button) => nameOf(button) === name && button.checkVisibility()) : folds.get(unfolded)?.querySelector("summary");
   (same || fresh.querySelector("article") || fresh).focus?.({ preventScroll: true });
 }
 
+/** What can be folded in an element, by its name, or its place where it has none. */
+const foldsOf = (element) => new Map([...element.querySelectorAll("details")].map((details, index) => [details.dataset.fold ?? index, details]));
 const nameOf = (element) => element.ariaLabel || element.textContent;

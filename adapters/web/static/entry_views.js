@@ -7,10 +7,11 @@ import { h, icon, ICONS } from "./dom.js";
 import { t } from "./language.js";
 import { markdown } from "./markdown.js";
 import { changeLine, clarificationCard, outcomeCard } from "./other_cards.js";
+import { planCard } from "./plan_card.js";
 import { signInCard } from "./sign_in_card.js";
 import { time } from "./time.js";
 
-const CARDS = { approval: approvalCard, clarification: clarificationCard, sign_in: signInCard, outcome: outcomeCard, change: changeLine };
+const CARDS = { approval: approvalCard, clarification: clarificationCard, sign_in: signInCard, outcome: outcomeCard, change: changeLine, plan: planCard };
 const NOTICE_ICONS = { info: ICONS.info, warning: ICONS.warning, error: ICONS.warning };
 
 /**
