@@ -138,6 +138,8 @@ class TurnState:
     outcomes: tuple[OutcomeView, ...] = ()
     said: tuple[SaidInTurn, ...] = ()
     """All that the bot said in it, oldest first; the answer is the last of it."""
+    agent: str = ""
+    """Name of the agent that said the answer; empty: the default one."""
     asked: Mapping[str, str] = field(default_factory=dict)
     """All approvals of the turn, oldest first → how they stand; `changed`: somebody edited the call, so that people are
     asked anew and nothing runs under it."""
@@ -398,6 +400,7 @@ class Conversations:
             answer=str(newest[1].get("text", "")) if newest is not None else "",
             answer_id=newest[0].key if newest is not None and is_final else "",
             answer_number=newest[0].seq if newest is not None else 0,
+            agent=str(newest[1].get("agent", "")) if newest is not None else "",
             notices=tuple(Notice(p.content["text"], p.content["tone"]) for p in about if p.content),
             calls=tuple(await self._calls(made, unmade, approvals_, reader)),
             approvals=tuple(approvals_),

@@ -238,6 +238,7 @@ class TurnShape(Shape):
     message_id: str
     status: Literal["running", "waiting", "ended"]
     answer: str = Field(description="What the bot said last, in Markdown.")
+    agent: str = Field(description="Which agent of agents.yaml said it; empty: the default one.")
     notices: list[str] = Field(description="Sentences about the message itself: why no turn began, what went wrong.")
     calls: list[CallShape]
     approvals: list[ApprovalShape]
@@ -253,6 +254,7 @@ class TurnShape(Shape):
             message_id=message_id,
             status=state.status,
             answer=visible(state.answer),
+            agent=state.agent,
             notices=[visible(notice.text) for notice in state.notices],
             calls=[
                 CallShape(

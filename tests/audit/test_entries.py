@@ -121,6 +121,18 @@ def test_an_entry_says_which_program_called_and_nothing_of_one_where_our_own_age
     assert judged_again(own["judged"], {})[1].client == ""
 
 
+def test_an_entry_says_which_agent_called_and_nothing_of_the_default_one() -> None:
+    kept = json.loads(json.dumps(judged(READING, {}, agent="finance", agent_asks=True)))
+    _, facts, verdict = judged_again(kept, {})
+    assert (facts.agent, facts.agent_asks, verdict.verdict) == ("finance", True, "ask")
+    entry = said(ended(1, READING, {}, judged=kept))
+    assert (entry["agent"], entry["judged"]["agent"]) == ("finance", "finance")
+    own = said(ended(1, READING, {}, judged=json.loads(json.dumps(judged(READING, {}, agent="default")))))
+    assert "agent" not in own
+    assert "agent" not in own["judged"], "entries stay what they were, and so do their hashes"
+    assert judged_again(own["judged"], {})[1].agent == "default"
+
+
 def test_of_a_large_call_only_so_much_is_looked_through_as_may_be_kept() -> None:
     """Rule 13: a megabyte of arguments does not hold up the end of its call."""
     looked_through: list[int] = []

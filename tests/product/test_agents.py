@@ -195,6 +195,12 @@ async def test_a_program_names_the_agent_and_is_told_the_names_where_there_is_no
         async with http.post(f"{url}/run", json=body | {"thread_id": "b", "agent": "travel"}) as response:
             assert response.status == 400
             assert "There are: default, teams-admin, finance, writer, guest." in (await response.json())["detail"]
+        async with http.post(f"{url}/api/v1/threads") as response:
+            thread = (await response.json())["id"]
+        said = {"text": "hello", "agent": "finance"}
+        async with http.post(f"{url}/api/v1/threads/{thread}/messages?wait=30", json=said) as response:
+            turn = await response.json()
+        assert (turn["answer"], turn["agent"]) == ("Hello", "finance")
     assert tenant.commands == []
 
 
