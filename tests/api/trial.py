@@ -47,7 +47,7 @@ class Trial:
                     self._try(found.ok(), mode, session)
 
     def _try(self, operation: Any, mode: GenerationMode, session: requests.Session) -> None:
-        @settings(max_examples=examples(4), phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+        @settings(max_examples=examples(2), phases=[Phase.generate], suppress_health_check=list(HealthCheck))
         @given(case=operation.as_strategy(generation_mode=mode))
         def conforms(case: Any) -> None:
             self._asked += 1

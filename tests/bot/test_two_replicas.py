@@ -307,7 +307,7 @@ async def test_who_waits_for_what_another_process_has_locked_keeps_no_connection
     async with replicas.one.database.writing(THREAD):
         waiting = [asyncio.create_task(write(THREAD)) for _ in range(MOST_CONNECTIONS + 2)]
         await until_done_or_blocked(waiting[0], replicas.one.database)
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(15):
             await write(ROOM)
             async with database.reading() as tx:
                 assert await tx.one(sa.text("SELECT 1")) == (1,)

@@ -20,7 +20,7 @@ from tests.support.visitor import Visitor, visiting
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(700)]
 
-FEW_KILLS, MANY_KILLS = 12, 60
+FEW_KILLS, MANY_KILLS = 8, 60
 THREADS = 8
 MOST_SHOWN = 18
 """Posts and changes of posts that the product gets to show before it is killed, at most."""

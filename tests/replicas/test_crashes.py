@@ -29,7 +29,7 @@ REACHED_WITHIN = 60.0
 """Seconds within which some replica gets to any point."""
 TAKEN_OVER_WITHIN = 30.0
 """Seconds within which something is shown again, with half of the processes gone, on a machine that runs many tests."""
-FEW_DEATHS, FEW_STOPS = 3, 1
+FEW_DEATHS, FEW_STOPS = 2, 1
 LATEST = 4
 """How often a point may have been passed before something happens there."""
 ALL = [

