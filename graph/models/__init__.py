@@ -42,7 +42,7 @@ class ModelSpec:
     timeout: float = 60.0
     """Seconds to wait for the answer to begin, and for each further piece of it."""
     temperature: float | None = None
-    """From 0 to 2; `None`: the service's own."""
+    """From 0 to 2; `None`: the service's own. Anthropic's has none."""
 
 
 def provider_of(name: str) -> str | None:
@@ -57,10 +57,8 @@ def create_model(spec: ModelSpec) -> BaseChatModel:
     Raises `ModelProblem` (`Trouble.NOT_CONFIGURED`) when something is missing that an operator has to add.
     """
     check_configured(spec)
-    name, reached = (
-        spec.name,
-        _Reached(base_url=spec.base_url, api_key=spec.api_key, timeout=spec.timeout, temperature=spec.temperature),
-    )
+    name = spec.name
+    reached = _Reached(base_url=spec.base_url, api_key=spec.api_key, timeout=spec.timeout)
     match provider_of(name):
         case "anthropic":
             from graph.models.anthropic import create_anthropic_model  # noqa: PLC0415 (imported only when chosen)
@@ -69,10 +67,10 @@ def create_model(spec: ModelSpec) -> BaseChatModel:
         case "google":
             from graph.models.google import create_google_model  # noqa: PLC0415 (imported only when chosen)
 
-            return create_google_model(name.removeprefix("google:"), **reached)
+            return create_google_model(name.removeprefix("google:"), **reached, temperature=spec.temperature)
     from graph.models.openai import create_openai_model  # noqa: PLC0415 (1.5 s, imported only when chosen)
 
-    return create_openai_model(name, **reached)
+    return create_openai_model(name, **reached, temperature=spec.temperature)
 
 
 class _Reached(TypedDict):
@@ -81,7 +79,6 @@ class _Reached(TypedDict):
     base_url: str | None
     api_key: SecretStr | None
     timeout: float
-    temperature: float | None
 
 
 def check_configured(spec: ModelSpec, named_by: str = "LLM_MODEL") -> None:
@@ -105,8 +102,10 @@ def check_configured(spec: ModelSpec, named_by: str = "LLM_MODEL") -> None:
             f"{named_by} is {spec.name}, but there is no {service}_API_KEY. Set it, point {service}_BASE_URL at a "
             f"service that needs none, or choose demo as {named_by}."
         )
-    if provider == "anthropic" and (spec.temperature or 0) > 1:
-        raise _not_configured(f"{spec.name} takes a temperature from 0 to 1, not {spec.temperature:g}.")
+    if provider == "anthropic" and spec.temperature is not None:
+        raise _not_configured(
+            f"{spec.name} takes no temperature: Anthropic's API has none since 2026-10-21. Remove it."
+        )
 
 
 def _not_configured(sentence: str) -> ModelProblem:

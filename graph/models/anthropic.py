@@ -28,8 +28,8 @@ from graph.models.wire import said_messages
 log = structlog.get_logger(__name__)
 
 ANTHROPIC = "https://api.anthropic.com"
-_VERSION = "2023-06-01"
-"""Of the API, https://platform.claude.com/docs/en/api/versioning."""
+_VERSION = "2026-10-21"
+"""Of the API, the one of the SDK's types, https://platform.claude.com/docs/en/api/versioning."""
 _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 """What the service takes as the name of an argument; it refuses the whole request for another one."""
 _BY_TYPE = {
@@ -53,19 +53,11 @@ _BY_WORDS = (
 
 
 def create_anthropic_model(
-    name: str,
-    *,
-    base_url: str | None,
-    api_key: SecretStr | None,
-    timeout: float,
-    temperature: float | None = None,
+    name: str, *, base_url: str | None, api_key: SecretStr | None, timeout: float
 ) -> AnthropicModel:
     """A streaming chat model of Anthropic's, or of a gateway at `base_url` (without `/v1`).
 
     `timeout`: the longest wait, in seconds, for the answer to begin and then for each further piece of it.
-    `temperature`: from 0 to 1; `None`: the service's own.
-
-    Raises `ModelProblem` (`Trouble.NOT_CONFIGURED`) for a temperature that the model does not take.
     """
     address = base_url or ANTHROPIC
     model = AnthropicModel(
@@ -73,15 +65,10 @@ def create_anthropic_model(
         anthropic_api_url=address,
         # Nobody asks by LangChain's client; a key that it is given is one that it does not look for elsewhere.
         anthropic_api_key=SecretStr("none"),
-        temperature=temperature,
         max_retries=0,
         streaming=True,
     )
-    try:
-        model._assert_valid_model_configuration({})
-    except ValueError as error:
-        raise ModelProblem(Trouble.NOT_CONFIGURED, sentence=f"{name} cannot be used as it is set: {error}") from error
-    key = {"x-api-key": api_key.get_secret_value()} if api_key else {}
+    key = {"Authorization": f"Bearer {api_key.get_secret_value()}"} if api_key else {}
     model._service = Service(address, {"anthropic-version": _VERSION, **key}, timeout)
     return model
 
@@ -126,9 +113,7 @@ class AnthropicModel(ChatAnthropic):
         await self._service.aclose()
 
     def _body(self, messages: Sequence[AnyMessage], bound: Mapping[str, Any]) -> dict[str, Any]:
-        body = self._get_request_payload(said_messages(messages), **bound)
-        unnamed = body.pop("extra_body", {})  # what the SDK has no name for any more, such as the temperature
-        return {**body, **unnamed, "stream": True}
+        return {**self._get_request_payload(said_messages(messages), **bound), "stream": True}
 
 
 def _read(said: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -20,17 +20,22 @@ class Native:
     model: str
     """As `LLM_MODEL` names it."""
     key_header: str
+    """Which the key comes in; after `Bearer` where that is `authorization`."""
     cut: str
     """What it says of an answer that became too long."""
     filtered: str
     """What it says of one that its filter stopped."""
     fake: Callable[..., AbstractAsyncContextManager[ModelService]]
 
+    def key_of(self, headers: Mapping[str, str]) -> str:
+        """The key that came with a request."""
+        return headers[self.key_header].removeprefix("Bearer ")
+
     def __str__(self) -> str:
         return self.prefix
 
 
-ANTHROPIC = Native("anthropic", "anthropic:claude-test", "x-api-key", "max_tokens", "refusal", fake_anthropic)
+ANTHROPIC = Native("anthropic", "anthropic:claude-test", "authorization", "max_tokens", "refusal", fake_anthropic)
 GOOGLE = Native("google", "google:gemini-3-test", "x-goog-api-key", "MAX_TOKENS", "SAFETY", fake_google)
 NATIVE = [ANTHROPIC, GOOGLE]
 

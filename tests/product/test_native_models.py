@@ -72,7 +72,7 @@ async def test_a_call_waits_for_its_approval_and_the_model_is_told_what_came_of_
     sent = json.dumps(second)
     assert len(json.dumps(first)) < len(sent)
     assert all(words in sent for words in ("make a lamp and a chair", "made lamp", "no more chairs", "lamp looks fine"))
-    assert [headers[native.key_header] for headers in service.headers] == [KEY, KEY]
+    assert [native.key_of(headers) for headers in service.headers] == [KEY, KEY]
 
 
 async def test_a_failing_service_is_told_in_one_sentence_without_the_key(
