@@ -156,6 +156,32 @@ async def test_an_agent_that_takes_too_long_says_how_long_it_may_take(
         await thread.notice("I stopped after 1 second, the most that this agent may take.")
 
 
+class SlowTenant(Tenant):
+    """A tenant in which nothing ever ends."""
+
+    async def m365_run_command(self, command: str) -> str:
+        self.commands.append(command)
+        await asyncio.Event().wait()
+        return ""
+
+
+async def test_of_a_call_that_was_under_way_when_time_was_up_nobody_knows_what_came(
+    home: ProductFolder, model: FakeOpenAI
+) -> None:
+    slow = SlowTenant()
+    hurried = AGENTS.replace("maxSteps: 2", "timeout: 2s")
+    async with product(home, slow, model, hurried) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("as the finance agent list all teams", "m-1")
+        await thread.notice("I stopped after 2 seconds")
+        messages = f"{url}/api/v1/threads/{thread.thread_id}/messages"
+        async with aiohttp.ClientSession() as http, http.get(f"{messages}/{thread.thread_id}:m-1?wait=30") as response:
+            turn = await response.json()
+        assert ([each["status"] for each in turn["calls"]], turn["status"]) == (["unknown"], "ended")
+        await thread.send("hello")
+        await thread.says("Hello")
+    assert slow.commands == ["m365 teams team list"]
+
+
 async def test_what_somebody_picks_on_the_page_answers_them_until_they_pick_another_one(
     home: ProductFolder, tenant: Tenant, model: FakeOpenAI
 ) -> None:

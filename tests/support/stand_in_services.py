@@ -140,7 +140,8 @@ class StandInServices:
     """Person id, channel and agent."""
 
     async def listed(self, person_id: str, channel: str) -> tuple[AgentChoice, ...]:
-        return tuple(AgentChoice(each.name, each.description, each.name == DEFAULT) for each in self.agents.all)
+        current = next((agent for who, _, agent in reversed(self.picked) if who == person_id), DEFAULT)
+        return tuple(AgentChoice(each.name, each.description, each.name == current) for each in self.agents.all)
 
     async def pick(self, person_id: str, channel: str, name: str) -> AgentConfig | None:
         self.picked.append((person_id, channel, name))

@@ -7,6 +7,7 @@ from playwright.async_api import Browser as Chromium
 from playwright.async_api import expect
 
 from bot.domain import ConversationReference, Notice, Said
+from graph.agents import AgentConfig, Agents
 from tests.web.browsing import Window, window_of
 from tests.web.serving import Product
 from tests.web.streaming import eventually
@@ -261,3 +262,21 @@ async def test_the_product_is_honest_about_its_model_and_its_tools(window: Windo
     await window.page.keyboard.press("Escape")
     await expect(panel).to_be_hidden()
     await expect(window.page.get_by_role("button", name="Tools")).to_be_focused()
+
+
+async def test_who_answers_is_picked_beside_the_message_box_and_stands_above_what_it_says(
+    product: Product, window: Window
+) -> None:
+    picker = window.page.get_by_label("Agent", exact=True)
+    await window.open(THREAD)
+    await expect(window.box).to_be_visible()
+    await expect(picker).to_be_hidden()
+    product.services.agents = Agents(specialists=(AgentConfig("finance", "Invoices and orders."),))
+    await window.open("web:two")
+    await expect(picker).to_have_value("default")
+    await picker.select_option("finance")
+    await eventually(lambda: product.services.picked == [("web:ana", "", "finance")], "it is picked")
+    await product.services.post("web:two", Said("Two are open.", agent="finance"), message_id="m1")
+    await expect(window.log.get_by_text("finance agent")).to_have_count(1)
+    await window.open(THREAD)
+    await expect(picker).to_have_value("finance")
