@@ -17,6 +17,8 @@ from playwright.async_api import expect
 
 from tests.browser.conftest import Served
 from tests.browser.test_conversations import approve, card, waiting
+from tests.fakes.openai_server import fake_openai
+from tests.support.finance import REQUEST, brain, finance_company
 from tests.support.product import ProductFolder, product_here
 from tests.web.browsing import Window, chromium, window_of
 
@@ -90,6 +92,22 @@ async def main() -> None:
                 await _what_failed(window, studio)
             async with studio.window() as window:
                 await _deleting(window, studio)
+
+
+async def the_plan() -> None:
+    """Two agents that share a request, with an approval in the middle."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with fake_openai(brain) as model, chromium() as chrome:
+            home = finance_company(ProductFolder(Path(folder)), model)
+            async with product_here(home) as url:
+                studio = Studio(Served(url), chrome)
+                async with studio.window() as window:
+                    await window.say(REQUEST)
+                    await expect(waiting(window)).to_have_count(1)
+                    await expect(window.log.get_by_text("waiting for someone")).to_be_visible()
+                    await window.box.blur()
+                    await window.page.set_viewport_size({**WIDE, "height": 1_000})  # type: ignore[arg-type]
+                    await studio.picture(window, "plan")
 
 
 async def _one_event(window: Window, studio: Studio) -> None:
@@ -182,3 +200,4 @@ async def _deleting(window: Window, studio: Studio) -> None:
 
 if __name__ == "__main__":
     asyncio.run(main())
+    asyncio.run(the_plan())

@@ -35,6 +35,7 @@ from bot.domain import (
     OutcomeView,
     Overview,
     Person,
+    PlanView,
     Post,
     Refused,
     RetryRequest,
@@ -489,7 +490,7 @@ class StandInServices:
 
 
 def subject_of(content: Content) -> str:
-    """The id by which people's clicks name what is shown; empty: nobody clicks on it."""
+    """The id of what is shown, by which clicks name it; empty: it has none, and never changes."""
     match content:
         case ApprovalView():
             return content.approval_id
@@ -499,5 +500,7 @@ def subject_of(content: Content) -> str:
             return content.sign_in_id
         case OutcomeView():
             return content.outcome_id
+        case PlanView():
+            return content.plan_id
         case _:
             return ""

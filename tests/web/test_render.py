@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -31,6 +31,8 @@ from bot.domain import (
     Invalid,
     Notice,
     OutcomeView,
+    PlanTaskView,
+    PlanView,
     Post,
     Refused,
     Said,
@@ -39,8 +41,9 @@ from bot.domain import (
     Unknown,
     Vote,
 )
+from bot.records.plans import TaskStatus
 from graph.interrupts import FieldType, FormField
-from tests.support.views import an_approval
+from tests.support.views import a_plan, a_plan_that_failed, a_plan_that_was_stopped, an_approval
 
 TRICK = "pay\u202e001\u202c \u200bnow"
 CONTENTS: list[Content] = [
@@ -81,7 +84,16 @@ CONTENTS: list[Content] = [
 ]
 
 
-@pytest.mark.parametrize("content", CONTENTS, ids=lambda content: type(content).__name__)
+PLAN = PlanView(
+    "p",
+    "open",
+    tuple(PlanTaskView(TRICK, TRICK, TRICK, status, (TRICK,), TRICK) for status in get_args(TaskStatus)),
+    TRICK,
+    "web:ana",
+)
+
+
+@pytest.mark.parametrize("content", [*CONTENTS, PLAN], ids=lambda content: type(content).__name__)
 def test_nothing_invisible_or_reversed_is_left_in_what_is_shown(content: Content) -> None:
     shown = json.dumps(content_json(content), ensure_ascii=False)
     assert not {"\u202e", "\u202c", "\u200b"} & set(shown)
@@ -117,6 +129,33 @@ def test_what_was_said_and_done_with_a_call_is_told_with_it() -> None:
     )
     assert card["notes"] == [{"name": "Ben", "text": "Use the small room."}]
     assert (card["edited_by"], card["retry_offered"]) == ("Ben", True)
+
+
+def test_a_task_of_a_plan_says_how_far_it_is_and_why_it_was_not_done() -> None:
+    begun = content_json(a_plan(requester_id="web:ana"))
+    assert begun["title"] == "Plan: 2 of 4 tasks done"
+    assert [(task["id"], task["agent"], task["state"], task["result"]) for task in begun["tasks"]] == [
+        ("find", "bookkeeper", "done", "three: INV-7, INV-8, INV-9"),
+        ("orders", "bookkeeper", "done", ""),
+        ("check", "bookkeeper", "waiting for someone", ""),
+        ("mail", "writer", "waits for check", ""),
+    ]
+    failed = content_json(a_plan_that_failed(requester_id="web:ana"))
+    assert failed["title"] == "Plan ended: 2 of 4 tasks done"
+    assert [(task["state"], task["result"]) for task in failed["tasks"][2:]] == [
+        ("failed: The model could not be reached.", ""),
+        ("not begun: check was not done", ""),
+    ]
+    stopped = content_json(a_plan_that_was_stopped(requester_id="web:ana"))
+    assert stopped["title"] == "Plan stopped: 1 of 4 tasks done"
+    assert [task["state"] for task in stopped["tasks"]] == ["stopped", "done", "stopped", "stopped"]
+
+
+def test_a_task_waits_only_for_what_is_not_done_yet() -> None:
+    find, orders, check, mail = a_plan(requester_id="web:ana").tasks
+    waiting = replace(check, status="blocked")
+    tasks = (find, replace(orders, status="running"), waiting, mail)
+    assert content_json(a_plan(requester_id="web:ana", tasks=tasks))["tasks"][2]["state"] == "waits for orders"
 
 
 def test_an_answer_has_the_calls_that_were_made_for_it_and_says_how_many_are_not_listed() -> None:

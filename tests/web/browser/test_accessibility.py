@@ -11,9 +11,18 @@ import pytest_asyncio
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import Route, ViewportSize, expect
 
-from bot.domain import CallActivity, ChangeView, ConversationReference, GrantView, MessageView, Notice, Said
+from bot.domain import (
+    CallActivity,
+    ChangeView,
+    ConversationReference,
+    GrantView,
+    MessageView,
+    Notice,
+    PlanTaskView,
+    Said,
+)
 from graph.interrupts import FormField
-from tests.support.views import NOW, a_question, a_sign_in, an_approval, an_outcome
+from tests.support.views import NOW, a_plan, a_plan_that_failed, a_question, a_sign_in, an_approval, an_outcome
 from tests.web.accessibility import needs_axe, violations_in_light_and_dark
 from tests.web.browsing import Window, window_of
 from tests.web.serving import Product, serve
@@ -52,6 +61,8 @@ async def fill(product: Product) -> None:
         a_question("q", requester_id=ana, fields=(FormField(name="seat", label="Seat"),)),
         a_sign_in("s", owner_id=ana),
         an_outcome("o", requester_id=ana),
+        a_plan_that_failed(requester_id=ana),
+        a_plan("p", requester_id=ana, tasks=(PlanTaskView("long", "writer", "word " * 90, "running"),)),
     )
     for content in contents:
         await product.services.post(THREAD, content)

@@ -8,9 +8,9 @@ import pytest
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import Locator, Route, expect
 
-from bot.domain import ApprovalView, GrantView, OutcomeView, SignInView
+from bot.domain import ApprovalView, GrantView, OutcomeView, PlanTaskView, SignInView
 from graph.presentation import CallPresentation, PresentedArgument, Preview
-from tests.support.views import NOW, a_question, an_approval
+from tests.support.views import NOW, a_plan, a_plan_that_failed, a_question, an_approval
 from tests.web.browsing import Window, window_of
 from tests.web.serving import Product
 
@@ -409,3 +409,47 @@ async def test_where_nothing_is_hidden_there_is_nothing_to_look_at(product: Prod
     await expect(window.page.get_by_role("menuitem", name="Show all")).to_be_visible()
     await expect(window.page.get_by_role("menuitem", name="Look at hidden values…")).to_have_count(0)
     await expect(window.log.locator(".unseen")).to_be_hidden()
+
+
+# ------------------------------------------------------------------------------------------------ plans
+
+
+async def test_a_plan_has_a_line_for_each_task_that_says_how_far_it_is(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, a_plan("p", requester_id="web:ana"))
+    await window.open(THREAD)
+    plan = window.log.get_by_role("article", name="Plan: 2 of 4 tasks done")
+    tasks = plan.get_by_role("listitem")
+    await expect(tasks).to_have_count(4)
+    await expect(tasks.nth(0)).to_contain_text("find List the open invoices.")
+    await expect(tasks.nth(0)).to_contain_text("bookkeeper agent · done")
+    await expect(tasks.nth(0)).to_contain_text("three: INV-7, INV-8, INV-9")
+    await expect(tasks.nth(2)).to_contain_text("bookkeeper agent · waiting for someone")
+    await expect(tasks.nth(3)).to_contain_text("writer agent · waits for check")
+    ended = replace(a_plan_that_failed(requester_id="web:ana"), plan_id="p")
+    await product.services.change(ended)
+    tasks = window.log.get_by_role("article", name="Plan ended: 2 of 4 tasks done").get_by_role("listitem")
+    await expect(tasks.nth(2)).to_contain_text("failed: The model could not be reached.")
+    await expect(tasks.nth(3)).to_contain_text("not begun: check was not done")
+    await expect(window.log.get_by_role("article")).to_have_count(1)
+
+
+async def test_what_is_unfolded_of_a_task_stays_so_and_keeps_the_focus_while_others_change(
+    product: Product, window: Window
+) -> None:
+    find, _orders, _check, mail = a_plan(requester_id="web:ana").tasks
+    long = PlanTaskView("long", "writer", "Write it all down. " * 20, "running")
+    await product.services.post(THREAD, a_plan("p", requester_id="web:ana", tasks=(find, long)))
+    await window.open(THREAD)
+    details = window.log.get_by_text("Details")
+    await expect(details).to_have_count(1)
+    await window.log.locator("details[data-fold=long] > summary").focus()
+    await window.page.keyboard.press("Enter")
+    await expect(window.log.get_by_text(long.instruction.strip())).to_be_visible()
+    ended = replace(find, result="INV-7, " * 60)
+    await product.services.change(a_plan("p", requester_id="web:ana", tasks=(ended, long, mail)))
+    await expect(window.log.get_by_role("listitem")).to_have_count(3)
+    await expect(window.log.get_by_text(long.instruction.strip())).to_be_visible()
+    await expect(window.log.locator("details[data-fold=long] > summary")).to_be_focused()
+    await expect(window.log.locator("details[data-fold=find]")).not_to_have_attribute("open", "")
+    await window.log.get_by_text("Details").first.click()
+    await expect(window.log.get_by_text(ended.result.strip())).to_be_visible()
