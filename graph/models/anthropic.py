@@ -21,7 +21,7 @@ from pydantic import PrivateAttr, SecretStr
 from graph.models.event_stream import NOTHING, Lumps
 from graph.models.function_schemas import root_object
 from graph.models.problems import ModelProblem, Trouble, explain_model_error
-from graph.models.service import Service, ServiceError
+from graph.models.service import ServiceError, StreamingService
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCall, WrittenCalls
 from graph.models.wire import said_messages
 
@@ -69,14 +69,14 @@ def create_anthropic_model(
         streaming=True,
     )
     key = {"Authorization": f"Bearer {api_key.get_secret_value()}"} if api_key else {}
-    model._service = Service(address, {"anthropic-version": _VERSION, **key}, timeout)
+    model._service = StreamingService(address, {"anthropic-version": _VERSION, **key}, timeout)
     return model
 
 
 class AnthropicModel(ChatAnthropic):
     """`ChatAnthropic`, asked by `stream_answer` alone."""
 
-    _service: Service = PrivateAttr()
+    _service: StreamingService = PrivateAttr()
 
     def bind_tools(
         self, tools: Sequence[Any], *, tool_choice: dict[str, str] | str | None = None, **kwargs: Any

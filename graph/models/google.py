@@ -22,7 +22,7 @@ from pydantic import BaseModel, PrivateAttr, SecretStr, model_validator
 from graph.models.event_stream import Lumps
 from graph.models.function_schemas import documented_by_google
 from graph.models.problems import ModelProblem, Trouble, explain_model_error
-from graph.models.service import Service, ServiceError
+from graph.models.service import ServiceError, StreamingService
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCalls
 from graph.models.wire import said_messages
 
@@ -62,14 +62,14 @@ def create_google_model(
         temperature=temperature,  # said even when it is `None`: LangChain has one of its own
     )
     key = {"x-goog-api-key": api_key.get_secret_value()} if api_key else {}
-    model._service = Service(base_url or GOOGLE, key, timeout)
+    model._service = StreamingService(base_url or GOOGLE, key, timeout)
     return model
 
 
 class GoogleModel(ChatGoogleGenerativeAI):
     """`ChatGoogleGenerativeAI`, asked by `stream_answer` alone."""
 
-    _service: Service = PrivateAttr()
+    _service: StreamingService = PrivateAttr()
 
     @model_validator(mode="after")
     def validate_environment(self) -> GoogleModel:

@@ -44,7 +44,7 @@ class ServiceError(Exception):
         return message if isinstance(message, str) else ""
 
 
-class Service:
+class StreamingService:
     """One service, and its connections. It never retries: `stream_message` does."""
 
     def __init__(self, address: str, headers: Mapping[str, str], timeout: float) -> None:
