@@ -14,6 +14,7 @@ from app import ConfigurationError
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, fake_openai
 from tests.support.m365 import TOOL, Tenant
 from tests.support.product import ProductFolder, product_here
+from tests.support.product_records import rows_in_records
 from tests.support.tools import serving
 from tests.support.visitor import visiting
 
@@ -171,12 +172,9 @@ async def test_of_a_call_that_was_under_way_when_time_was_up_nobody_knows_what_c
     slow = SlowTenant()
     hurried = AGENTS.replace("maxSteps: 2", "timeout: 2s")
     async with product(home, slow, model, hurried) as url, visiting(url) as ana, ana.thread() as thread:
-        await thread.send("as the finance agent list all teams", "m-1")
+        await thread.send("as the finance agent list all teams")
         await thread.notice("I stopped after 2 seconds")
-        messages = f"{url}/api/v1/threads/{thread.thread_id}/messages"
-        async with aiohttp.ClientSession() as http, http.get(f"{messages}/{thread.thread_id}:m-1?wait=30") as response:
-            turn = await response.json()
-        assert ([each["status"] for each in turn["calls"]], turn["status"]) == (["unknown"], "ended")
+        assert rows_in_records(home, "SELECT status FROM attempts") == [("unknown",)]
         await thread.send("hello")
         await thread.says("Hello")
     assert slow.commands == ["m365 teams team list"]
@@ -211,6 +209,7 @@ async def test_a_direct_chat_can_be_given_to_an_agent(home: ProductFolder, tenan
         assert answers(thread)[-1][0] == "guest"
 
 
+@pytest.mark.sqlite  # with PostgreSQL programs need a token; what they say is read in the same way
 async def test_a_program_names_the_agent_and_is_told_the_names_where_there_is_none(
     home: ProductFolder, tenant: Tenant, model: FakeOpenAI
 ) -> None:
