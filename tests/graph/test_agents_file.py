@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from graph.agents_file import (
 )
 from policies.model import Tool
 
+ROOT = Path(__file__).parents[2]
 HERE = Installation(
     {"calendar", "tasks", "orders"}, lambda model: "there is no key for it" if model.startswith("gpt") else None
 )
@@ -130,6 +133,22 @@ def test_an_agent_has_all_tools_unless_its_own_are_listed_and_none_where_the_lis
     agent = read(file_of(f"{{name: writer, description: Letters{said}}}")).named("writer")
     assert agent is not None
     assert agent.has(Tool("orders", "pay")) is has
+
+
+BUNDLED = Installation(json.loads((ROOT / "mcp.json").read_text())["mcpServers"], lambda _: None)
+BLOCKS = [
+    block
+    for name in ("docs/agents.md", "README.md")
+    for block in re.findall(r"^```yaml\n(.*?)^```", (ROOT / name).read_text(), re.MULTILINE | re.DOTALL)
+    if "agents:" in block
+]
+
+
+@pytest.mark.parametrize("text", [(ROOT / "agents.example.yaml").read_text(), *BLOCKS])
+def test_the_examples_work_with_the_bundled_servers(text: str) -> None:
+    agents = parse_agents(text, "example", BUNDLED)
+    assert len(agents.specialists) > 0
+    assert {pattern.server for agent in agents.specialists for pattern in agent.tools or ()} <= set(BUNDLED.servers)
 
 
 # ----------------------------------------------------------------------------------- what is refused
