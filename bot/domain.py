@@ -420,6 +420,8 @@ class ClarificationView:
     """JSON Schema of the answer, where a tool asks."""
     client: str = ""
     """As in `ApprovalView`."""
+    agent: str = ""
+    """Name of the agent of a plan's task that it belongs to; empty: it belongs to none."""
     filled_in: tuple[tuple[str, str], ...] = ()
     """What was answered in a form: label and value of each field, as people read them. Empty: nothing was."""
 
@@ -445,6 +447,8 @@ class SignInView:
     call_id: str = ""
     client: str = ""
     """As in `ApprovalView`."""
+    agent: str = ""
+    """Name of the agent of a plan's task that it belongs to; empty: it belongs to none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,6 +479,8 @@ class OutcomeView:
     call_id: str = ""
     client: str = ""
     """As in `ApprovalView`."""
+    agent: str = ""
+    """Name of the agent of a plan's task that it belongs to; empty: it belongs to none."""
     presentation: CallPresentation = NOTHING_KNOWN
     """As in `ApprovalView`."""
 
@@ -505,6 +511,8 @@ class ChangeView:
     unread: int = 0
     call_id: str = ""
     client: str = ""
+    agent: str = ""
+    """Name of the agent of a plan's task that it belongs to; empty: it belongs to none."""
     presentation: CallPresentation = NOTHING_KNOWN
 
 

@@ -38,6 +38,7 @@ from bot.records.database import Transaction
 from bot.records.posts import PostRow
 from bot.records.sign_ins import SignInRow
 from bot.safe_text import apart_from_marks, one_line, shorten
+from bot.task_threads import is_task_thread
 from graph.presentation import NOTHING_KNOWN, CallPresentation
 from policies.approvers import as_of, several_may_decide
 from policies.judging import describe_approvers
@@ -297,6 +298,12 @@ async def _client_in(tx: Transaction, thread_id: str) -> str:
     return shown_client(await threads.client_of(tx, thread_id), thread_id)
 
 
+async def _agent_in(tx: Transaction, thread_id: str) -> str:
+    """Name of the agent whose task a thread is; empty: it is no task's."""
+    task = await plans.task_of_thread(tx, thread_id) if is_task_thread(thread_id) else None
+    return "" if task is None else task.agent
+
+
 async def deciders_in_words(tx: Transaction, row: ApprovalRow, now: float) -> str:
     """Returns in words who may decide, or might have when it was settled."""
     ask = as_asked(row, now)
@@ -455,6 +462,7 @@ async def clarification_view(
         call_id=row.call_id,
         schema=row.schema or {},
         client=await _client_in(tx, row.thread_id),
+        agent=await _agent_in(tx, row.thread_id),
     )
 
 
@@ -504,6 +512,7 @@ async def sign_in_view(tx: Transaction, sign_in_id: str, now: float) -> SignInVi
         code_wanted=row.status == "open" and await _waits_for_code(tx, row, now),
         call_id=row.call_id,
         client=await _client_in(tx, row.thread_id),
+        agent=await _agent_in(tx, row.thread_id),
     )
 
 
@@ -534,6 +543,7 @@ async def outcome_view(tx: Transaction, attempt_id: str, longest: int = ANY_LENG
         unread=unread,
         call_id=row.call_id,
         client=await _client_in(tx, row.thread_id),
+        agent=await _agent_in(tx, row.thread_id),
         presentation=row.presentation.without_owned(),
     )
 
@@ -563,6 +573,7 @@ async def change_view(tx: Transaction, attempt_id: str, now: float, longest: int
         unread=unread,
         call_id=row.call_id,
         client=await _client_in(tx, row.thread_id),
+        agent=await _agent_in(tx, row.thread_id),
         presentation=row.presentation.without_owned(),
     )
 

@@ -96,6 +96,8 @@ class Space:
 WHOLE = Space()
 Titled = ApprovalView | OutcomeView | ChangeView | GrantView
 """What has a call's arguments, and its title."""
+Asking = ApprovalView | ClarificationView | SignInView | OutcomeView | ChangeView
+"""What somebody's request has brought about, through whichever program or agent."""
 
 
 # ------------------------------------------------------------------------------------------------ approvals
@@ -141,7 +143,7 @@ def change_line(view: ChangeView, signs: Mapping[str, str], space: Space = WHOLE
     """
     title = f"{signs[view.result_tone]}{call_title(view, space)}"
     ended = space.line(view.result, _RESULT) if view.result_tone != "success" and view.result.strip() else ""
-    return " · ".join(filter(None, [title, values, ended, change_reason(view, space), through(view.client, space)]))
+    return " · ".join(filter(None, [title, values, ended, change_reason(view, space), through(view, space)]))
 
 
 def change_reason(view: ChangeView, space: Space = WHOLE) -> str:
@@ -172,34 +174,37 @@ def approval_summary(view: ApprovalView, longest: int) -> str:
     )
 
 
-def approval_requested_by(view: ApprovalView, space: Space = WHOLE) -> str:
-    """Returns who asks for an approval, and through which program or agent; nothing of the latter where Countersign's
-    default one asks."""
-    if view.client or not view.agent:
-        return requested_by(view.requester, view.client, space)
-    return _("Requested by {name}, through the {agent} agent").format(
-        name=space.line(view.requester, LONGEST_NAMES), agent=view.agent
-    )
-
-
 def said_by(agent: str) -> str:
     """Returns what stands above what an agent says that has a name of its own."""
     return _("{agent} agent").format(agent=agent)
 
 
-def requested_by(name: str, client: str, space: Space = WHOLE) -> str:
-    """Returns who asks, and through which program; empty: our own agent. What a program calls itself is its own word,
-    so it comes last."""
-    if not client:
-        return _("Requested by {name}").format(name=space.line(name, LONGEST_NAMES))
-    return _("Requested by {name}, through {client}").format(
-        name=space.line(name, LONGEST_NAMES), client=space.line(client, LONGEST_NAME)
-    )
+def requested_by(view: Asking, space: Space = WHOLE) -> str:
+    """Returns who asks, and through which program, or which agent of ours where it is not the default one. What a
+    program calls itself is its own word, so it comes last."""
+    name = space.line(view.owner if isinstance(view, SignInView) else view.requester, LONGEST_NAMES)
+    if view.client:
+        client = space.line(view.client, LONGEST_NAME)
+        return _("Requested by {name}, through {client}").format(name=name, client=client)
+    if view.agent:
+        agent = space.line(view.agent, LONGEST_NAME)
+        return _("Requested by {name}, through the {agent} agent").format(name=name, agent=agent)
+    return _("Requested by {name}").format(name=name)
 
 
-def through(client: str, space: Space = WHOLE) -> str:
-    """Returns through which program somebody's own request came; empty: through none."""
-    return _("Requested through {client}").format(client=space.line(client, LONGEST_NAME)) if client else ""
+def is_through_another(view: Asking) -> bool:
+    """Returns whether something else asks than Countersign's default agent: a card says so where it does not name who
+    asks anyway."""
+    return bool(view.client or view.agent)
+
+
+def through(view: Asking, space: Space = WHOLE) -> str:
+    """Returns through which program or agent somebody's own request came; empty: through none."""
+    if view.client:
+        return _("Requested through {client}").format(client=space.line(view.client, LONGEST_NAME))
+    if view.agent:
+        return _("Requested through the {agent} agent").format(agent=space.line(view.agent, LONGEST_NAME))
+    return ""
 
 
 def only_through(grant: GrantView, space: Space = WHOLE) -> str:
@@ -255,7 +260,7 @@ def in_brief(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns on one line who asks, by which tool, and what the call may do to the world."""
     told = [f"⚠️ {_risk_in_words(each)}" if each == "destroys" else _risk_in_words(each) for each in risks(view)]
     does = space.line(" · ".join(told), LONGEST_NAMES) if told else ""
-    asked = approval_requested_by(view, space)
+    asked = requested_by(view, space)
     return " · ".join(filter(None, [asked, call_source(view, space), does]))
 
 
@@ -353,7 +358,7 @@ def result(view: ApprovalView, signs: Mapping[str, str], space: Space = WHOLE) -
 
 def provenance(view: ApprovalView, space: Space = WHOLE) -> tuple[str, str]:
     """Returns who asked, and by which rule that took an approval."""
-    asked = approval_requested_by(view, space)
+    asked = requested_by(view, space)
     return asked, _("Rule: {rule}").format(rule=rule(view, space))
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.fakes.openai_server import FakeOpenAI, fake_openai
+from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, fake_openai
 from tests.support.finance import ANSWER, REQUEST, acts_of, brain, finance_company, offered_to
 from tests.support.product import ProductFolder, product_here
 from tests.support.visitor import Json, Thread, visiting
@@ -95,6 +95,29 @@ async def test_a_rejection_is_told_to_the_agent_that_asked_and_the_others_go_on(
     await company.approve(draft["id"])
     assert await company.says("INV-8") == ANSWER
     assert acts_of(home) == ["draft"]
+
+
+def asking_brain(request: Request) -> Reply:
+    """As `brain`, but whoever drafts the mail asks for its tone first."""
+    messages = request["messages"]
+    if not str(messages[-1]["content"]).startswith("Draft a mail"):
+        return brain(request)
+    tone = {"name": "tone", "label": "Tone", "type": "text"}
+    return Reply(calls=[ToolUse("request_clarification", {"question": "Which tone?", "fields": [tone]})])
+
+
+async def test_a_question_of_a_task_names_its_agent_and_is_answered_in_the_conversation(home: ProductFolder) -> None:
+    async with fake_openai(asking_brain) as model:
+        finance_company(home, model)
+        async with product_here(home) as url, visiting(url, "ana") as ana, ana.thread() as thread:
+            await thread.send(REQUEST)
+            await thread.approve((await asked_about(thread, "flag"))["id"])
+            question = await thread.question()
+            assert (question["question"], question["agent"]) == ("Which tone?", "writer")
+            await stand(thread, find="done", orders="done", check="done", mail="waiting")
+            assert (await thread.answer_form(question["id"], {"tone": "friendly"})).status == 200
+            await stand(thread, find="done", orders="done", check="done", mail="done")
+            assert await thread.says("INV-8") == ANSWER
 
 
 async def test_while_agents_work_a_message_waits_and_while_they_ask_it_ends_the_plan(

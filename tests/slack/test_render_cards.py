@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -449,3 +450,9 @@ def test_a_question_without_fields_is_answered_with_a_reply() -> None:
     piece = shown(a_question(fields=()))
     assert buttons(piece) == {}
     assert piece.blocks[-1]["elements"][0]["text"] == "Reply here to answer."
+
+
+@pytest.mark.parametrize("card", [an_approval, a_question, a_sign_in, an_outcome, a_change])
+def test_what_a_task_of_a_plan_asks_names_its_agent(card: Callable[..., Content]) -> None:
+    assert "the bookkeeper agent" in json.dumps(shown(card(agent="bookkeeper")).blocks)
+    assert "agent" not in json.dumps(shown(card()).blocks)

@@ -118,6 +118,7 @@ class HostileViews:
             escalates_at=st.none() | times,
             handed_to=names,
             client=st.just("") | texts,
+            agent=st.just("") | texts,
         )
         self.questions = st.builds(
             ClarificationView,
@@ -135,6 +136,7 @@ class HostileViews:
             fingerprint=st.just("") | st.just("#0123456789ab"),
             unread=st.just(0) | st.integers(1, 10**6),
             client=st.just("") | texts,
+            agent=st.just("") | texts,
         )
         self.sign_ins = st.builds(
             SignInView,
@@ -148,6 +150,7 @@ class HostileViews:
             service=st.just("") | texts,
             code_wanted=st.booleans(),
             client=st.just("") | texts,
+            agent=st.just("") | texts,
         )
         self.accounts = st.builds(
             ConnectionView,
@@ -176,6 +179,7 @@ class HostileViews:
             settled_by=texts,
             known=texts,
             client=st.just("") | texts,
+            agent=st.just("") | texts,
         )
         ids = texts.map(lambda text: text[:40])
         tasks = st.builds(

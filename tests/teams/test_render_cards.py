@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -16,7 +17,7 @@ from adapters.teams.render.posts import (
     sign_in_link,
 )
 from bot.card_masks import PLAIN, masked
-from bot.domain import CallActivity, Said, Vote
+from bot.domain import CallActivity, Content, Said, Vote
 from bot.safe_text import visible_excerpt
 from graph.interrupts import FormField
 from graph.presentation import CallPresentation, KnownId
@@ -470,3 +471,11 @@ def test_an_attempt_whose_outcome_is_unknown_asks_what_came_of_it() -> None:
     settled = shown(an_outcome(status="skip", settled_by="Ana"))
     assert buttons(settled) == {}
     assert "Skipped by Ana" in said(settled)
+
+
+@pytest.mark.parametrize("card", [an_approval, a_question, a_sign_in, an_outcome, a_change])
+def test_what_a_task_of_a_plan_asks_names_its_agent(card: Callable[..., Content]) -> None:
+    (made,) = activities(a_post(card(agent="bookkeeper")), EVERYBODY)
+    assert "the bookkeeper agent" in json.dumps(made["attachments"])
+    (made,) = activities(a_post(card()), EVERYBODY)
+    assert "the bookkeeper agent" not in json.dumps(made["attachments"])

@@ -216,3 +216,9 @@ def test_every_result_of_a_click_has_a_kind_and_a_sentence(result: Settled, kind
     answer = click_json(result)
     assert answer["kind"] == kind
     assert answer["text"]
+
+
+@pytest.mark.parametrize("content", CONTENTS[2:], ids=lambda content: type(content).__name__)
+def test_what_a_task_of_a_plan_asks_names_its_agent(content: Any) -> None:
+    assert content_json(replace(content, agent="bookkeeper"))["agent"] == "bookkeeper"
+    assert "agent" not in content_json(content)

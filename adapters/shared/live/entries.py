@@ -302,7 +302,6 @@ def _approval(view: ApprovalView) -> Json:
         "anyone_else": _is_for_anyone_else(view),
         **_call_json(view),
         **_client_json(view),
-        **({"agent": view.agent} if view.agent else {}),
         **seen_json(view),
         **_json(
             view,
@@ -372,8 +371,11 @@ def _outcome(view: OutcomeView) -> Json:
 def _client_json(
     view: ApprovalView | ClarificationView | SignInView | OutcomeView | ChangeView | GrantView,
 ) -> Json:
-    """What a program calls itself through which it was asked for, its own word; empty: it was asked of our agent."""
-    return {"client": line(view.client, LONGEST_NAME)}
+    """What a program calls itself through which it was asked for, its own word; empty: it was asked of our agent. And
+    which agent of ours asks, where it is not the default one."""
+    asked = {"client": line(view.client, LONGEST_NAME)}
+    agent = "" if isinstance(view, GrantView) else view.agent
+    return {**asked, "agent": line(agent, LONGEST_NAME)} if agent else asked
 
 
 def _json(view: object, *, lines: str = "", passages: str = "", as_is: str = "") -> Json:

@@ -159,9 +159,9 @@ def _pending(view: ApprovalView, team: str) -> list[Block]:
     ]
 
 
-def through_program(name: str, client: str) -> list[Block]:
-    """Who asks, and through which program, where another agent does."""
-    return [context(plain(wording.requested_by(name, client)))] if client else []
+def asked_through(view: wording.Asking) -> list[Block]:
+    """Who asks, and through which program or agent, where it is not the default agent."""
+    return [context(plain(wording.requested_by(view)))] if wording.is_through_another(view) else []
 
 
 def _so_far(view: ApprovalView) -> list[str]:
@@ -310,7 +310,7 @@ def clarification_card(view: ClarificationView, team: str) -> SlackMessage:
     said = [run(f"\n{name}: ", "bold"), run(answer)] if view.answer.strip() else []
     asker = [context(plain(_asker(view))), *asked_in(view)] if view.server else []
     end = run(wording.question_end(view))
-    through = through_program(view.requester, view.client)
+    through = asked_through(view)
     return piece([_question(view), *asker, *through, rich_text(flow([end, *said]))], text)
 
 
@@ -344,7 +344,7 @@ def _asked(view: ClarificationView, team: str) -> Iterator[Block]:
     if view.server:
         yield context(plain(_asker(view)))
         yield from asked_in(view)
-    yield from through_program(view.requester, view.client)
+    yield from asked_through(view)
     yield _question(view)
     if choices := list(wording.choices(view)):
         yield rich_text(flow(one for label, texts in choices for one in (run(label, "bold"), run(f"{texts}\n"))))
@@ -390,7 +390,7 @@ def outcome_card(view: OutcomeView) -> SlackMessage:
         rich_text(flow([run("⚠️ " if is_open else ""), run(title, "bold")][not is_open :])),
         context(plain(wording.call_source(view))),
         sentence(text),
-        *through_program(view.requester, view.client),
+        *asked_through(view),
         *known,
         *pair_blocks(shown.pairs),
         *unseen_note(view, shown, ""),
@@ -426,7 +426,7 @@ def sign_in_card(view: SignInView) -> SlackMessage:
     server = _server_for_account(view)
     if view.status != "open":
         text = wording.sign_in_end(view, where)
-        return piece([sentence(text), *through_program(view.owner, view.client)], text)
+        return piece([sentence(text), *asked_through(view)], text)
     if view.code_wanted:
         text = _("Waiting for {name} to enter the code from their browser to connect {where}.").format(
             name=owner, where=where
@@ -441,7 +441,7 @@ def sign_in_card(view: SignInView) -> SlackMessage:
         text = _("Waiting for {name} to sign in to {where} at {host}.").format(
             name=owner, where=where, host=line(view.host, _HOST)
         )
-    through = through_program(view.owner, view.client)
+    through = asked_through(view)
     return piece([sentence(text), *through, button_row(*sign_in_buttons(view))], text)
 
 
@@ -460,7 +460,7 @@ def sign_in_piece(view: SignInView, link: str) -> SlackMessage:
     else:
         text = _("Sign in to {where}. The link opens {host} and is yours alone.").format(where=where, host=address)
     told = [
-        *through_program(view.owner, view.client),
+        *asked_through(view),
         *([sentence(_about_the_code())] if view.service else _in_its_words(view)),
     ]
     # When an account is connected, the callback says when that is done.

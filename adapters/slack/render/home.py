@@ -246,19 +246,19 @@ def _waiting(shown: Shown, link: LinkOf) -> list[Block]:
     match shown.post.content:
         case ApprovalView() as view:
             detail = _("Approver: {names}").format(names=line(view.may_decide, _QUESTION))
-            return _call_entry(shown, view, f"{detail}{_through(view.client)}", [_withdraw_button(view)], link)
+            return _call_entry(shown, view, f"{detail}{_through(view)}", [_withdraw_button(view)], link)
         case ClarificationView() as view:
-            entry = _entry(shown, _through(view.client).strip(), [])
+            entry = _entry(shown, _through(view).strip(), [])
             row = [*answer_buttons(view), *_open_thread(shown, link)]
             return [*entry, *asked_in(view), *([button_row(*row)] if row else [])]
         case SignInView() as view:
             wanted = _("Enter the code that your browser shows.") if view.code_wanted else _("Sign in to continue.")
-            detail, buttons = f"{wanted}{_through(view.client)}", sign_in_buttons(view)
+            detail, buttons = f"{wanted}{_through(view)}", sign_in_buttons(view)
         case OutcomeView(unread=0) as view:
-            told = f"{_('Check, then choose.')}{_through(view.client)}"
+            told = f"{_('Check, then choose.')}{_through(view)}"
             return _call_entry(shown, view, told, outcome_buttons(view), link)
         case OutcomeView() as view:  # nothing of it was read, so that nobody could tell which call would be made again
-            told = f"{_('Answer on its card.')}{_through(view.client)}"
+            told = f"{_('Answer on its card.')}{_through(view)}"
             return _call_entry(shown, view, told, [], link)
         case _:
             detail, buttons = "", []
@@ -271,8 +271,8 @@ def _withdraw_button(view: ApprovalView) -> Block:
     return confirmed(withdraw, _("Withdraw request?"), asks, _("Withdraw"))
 
 
-def _through(client: str) -> str:
-    return f"\n{told}" if (told := wording.through(client)) else ""
+def _through(view: wording.Asking) -> str:
+    return f"\n{told}" if (told := wording.through(view)) else ""
 
 
 def _call_entry(

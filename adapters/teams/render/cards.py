@@ -124,7 +124,7 @@ def asking_once_more(
 
 def brief(view: ApprovalView, space: Space = WHOLE) -> str:
     """Who asks, by which tool, and what is to be noticed of the call, on one line of a list."""
-    asked = wording.approval_requested_by(view, space)
+    asked = wording.requested_by(view, space)
     return " · ".join(filter(None, [asked, wording.call_source(view, space), _noticed(view, space)]))
 
 
@@ -182,7 +182,7 @@ def _noticed(view: ApprovalView, space: Space) -> str:
 
 def _context(view: ApprovalView, space: Space) -> str:
     """Who asks, and by which tool."""
-    asked = wording.approval_requested_by(view, space)
+    asked = wording.requested_by(view, space)
     return " · ".join([asked, wording.call_source(view, space)])
 
 
@@ -349,7 +349,7 @@ def change_card(view: ChangeView, *, asked: bool, refresh: Mapping[str, Any] | N
             ),
             *unseen_note(view, shown),
             small(escape(wording.call_source(view, space))),
-            small(escape(wording.requested_by(view.requester, view.client, space))),
+            small(escape(wording.requested_by(view, space))),
         ]
         colour = {"color": "Attention", "isSubtle": False} if view.result_tone == "error" else {}
         body = [{**small(line), **colour}, folded(DETAILS, details)]

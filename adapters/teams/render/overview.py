@@ -162,10 +162,10 @@ def _said(shown: Shown, arguments: Excerpt, space: Space) -> tuple[str, str, lis
                 title = _("{server} asks: {question}").format(server=view.server, question=view.question)
             else:
                 title = _("Question: {question}").format(question=view.question)
-            told = [wording.through(view.client, space), call_asked_in(view)(space)]
+            told = [wording.through(view, space), call_asked_in(view)(space)]
             return space.line(title, _QUESTION), " · ".join(filter(None, told)), answer_button(view)
         case SignInView() as view:
-            told = [_("Waiting for you"), wording.through(view.client, space)]
+            told = [_("Waiting for you"), wording.through(view, space)]
             link = execute(_("Get my link"), GET_LINK, view.sign_in_id)
             return (
                 space.line(sign_in_title(view), _QUESTION),
@@ -174,7 +174,7 @@ def _said(shown: Shown, arguments: Excerpt, space: Space) -> tuple[str, str, lis
             )
         case OutcomeView() as view:
             title = space.line(wording.outcome_title(view), _QUESTION)
-            return title, wording.through(view.client, space), []
+            return title, wording.through(view, space), []
         case ChangeView() as view:
             return wording.call_title(view, space), "", []
         case PlanView() as view:

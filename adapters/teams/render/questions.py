@@ -110,16 +110,16 @@ def _asked(view: ClarificationView, about: str, space: Space) -> Iterator[Elemen
     yield heading(_title(view, space))
     if about:
         yield small(escape(about))
-    yield from _through(view.requester, view.client, space)
+    yield from _through(view, space)
     yield rich(bold(space.passage(view.question, wording.LONGEST_QUESTION)))
     if view.context.strip():
         yield rich(words(space.passage(view.context, wording.LONGEST_CONTEXT)))
 
 
-def _through(name: str, client: str, space: Space) -> Iterator[Element]:
-    """Who asks, and through which program, where another agent does."""
-    if client:
-        yield small(escape(wording.requested_by(name, client, space)))
+def _through(view: wording.Asking, space: Space) -> Iterator[Element]:
+    """Who asks, and through which program or agent, where it is not the default agent."""
+    if wording.is_through_another(view):
+        yield small(escape(wording.requested_by(view, space)))
 
 
 def _title(view: ClarificationView, space: Space) -> str:
@@ -170,13 +170,13 @@ def _outcome(view: OutcomeView, shown: Excerpt, space: Space) -> Element:
     if view.status != "open":
         ended = rich(bold(wording.call_title(view, space)), words(f" · {wording.outcome_sentence(view, space)}"))
         details = [*fact_set(shown.pairs), *unseen_note(view, shown), small(escape(wording.call_source(view, space)))]
-        body = [ended, *_through(view.requester, view.client, space), folded(DETAILS, details)]
+        body = [ended, *_through(view, space), folded(DETAILS, details)]
         return card(body, [toggles(_("Details"), DETAILS)], summary=outcome_summary(view))
     body = [
         heading(space.line(wording.outcome_title(view), 2 * wording.LONGEST_HEADING)),
         rich(words(wording.outcome_sentence(view, space))),
         small(escape(wording.call_source(view, space))),
-        *_through(view.requester, view.client, space),
+        *_through(view, space),
         *_known(view, space),
         *fact_set(shown.pairs),
         *unseen_note(view, shown),
@@ -252,7 +252,7 @@ def _sentence(view: SignInView, space: Space) -> str:
 
 
 def _body(view: SignInView, space: Space) -> list[Element]:
-    through = _through(view.owner, view.client, space)
+    through = _through(view, space)
     return [rich(words(_sentence(view, space))), *through, *_code_wanted(view, space)]
 
 
@@ -271,7 +271,7 @@ def _private(view: SignInView, link: str, space: Space) -> Element:
         return card([rich(words(text))], [not_now], summary=text)
     buttons = [opens_page(_("Sign in"), link, style="positive"), *_said_to_be_done(view), not_now]
     text = _invitation(view, space.line(host, _HOST), space)
-    through = _through(view.owner, view.client, space)
+    through = _through(view, space)
     return card([rich(words(text)), *through, *_message(view, space)], buttons, summary=text)
 
 

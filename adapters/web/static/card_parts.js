@@ -43,9 +43,9 @@ export function requestedBy(name, client, agent) {
   return client ? parts(t("Requested by {name} through {program}"), { name, program: h("bdi", {}, client) }) : t("Requested by {name}", { name });
 }
 
-/** The same as a line of a card; none where our own agent asks. */
-export function throughProgram(name, { client }) {
-  return client ? h("p", { className: "muted small" }, requestedBy(name, client)) : null;
+/** The same as a line of a card; none where our default agent asks. */
+export function throughProgram(name, { client, agent }) {
+  return client || agent ? h("p", { className: "muted small" }, requestedBy(name, client, agent)) : null;
 }
 
 /** What a call may do to the world, each with a sign where it weighs more. */

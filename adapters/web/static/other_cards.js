@@ -1,7 +1,7 @@
 // The cards of a question, of an attempt whose outcome is unknown, and the line of a change that nobody was asked about.
 
 import { api } from "./api.js";
-import { actions, callArguments, card, chip, dotted, lateAnswer, throughProgram } from "./card_parts.js";
+import { actions, callArguments, card, chip, dotted, lateAnswer, requestedBy, throughProgram } from "./card_parts.js";
 import { h, icon, ICONS } from "./dom.js";
 import { parts, t } from "./language.js";
 import { markdown } from "./markdown.js";
@@ -151,7 +151,7 @@ export function changeLine(view, { me, can, memory }) {
     "article",
     { className: `change ${tone}`, "aria-label": view.title, tabIndex: -1, dataset: { card: view.id } },
     h("p", { className: "change-line", dir: "auto" }, icon(failed ? ICONS.cross : ICONS.check), h("span", { className: "change-title" }, view.title), view.result ? h("span", { className: "change-result" }, " · ", view.result) : null),
-    h("details", { className: "more" }, h("summary", {}, h("span", { className: "outcome" }, why), h("span", { className: "details-word" }, " · ", h("span", { className: "link" }, t("Details")))), dotted("card-context", [view.source, view.requester]), list.node),
+    h("details", { className: "more" }, h("summary", {}, h("span", { className: "outcome" }, why), h("span", { className: "details-word" }, " · ", h("span", { className: "link" }, t("Details")))), dotted("card-context", [view.source, view.agent ? requestedBy(view.requester, view.client, view.agent) : view.requester]), list.node),
     revoke.length ? actions(revoke, memory) : null,
   );
 }
