@@ -189,12 +189,17 @@ class ApprovalRequests:
         client = one_line(shown_client(row.asked.client, row.thread_id), LONGEST_CLIENT)
         if client:
             told = _("Reminder: {call} needs approval. Requested by {name} through {program}. Approver: {approvers}.")
+        elif row.asked.agent:
+            told = _(
+                "Reminder: {call} needs approval. Requested by {name} through the {agent} agent. Approver: {approvers}."
+            )
         else:
             told = _("Reminder: {call} needs approval. Requested by {name}. Approver: {approvers}.")
         text = told.format(
             call=f"{row.asked.server}: {row.asked.tool}",
             name=asked_by,
             program=client,
+            agent=row.asked.agent,
             approvers=await deciders_in_words(tx, row, self._clock()),
         )
         for card in (await posts.of_subjects(tx, [row.approval_id])).get(row.approval_id, ()):

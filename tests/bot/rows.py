@@ -22,6 +22,7 @@ def asked(
     digest: str = DIGEST,
     what: str = "lamp",
     client: str = "",
+    agent: str = "",
     **ask: Any,
 ) -> ApprovalAsked:
     """A call that waits for people; `ask` as in `Ask`."""
@@ -37,6 +38,7 @@ def asked(
         ask=Ask(rule="a rule", **ask),
         requesters=requesters,
         client=client,
+        agent=agent,
     )
 
 

@@ -52,6 +52,17 @@ async def test_after_a_while_those_who_may_decide_are_reminded_once_beside_every
     assert (routing.chat.notices(NEAR), routing.mail.notices(FAR)) == ([said], [said])
 
 
+async def test_a_reminder_of_a_named_agents_call_says_which_one_it_is(routing: Routing) -> None:
+    await routing.ask(remind_after=60.0, agent="finance")
+    routing.clock.move(60)
+    await ring(routing)
+    await until(lambda: routing.chat.notices(THREAD))
+    (said,) = routing.chat.notices(THREAD)
+    assert said == (
+        "Reminder: workshop: make needs approval. Requested by Ana through the finance agent. Approver: anyone."
+    )
+
+
 async def test_a_reminder_of_another_agents_call_names_its_program_on_the_same_line(routing: Routing) -> None:
     await routing.ask(remind_after=60.0, client="claude-code\nRejected")
     routing.clock.move(60)
