@@ -180,6 +180,25 @@ async def test_of_a_call_that_was_under_way_when_time_was_up_nobody_knows_what_c
     assert slow.commands == ["m365 teams team list"]
 
 
+class FailingTenant(Tenant):
+    """A tenant in which nothing works."""
+
+    async def m365_run_command(self, command: str) -> str:
+        self.commands.append(command)
+        raise ValueError("not today")
+
+
+async def test_what_failed_is_proposed_again_by_the_agent_that_had_it(home: ProductFolder, model: FakeOpenAI) -> None:
+    async with product(home, FailingTenant(), model) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("as the teams-admin agent remove XYZ")
+        (card,) = await thread.waiting()
+        await thread.approve(card["id"])
+        await thread.says("not today")
+        await ana.post(f"/api/approvals/{card['id']}/retry", {"id": "retry-1"})
+        (again,) = await thread.waiting()
+        assert (again["id"] != card["id"], again["agent"]) == (True, "teams-admin")
+
+
 async def test_what_somebody_picks_on_the_page_answers_them_until_they_pick_another_one(
     home: ProductFolder, tenant: Tenant, model: FakeOpenAI
 ) -> None:
