@@ -21,15 +21,14 @@ from bot.task_threads import task_thread_id
 from bot.turns.engine import Engine, resume_thread
 from graph.interrupts import PlanAsked, PlanEnded, PlannedTask, TaskEnding
 from graph.plans import instruction_of
+from translations import gettext as _
+from translations import in_shared_language
 
 if TYPE_CHECKING:  # what takes messages in starts before the graph is imported
     from graph.state import Turn
 
 TASK = "task"
 """In the body of the message that begins a task: its `graph.state.Turn`, but for the delivery."""
-_NOT_RUN = "It was not begun: {tasks} was not done."
-_STOPPED = "It was stopped before its end. What it had done by then stays done."
-_NOTHING_SAID = "It ended without a word."
 
 
 def is_task(delivery: Delivery) -> bool:
@@ -93,7 +92,7 @@ class Plans:
             id=task.task_id,
             agent=task.agent,
             state="done",
-            text=said or _NOTHING_SAID,
+            text=said or _nothing_said(),
             sources=tuple(answered),
             owner=next((each.owner for each in made if each.owner is not None), None),
         )
@@ -131,7 +130,7 @@ class Plans:
                 if task.status != "blocked":
                     under_way.append(task.thread_id)
                     await self._break_off(tx, task.thread_id, key, plan.asked.turn)
-                ending = TaskEnding(id=task.task_id, agent=task.agent, state="stopped", text=_STOPPED)
+                ending = TaskEnding(id=task.task_id, agent=task.agent, state="stopped", text=_stopped())
                 await plans.end_task(tx, task.thread_id, ending, self._clock())
             await self._outbox.show_again(tx, [plan.plan_id])
         return under_way
@@ -173,9 +172,7 @@ class Plans:
                 continue
             undone = [each for each in task.depends_on if each in endings and endings[each].state != "done"]
             if undone:
-                endings[task.id] = TaskEnding(
-                    id=task.id, agent=task.agent, state="not_run", text=_NOT_RUN.format(tasks=", ".join(undone))
-                )
+                endings[task.id] = TaskEnding(id=task.id, agent=task.agent, state="not_run", text=_not_run(undone))
                 own = task_thread_id(thread_id, asked.call_id, task.id)
                 await plans.end_task(tx, own, endings[task.id], self._clock())
             elif all(each in endings for each in task.depends_on):
@@ -214,6 +211,21 @@ class Plans:
 
     async def _show_again(self, tx: Transaction, task: TaskRow) -> None:
         await self._outbox.show_again(tx, [task.plan_id])
+
+
+def _not_run(undone: Sequence[str]) -> str:
+    with in_shared_language():
+        return _("Not begun: {tasks} was not done.").format(tasks=", ".join(undone))
+
+
+def _stopped() -> str:
+    with in_shared_language():
+        return _("Stopped before its end. What it had done by then stays done.")
+
+
+def _nothing_said() -> str:
+    with in_shared_language():
+        return _("It ended without a word.")
 
 
 def _place_of_task(conversation: ConversationReference, thread_id: str) -> ConversationReference:

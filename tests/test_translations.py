@@ -144,6 +144,7 @@ UNMARKED = {
     "graph/models/tool_calls.py": MODEL,
     "graph/models/wire.py": MODEL,
     "graph/nodes/": MODEL,
+    "graph/plans.py": MODEL,
     "graph/ports.py": MODEL,
     "graph/prompts.py": MODEL,
     "policies/approvers.py:under_grants": RECORDS,

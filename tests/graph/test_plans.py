@@ -103,7 +103,7 @@ def test_the_model_that_made_the_plan_gets_all_results_and_writes_one_answer() -
     endings = [
         TaskEnding(id="find", agent="files", state="done", text="Three invoices", sources=("folder › list",)),
         TaskEnding(id="check", agent="orders", state="failed", text="No model answered."),
-        TaskEnding(id="mail", agent="files", state="not_run", text="It was not begun: check was not done."),
+        TaskEnding(id="mail", agent="files", state="not_run", text="Not begun: check was not done."),
     ]
     told = results_for_model(endings)
     assert [line for line in told.splitlines() if line.startswith("## ")] == [
