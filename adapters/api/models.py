@@ -137,6 +137,9 @@ class ApprovalShape(Shape):
         )
 
 
+_TASKS_AGENT = "Which agent of agents.yaml asks, in a task of a plan; empty: no task asks."
+
+
 class ClarificationShape(Shape):
     """A question to the requester: of the model, or of a tool in the middle of a call."""
 
@@ -149,6 +152,7 @@ class ClarificationShape(Shape):
     server: str = Field(description="The tool server that asks; empty: the model does.")
     fields: list[dict[str, Any]]
     answer_schema: dict[str, Any] = Field(description="JSON Schema of the answer, where a tool asks; else empty.")
+    agent: str = Field(description=_TASKS_AGENT)
 
     @classmethod
     def of(cls, view: ClarificationView) -> ClarificationShape:
@@ -162,6 +166,7 @@ class ClarificationShape(Shape):
             server=view.server,
             fields=[field.model_dump(mode="json") for field in view.fields],
             answer_schema=dict(view.schema),
+            agent=view.agent,
         )
 
 
@@ -176,6 +181,7 @@ class SignInShape(Shape):
     service: str
     host: str
     code_wanted: bool
+    agent: str = Field(description=_TASKS_AGENT)
 
     @classmethod
     def of(cls, view: SignInView) -> SignInShape:
@@ -188,6 +194,7 @@ class SignInShape(Shape):
             service=visible_line(view.service, LONGEST_LINE),
             host=view.host,
             code_wanted=view.code_wanted,
+            agent=view.agent,
         )
 
 
@@ -202,6 +209,7 @@ class OutcomeShape(Shape):
     tool: str
     arguments: dict[str, Any]
     known: str
+    agent: str = Field(description=_TASKS_AGENT)
 
     @classmethod
     def of(cls, view: OutcomeView) -> OutcomeShape:
@@ -214,6 +222,7 @@ class OutcomeShape(Shape):
             tool=view.tool,
             arguments=dict(view.arguments),
             known=visible(view.known),
+            agent=view.agent,
         )
 
 

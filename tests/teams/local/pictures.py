@@ -91,6 +91,7 @@ async def main() -> None:
             await _asking(page, Talk(teams, ana, teams.channel))
             await _listing(page, Talk(teams, ana, ana.chat))
             await _signing_in(page)
+            await _planning(page)
 
 
 async def _approving(page: Drawing, talk: Talk) -> None:
@@ -172,6 +173,12 @@ async def _listing(page: Drawing, talk: Talk) -> None:
     await talk.mentions("approvals")
     await talk.says("Standing approvals")
     await page.conversation(picture("overview"), CHAT, _after(talk, "approvals"))
+
+
+async def _planning(page: Drawing) -> None:
+    """The bundled model makes no plans."""
+    (activity,) = examples.activities()["plan_that_failed"]
+    await page.conversation(picture("plan"), CHANNEL, [_posted(activity)])
 
 
 async def _signing_in(page: Drawing) -> None:
