@@ -198,13 +198,7 @@ class TurnHandler:
             if thread is None:
                 await self._park_unknown(delivery)
                 return
-            platform = self.platforms.get(thread.place.platform)
-            reader = delivery.body.get("person") or thread.requester or ""
-            # What an agent says of its task is not shown while it is written: the plan shows how far it is.
-            is_shown = platform is not None and not is_task_thread(thread.thread_id)
-            live = LiveText(
-                platform.live(thread.thread_id, thread.place, reader) if is_shown and platform else Silent()
-            )
+            live = LiveText(self._live(thread, delivery))
             # What is remembered under another claim is old: another process may have run the thread since.
             claim = current_claim()
             broken_off, said_under = self._broken_off.pop(delivery.thread_id, _NOTHING_SAID)
@@ -243,6 +237,13 @@ class TurnHandler:
                 await self._end(handling, after_failure(delivery, cause, None))
             finally:
                 await self._end_live(handling)
+
+    def _live(self, thread: ThreadRow, delivery: Delivery) -> Live:
+        platform = self.platforms.get(thread.place.platform)
+        # What an agent says of its task is not shown while it is written: the plan shows how far it is.
+        if platform is None or is_task_thread(thread.thread_id):
+            return Silent()
+        return platform.live(thread.thread_id, thread.place, delivery.body.get("person") or thread.requester or "")
 
     def _leave(self, handling: Handling) -> None:
         """Another process tells people what becomes of it."""
