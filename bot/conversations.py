@@ -51,6 +51,7 @@ from bot.records.approvals import ApprovalRow
 from bot.records.asked import AskedRow
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Pauses, Transaction
+from bot.task_threads import conversation_of, is_task_thread, turn_of_call
 from bot.views import approval_view, clarification_view, outcome_view, place_in_turn, sign_in_view
 from policies.approvers import Permitted
 from policies.masking import Masker
@@ -235,10 +236,10 @@ class Conversations:
 
     async def owners_for(self, thread_id: str, person: Person) -> frozenset[str] | None:
         """Person ids of this human, when a conversation is theirs or nobody has begun it; `None`: it is somebody
-        else's. The thread of another agent's call is theirs whose agent it is. Looks their other accounts up only where
-        it matters."""
+        else's. The thread of another agent's call is theirs whose agent it is, that of a task of a plan belongs to its
+        conversation. Looks their other accounts up only where it matters."""
         async with self._database.reading() as tx:
-            owner = await thread_owners.owner_of(tx, thread_id)
+            owner = await thread_owners.owner_of(tx, conversation_of(thread_id))
         if not owner and is_gateway_thread(thread_id):
             return None  # nobody begins such a thread by writing in it
         if not owner or owner == person.person_id:
@@ -247,9 +248,11 @@ class Conversations:
         return accounts if owner in accounts else None
 
     async def owners_to_write(self, thread_id: str, person: Person) -> frozenset[str] | None:
-        """As `owners_for`, of what can be written in or stopped; `None` also of the thread of another agent's call,
-        which is no conversation."""
-        return None if is_gateway_thread(thread_id) else await self.owners_for(thread_id, person)
+        """As `owners_for`, of what can be written in or stopped; `None` also of the thread of another agent's call, or
+        of a task of a plan, which is no conversation."""
+        if is_gateway_thread(thread_id) or is_task_thread(thread_id):
+            return None
+        return await self.owners_for(thread_id, person)
 
     async def accounts_of(self, person: Person) -> frozenset[str]:
         """All person ids of this human."""
@@ -258,7 +261,7 @@ class Conversations:
     async def view(self, thread_id: str, person: Person) -> ThreadView | Unknown | None:
         """A conversation as this person may see it, oldest first; `None`: nobody has begun it; `Unknown`: it is not for
         them."""
-        if not thread_id.startswith("web:"):
+        if not thread_id.startswith("web:") or is_task_thread(thread_id):
             return no_conversation()
         seen = await self._seen(thread_id, person)
         if seen is None:
@@ -283,7 +286,7 @@ class Conversations:
 
     async def _is_deleted(self, thread_id: str) -> bool:
         async with self._database.reading() as tx:
-            return await thread_owners.owner_of(tx, thread_id) == thread_owners.DELETED
+            return await thread_owners.owner_of(tx, conversation_of(thread_id)) == thread_owners.DELETED
 
     async def _seen(self, thread_id: str, person: Person) -> _WhatIsSeen | None:
         if await self._is_deleted(thread_id):
@@ -529,11 +532,6 @@ async def _is_said(tx: Transaction, thread_id: str, wanted: str, most: int, paus
                     return True, looked_through
                 await pauses.when_due()
     return False, looked_through
-
-
-def turn_of_call(call_id: str) -> str:
-    """Returns the key of the message that began the turn of a call: ids of calls are `{delivery}.{step}.{index}`."""
-    return call_id.rsplit(".", 2)[0]
 
 
 def _is_in(entry: MessageView | Post, seen: _WhatIsSeen) -> bool:

@@ -30,6 +30,7 @@ from bot.records.deliveries import Delivery
 from bot.records.locks import UNLOCKED
 from bot.records.waiting import is_with_us, requesters
 from bot.sessions import QUIET_SECONDS, ThreadForMessage, current_thread, thread_for
+from bot.task_threads import is_task_thread
 from bot.turns.engine import Engine
 from bot.turns.messages import OWNERS, is_stop, message_of
 from bot.turns.open_requests import OpenRequests
@@ -71,10 +72,10 @@ class Inbox:
 
         Returns False when it was accepted before, is in a conversation of somebody else (`Message.owners`), or is none
         of the bot's business: not addressed to it, and not by somebody it is in a conversation with there, or in the
-        thread of another agent's call, which is no conversation. Raises what the database raises; then nothing was
-        kept.
+        thread of another agent's call, or of a task of a plan, which is no conversation. Raises what the database
+        raises; then nothing was kept.
         """
-        if is_gateway_thread(message.place.key):
+        if _is_no_conversation(message.place.key):
             return False
         if (taken := await self._codes.taken(message)) is not None:
             return taken
@@ -131,7 +132,7 @@ class Inbox:
         accounts: Collection[str] = (),
     ) -> ClickResult:
         """End the turn of a thread; its requester only. Breaks off what runs and drops what this person had queued;
-        for anybody else it only does the latter. In the thread of another agent's call there is no turn to end.
+        for anybody else it only does the latter. In what is no conversation there is no turn to end.
         `key` names the click or message, `text` is what was written.
 
         Args:
@@ -139,8 +140,8 @@ class Inbox:
                 its own, nothing is stopped.
             accounts: other person ids of the same human, whose requests are this person's too.
         """
-        if is_gateway_thread(thread_id):
-            return Unknown(_("Nothing to stop here."))  # its caller takes the call back, through the gateway
+        if _is_no_conversation(thread_id):
+            return Unknown(_("Nothing to stop here."))
         own = {person.person_id, *accounts}
         async with self._database.writing_urgently(thread_id or UNLOCKED) as tx:
             if await deliveries.exists(tx, key):
@@ -174,6 +175,8 @@ class Inbox:
 
     async def rename(self, thread_id: str, title: str, accounts: Collection[str]) -> ClickResult:
         """Give a conversation another title. `accounts`: all person ids of who asks; for its owner only."""
+        if _is_no_conversation(thread_id):
+            return no_conversation()
         shown = " ".join(storable(title).split())
         if not shown:
             return Invalid({"title": _("Required")})
@@ -191,7 +194,7 @@ class Inbox:
             key: names the click.
             accounts: all person ids of this human; for the owner of the conversation only.
         """
-        if is_gateway_thread(thread_id):
+        if _is_no_conversation(thread_id):
             return no_conversation()
         own = {person.person_id, *accounts}
         async with self._database.writing_urgently(thread_id) as tx:
@@ -339,6 +342,12 @@ class Acceptance:
         if message.author.name:  # without a name they are introduced later
             await threads.remember(tx, message.author, now)
         return Accepted(thread_id, is_new)
+
+
+def _is_no_conversation(thread_id: str) -> bool:
+    """Whether people write in a thread through others alone: a call's caller takes it back through the gateway, and
+    what is asked in a task of a plan is answered, and the task ended, in the conversation that it belongs to."""
+    return is_gateway_thread(thread_id) or is_task_thread(thread_id)
 
 
 def _keepable(message: Message) -> Message:

@@ -19,6 +19,7 @@ from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
 from bot.records.locks import person_lock
 from bot.records.posts import NewPost, change_key
+from bot.task_threads import turn_of_call
 from graph.ports import (
     AttemptUnknown,
     Beginning,
@@ -252,7 +253,7 @@ class AttemptLedger:
     async def _start(
         self, tx: Transaction, record: CallRecord, number: int, at: float
     ) -> Begun | Recorded | NotApproved:
-        if await deliveries.exists(tx, deliveries.without_calls(record.call_id.rsplit(".", 2)[0])):
+        if await deliveries.exists(tx, deliveries.without_calls(turn_of_call(record.call_id))):
             return _NOBODY_WAITS
         right = await self._right(tx, record)
         if isinstance(right, NotApproved):

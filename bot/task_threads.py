@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 TASK_MARK = "#task."
 """Stands in the ids of these threads, and in no others. What follows "#" is within the place of the conversation: one
@@ -28,3 +29,15 @@ def conversation_of(thread_id: str) -> str:
     """Returns the conversation that a task's thread belongs to; any other thread is its own. What is asked in the one
     is shown in the other."""
     return thread_id.partition(TASK_MARK)[0]
+
+
+_CALL_OF_TASK = re.compile(r"(?P<turn>.*)\.\d+\.\d+/[A-Za-z0-9][A-Za-z0-9_-]*", re.DOTALL)
+"""Key of the message that begins a task: the id of the call that made its plan, and what the plan calls it."""
+
+
+def turn_of_call(call_id: str) -> str:
+    """Returns the key of the message that began the turn of a call: ids of calls are `{delivery}.{step}.{index}`. A
+    call of a task is one of the turn that made the plan."""
+    began = call_id.rsplit(".", 2)[0]
+    of_task = _CALL_OF_TASK.fullmatch(began)
+    return of_task["turn"] if of_task else began

@@ -19,11 +19,12 @@ from adapters.api.turns import WHILE_WRITTEN, ApiTurns
 from adapters.shared.live.board import WrittenSoFar
 from adapters.shared.live.hub import EndedError, Reader
 from bot.characters import is_suspicious
-from bot.conversations import CallState, TurnState, turn_of_call
+from bot.conversations import CallState, TurnState
 from bot.domain import ClarificationView
 from bot.identity.principal import Principal
 from bot.records.database import is_outage
 from bot.safe_text import visible
+from bot.task_threads import turn_of_call
 
 HEARTBEAT_SECONDS = 15.0
 """Proxies close what is silent for longer; 30 to 60 s is usual."""

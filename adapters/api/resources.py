@@ -26,6 +26,7 @@ from adapters.shared.server_sent import EVENT_STREAM
 from bot.conversations import no_conversation
 from bot.domain import ConversationReference, Refused, Unknown
 from bot.services import Services
+from bot.task_threads import is_task_thread
 
 LONGEST_ID = 200
 
@@ -202,5 +203,7 @@ def thread_id_in(call: ApiCall) -> str:
     """The thread of the path. Raises `Problem` (404) for what names none of ours."""
     thread_id = call.path("id")
     if not thread_id.startswith(THREAD_PREFIX) or len(thread_id) > LONGEST_ID or not thread_id.isprintable():
+        raise Problem(404, no_conversation().text)
+    if is_task_thread(thread_id):
         raise Problem(404, no_conversation().text)
     return thread_id

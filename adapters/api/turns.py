@@ -18,13 +18,14 @@ from adapters.shared.requests import is_there
 from adapters.shared.token_watch import ENDED, TokenWatch
 from bot.accounts.codes import codes_among
 from bot.agent_choices import AgentChoices
-from bot.conversations import Conversations, TurnState, no_conversation, turn_of_call
+from bot.conversations import Conversations, TurnState, no_conversation
 from bot.crypto import random_token
 from bot.domain import Clock, ConversationReference, Message, MessageView
 from bot.identity.principal import Principal
 from bot.inbox import Inbox
 from bot.limits import Beginnings, Window
 from bot.services import Services
+from bot.task_threads import turn_of_call
 
 LONGEST_TEXT = 20_000
 """Characters of a message, as on the page."""

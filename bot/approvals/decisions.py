@@ -48,6 +48,7 @@ from bot.records import approvals, attempts, deliveries, thread_owners, threads,
 from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database, Transaction, locking_as_found
 from bot.records.locks import person_lock
+from bot.task_threads import conversation_of
 from bot.turns.engine import Engine, resume_thread
 from bot.views import approval_view
 from graph.json_values import storable
@@ -559,10 +560,11 @@ class Approvals:
             return AlreadySettled(_("Already requested again."))
         if not await retries.is_offered(tx, row, await attempts.latest(tx, row.asked.call_id)):
             return Refused(_("This can’t be retried."))
-        thread = await threads.get(tx, row.thread_id)
-        if thread is None or await thread_owners.owner_of(tx, row.thread_id) == thread_owners.DELETED:
+        conversation = conversation_of(row.thread_id)
+        thread = await threads.get(tx, conversation)
+        if thread is None or await thread_owners.owner_of(tx, conversation) == thread_owners.DELETED:
             return no_such()
-        if await waiting.in_thread(tx, row.thread_id):
+        if await waiting.in_thread(tx, conversation):
             return Refused(_("Something in this conversation is still waiting. Retry when that’s settled."))
         known = await threads.person(tx, requester)
         person = known or replace(request.person, person_id=requester)

@@ -19,6 +19,7 @@ from bot.records.attempts import AttemptRow
 from bot.records.database import Transaction
 from bot.records.deliveries import Delivery
 from bot.safe_text import one_line
+from bot.task_threads import conversation_of, turn_of_call
 from graph.agents import DEFAULT
 from graph.calls import GIVEN_CALL, GivenCall
 from policies.masking import Masker
@@ -93,7 +94,8 @@ async def retry_of(
     told: Mapping[str, Any],
     now: float,
 ) -> Delivery:
-    """Returns the message that has the call proposed once more, under the terms of the turn in which it was made.
+    """Returns the message that has the call proposed once more, under the terms of the turn in which it was made; that
+    of a task in its conversation, where people hear what comes of it.
 
     Args:
         requester: of that turn, as they are called now.
@@ -102,7 +104,7 @@ async def retry_of(
         told: `told_of` it.
         now: seconds since the epoch.
     """
-    began = await deliveries.body_of(tx, _turn_of(row)) or {}
+    began = await deliveries.body_of(tx, turn_of_call(row.asked.call_id)) or {}
     call = GivenCall(
         name=tool_name_for_model(row.asked.server, row.asked.tool),
         args=dict(arguments_of(row)),
@@ -124,7 +126,8 @@ async def retry_of(
         GIVEN_CALL: call,
         CLICK: click,
     }
-    return Delivery(retry_key(row.approval_id), row.thread_id, "message", body, False, now, now)
+    thread_id = conversation_of(row.thread_id)
+    return Delivery(retry_key(row.approval_id), thread_id, "message", body, False, now, now)
 
 
 def given_call_of(delivery: Delivery) -> GivenCall | None:

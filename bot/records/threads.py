@@ -29,6 +29,7 @@ from bot.records.tables import (
     threads,
     usage,
 )
+from bot.task_threads import TASK_MARK
 
 LONGEST_TITLE = 80
 """Characters of a thread's title, which is the beginning of its first message."""
@@ -230,6 +231,7 @@ def _newest() -> sa.Select[Any]:
             threads.c.platform == sa.bindparam("platform"),
             threads.c.deleted_at.is_(None),
             ~threads.c.thread_id.contains(GATEWAY_MARK),
+            ~threads.c.thread_id.contains(TASK_MARK),
         )
         .order_by(threads.c.updated_at.desc())
         .limit(sa.bindparam("limit"))
