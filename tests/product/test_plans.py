@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+import aiohttp
 import pytest
 
+from tests.api.serving import EventReader
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, fake_openai
 from tests.support.finance import ANSWER, REQUEST, acts_of, brain, finance_company, offered_to
 from tests.support.product import ProductFolder, product_here
@@ -95,6 +97,35 @@ async def test_a_rejection_is_told_to_the_agent_that_asked_and_the_others_go_on(
     await company.approve(draft["id"])
     assert await company.says("INV-8") == ANSWER
     assert acts_of(home) == ["draft"]
+
+
+@pytest.mark.sqlite  # with PostgreSQL programs need a token; what they read is read in the same way
+async def test_a_program_reads_the_plan_as_a_post_and_hears_how_its_tasks_get_on(
+    home: ProductFolder, bookkeeping_model: FakeOpenAI
+) -> None:
+    finance_company(home, bookkeeping_model)
+    async with product_here(home) as url, aiohttp.ClientSession() as http:
+        async with http.post(f"{url}/api/v1/threads") as made:
+            thread = f"{url}/api/v1/threads/{(await made.json())['id']}"
+        async with http.get(f"{thread}/events") as response:
+            events = EventReader(response)
+            async with http.post(f"{thread}/messages", json={"text": REQUEST}) as sent:
+                assert sent.status < 300
+            plan: Json = {}
+            seen = []
+            while [task["status"] for task in plan.get("tasks", [])] != ["done", "done", "waiting", "blocked"]:
+                event = await events.next()
+                assert event is not None
+                if event.name == "post" and event.data["content"]["kind"] == "plan":
+                    plan = event.data["content"]
+                    seen.append((event.data["id"], event.data["revision"]))
+    assert {post for post, _revision in seen} == {f"plan:{plan['id']}"}
+    revisions = [revision for _post, revision in seen]
+    assert len(revisions) > 1 and revisions == sorted(set(revisions))
+    assert [(task["id"], task["agent"], task["state"]) for task in plan["tasks"]][2:] == [
+        ("check", "bookkeeper", "waiting for someone"),
+        ("mail", "writer", "waits for check"),
+    ]
 
 
 def asking_brain(request: Request) -> Reply:
