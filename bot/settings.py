@@ -519,14 +519,16 @@ class Settings(BaseSettings):
             name=name, base_url=address, api_key=key, timeout=self.model_timeout_seconds, temperature=temperature
         )
 
-    def objection_to(self, model: str) -> str | None:
-        """Why the model that a file names cannot be used under these settings; `None`: it can."""
+    def objection_to(self, model: str | None, temperature: float | None) -> str | None:
+        """Why the model that a file names (`None`: the one of these settings), or its temperature, cannot be used under
+        these settings; `None`: they can."""
         from graph.models import ModelProblem, check_configured  # noqa: PLC0415 (as above)
 
-        if model == DEMO:
+        name = model or self.model_name
+        if name == DEMO:
             return None
         try:
-            check_configured(self.spec_of(model), "model")
+            check_configured(self.spec_of(name, temperature), "model" if model else "LLM_MODEL")
         except ModelProblem as problem:
             return problem.sentence
         return None

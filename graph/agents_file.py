@@ -77,8 +77,9 @@ class Installation:
 
     servers: Collection[str]
     """Names of the servers in `mcp.json`."""
-    objection_to: Callable[[str], str | None]
-    """Says of a model, as `LLM_MODEL` names one, why it cannot be used; `None`: it can."""
+    objection_to: Callable[[str | None, float | None], str | None]
+    """Says of a model, as `LLM_MODEL` names one (`None`: that one), and of a temperature, why they cannot be used;
+    `None`: they can."""
 
 
 def load_agents(path: Path, installation: Installation) -> Agents:
@@ -146,12 +147,13 @@ def _read_agent(node: Located, installation: Installation) -> AgentConfig:
     name = _name(child(entries, "name", node))
     servers = _servers(entries, installation) if "servers" in entries else None
     tools = _patterns(entries, "tools", installation) if "tools" in entries else None
+    model = _model(entries["model"], installation) if "model" in entries else None
     agent = AgentConfig(
         name=name,
         description=_description(entries, node, name),
         system_message=_system_message(entries["systemMessage"]) if "systemMessage" in entries else "",
-        model=_model(entries["model"], installation) if "model" in entries else None,
-        temperature=_temperature(entries["temperature"]) if "temperature" in entries else None,
+        model=model,
+        temperature=_temperature(entries["temperature"], model, installation) if "temperature" in entries else None,
         servers=servers,
         tools=tools,
         require_approval=_patterns(entries, "requireApproval", installation),
@@ -210,17 +212,20 @@ def _refuse_control_characters(written: str, what: str, line: int) -> None:
 
 def _model(node: Located, installation: Installation) -> str:
     model = text(node, "model").strip()
-    objection = installation.objection_to(model)
+    objection = installation.objection_to(model, None)
     if objection is not None:
         raise LineError(node.line, objection)
     return model
 
 
-def _temperature(node: Located) -> float:
+def _temperature(node: Located, model: str | None, installation: Installation) -> float:
     if isinstance(node.value, bool) or not isinstance(node.value, int | float):
         raise LineError(node.line, f"temperature must be a number from 0 to {WARMEST}")
     if not 0 <= node.value <= WARMEST:
         raise LineError(node.line, f"temperature is {node.value}: services take 0 to {WARMEST}")
+    objection = installation.objection_to(model, float(node.value))
+    if objection is not None:
+        raise LineError(node.line, objection)
     return float(node.value)
 
 

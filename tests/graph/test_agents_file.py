@@ -23,9 +23,16 @@ from graph.agents_file import (
 from policies.model import Tool
 
 ROOT = Path(__file__).parents[2]
-HERE = Installation(
-    {"calendar", "tasks", "orders"}, lambda model: "there is no key for it" if model.startswith("gpt") else None
-)
+
+
+def objection_to(model: str | None, temperature: float | None) -> str | None:
+    """There is no key for some, and others take no temperature."""
+    if model is not None and model.startswith("gpt"):
+        return "there is no key for it"
+    return "it takes no temperature" if model == "cold" and temperature is not None else None
+
+
+HERE = Installation({"calendar", "tasks", "orders"}, objection_to)
 WHOLE = """\
 version: 1
 agents:
@@ -135,7 +142,7 @@ def test_an_agent_has_all_tools_unless_its_own_are_listed_and_none_where_the_lis
     assert agent.has(Tool("orders", "pay")) is has
 
 
-BUNDLED = Installation(json.loads((ROOT / "mcp.json").read_text())["mcpServers"], lambda _: None)
+BUNDLED = Installation(json.loads((ROOT / "mcp.json").read_text())["mcpServers"], lambda _model, _temperature: None)
 BLOCKS = [
     block
     for name in ("docs/agents.md", "README.md")
@@ -187,6 +194,11 @@ MISTAKES = {
     "a model that cannot be made": (one("model: gpt-5.4-mini"), 6, "there is no key for it"),
     "a model that is a number": (one("model: 5"), 6, "model must be text"),
     "a temperature that boils": (one("temperature: 2.1"), 6, "temperature is 2.1: services take 0 to 2"),
+    "a temperature of a model that takes none": (
+        one("model: cold\n    temperature: 1"),
+        7,
+        "it takes no temperature",
+    ),
     "a temperature below zero": (one("temperature: -1"), 6, "services take 0 to 2"),
     "a temperature in words": (one("temperature: warm"), 6, "must be a number from 0 to 2"),
     "a timeout without a unit": (one("timeout: 90"), 6, "timeout needs a unit"),
