@@ -341,7 +341,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 is_outage=is_outage,
             )
             workflow = build_workflow(ports, records.checkpoints)
-            agent = Agent(workflow, records.checkpoints, clock, making_calls(ports))
+            agent = Agent(workflow, records.checkpoints, clock, making_calls(ports), ports.masker)
             turns = TurnHandler(
                 database,
                 agent,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from langgraph.graph import END
 from langgraph.types import Command
+from pydantic import BaseModel
 
 from graph.calls import as_returned, tool_message, whole_as_returned
-from graph.interrupts import Expired, Rejected, Superseded, Withdrawn
+from graph.interrupts import Approved, Expired, Rejected, Superseded, Withdrawn
 from graph.json_values import trouble_with
 from graph.ports import (
     AttemptUnknown,
@@ -29,6 +30,7 @@ from graph.state import ToolCallState
 from policies.masking import Masker, exceeds
 from policies.model import canonical_json
 
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
 OUTCOME_UNKNOWN = (
     "Outcome unknown: the call was begun, and nobody knows what came of it. It may or may not have taken effect."
 )
@@ -100,6 +102,16 @@ def answered(state: ToolCallState, known: Existing | Succeeded | Failed) -> Comm
             message = tool_message(state["call"], _with(OUTCOME_UNKNOWN, text), owner=owner, failed=True)
     message = message.model_copy(update={"content": _under_notes(state, _under_changes(state, message.text))})
     return Command(goto=END, update={"messages": [message]})
+
+
+def as_told(answer: AnswerT, masker: Masker) -> AnswerT:
+    """Returns the answer with the words of people as the model may read them: without anything that may be a secret.
+    For whatever takes an answer up: a call that is approved as it was asked is begun before a run comes to it."""
+    if isinstance(answer, Approved):
+        return answer.model_copy(update={"notes": tuple((name, masker.mask(words)) for name, words in answer.notes)})
+    if isinstance(answer, Rejected):
+        return answer.model_copy(update={"reason": masker.mask(answer.reason)})
+    return answer
 
 
 def notes_in(state: ToolCallState) -> list[tuple[str, str]]:

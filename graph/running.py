@@ -16,12 +16,14 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
+from graph.call_endings import as_told
 from graph.calls import GIVEN_CALL, GivenCall, current_turn, open_calls, spoken_in
 from graph.interrupts import ApprovalAsked, Approved, Asked, InterruptAnswer, PlanEnded, Superseded, asked_adapter
 from graph.nodes.use_tools import MakeCall
 from graph.ports import Live, Spoken, Unfinished
 from graph.state import BegunCall, RunContext, Silent, ToolCallState, Turn, turn_of
 from graph.workflow import Workflow
+from policies.masking import Masker
 
 RunVerb = Literal["run", "resume", "settle"]
 
@@ -90,12 +92,18 @@ class Agent:
     """The workflow with its checkpoints. One run at a time per thread: the caller sees to that."""
 
     def __init__(
-        self, workflow: Workflow, checkpointer: Checkpointer, clock: Callable[[], float], make_call: MakeCall
+        self,
+        workflow: Workflow,
+        checkpointer: Checkpointer,
+        clock: Callable[[], float],
+        make_call: MakeCall,
+        masker: Masker,
     ) -> None:
         self._workflow = workflow
         self._checkpointer = checkpointer
         self._clock = clock
         self._make_call = make_call
+        self._masker = masker
 
     async def status(self, thread_id: str) -> ThreadStatus:
         """Where the graph of the thread stands now; changes nothing."""
@@ -155,7 +163,7 @@ class Agent:
         context = self._context(live)
         for interrupt in interrupts:
             if (call := _approved_as_asked(interrupt, answers.get(interrupt.interrupt_id))) is not None:
-                self._begin_call({**call, "approved": resume[interrupt.interrupt_id]}, context)
+                self._begin_call(call, answers[interrupt.interrupt_id], context)
         begun = list(context.begun.values())
         try:
             if begun:
@@ -172,9 +180,9 @@ class Agent:
         # No call is open any more and nothing stopped it: it ran to its end, as `begin` says.
         return _ended(turn_of(ended), delivery, "resume", ended)
 
-    def _begin_call(self, call: ToolCallState, context: RunContext) -> None:
-        call_id = call["call"]["id"]
-        ends = asyncio.create_task(self._make_call(call, context), name=f"call {call_id}")
+    def _begin_call(self, call: ToolCallState, answer: InterruptAnswer, context: RunContext) -> None:
+        call_id, approved = call["call"]["id"], as_told(answer, self._masker).model_dump(mode="json")
+        ends = asyncio.create_task(self._make_call({**call, "approved": approved}, context), name=f"call {call_id}")
         context.begun[call_id] = BegunCall(ends)
 
     async def settle(

@@ -6,14 +6,13 @@ from typing import Any
 
 from langgraph.types import Command
 
-from graph.call_endings import changed_values, not_made, status_of
+from graph.call_endings import as_told, changed_values, not_made, status_of
 from graph.calls import refusal
-from graph.interrupts import ApprovalAnswer, ApprovalAsked, Approved, Rejected, approval_answer
+from graph.interrupts import ApprovalAsked, Approved, approval_answer
 from graph.judging import call_of, facts_of
 from graph.nodes import AskingStep
 from graph.ports import Judged, Ports
 from graph.state import RunContext, ToolCallState
-from policies.masking import Masker
 
 
 def human_confirmation(ports: Ports) -> AskingStep:
@@ -24,7 +23,7 @@ def human_confirmation(ports: Ports) -> AskingStep:
         return state["asked"] or {}
 
     async def follows(state: ToolCallState, context: RunContext, given: Any) -> Command[str]:
-        answer = _as_told(approval_answer.validate_python(given), ports.masker)
+        answer = as_told(approval_answer.validate_python(given), ports.masker)
         asked = ApprovalAsked.model_validate(state["asked"])
         if not isinstance(answer, Approved):
             judgement = await _as_asked(ports, state, asked, context.now)
@@ -48,17 +47,6 @@ def human_confirmation(ports: Ports) -> AskingStep:
         return Command(goto="policy_gate", update=update)
 
     return AskingStep(asks, follows)
-
-
-def _as_told(answer: ApprovalAnswer, masker: Masker) -> ApprovalAnswer:
-    """The answer with the words of people as the model may read them: without anything that may be a secret."""
-    match answer:
-        case Approved(notes=notes):
-            return answer.model_copy(update={"notes": tuple((name, masker.mask(words)) for name, words in notes)})
-        case Rejected(reason=reason):
-            return answer.model_copy(update={"reason": masker.mask(reason)})
-        case _:
-            return answer
 
 
 async def _as_asked(ports: Ports, state: ToolCallState, asked: ApprovalAsked, now: float) -> Judged | None:

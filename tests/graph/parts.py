@@ -344,7 +344,7 @@ async def rig(
     ports = ports_of(bench, model, policy=policy, mode=mode, calls_a_turn=calls_a_turn, agents=agents)
     async with opened_checkpoints(tmp_path) as checkpoints:
         yield Rig(
-            Agent(build_workflow(ports, checkpoints), checkpoints, clock, making_calls(ports)),
+            Agent(build_workflow(ports, checkpoints), checkpoints, clock, making_calls(ports), ports.masker),
             model,
             bench,
             checkpoints,

@@ -38,13 +38,17 @@ async def test_the_model_gets_a_note_above_whatever_came_of_the_call(tmp_path: P
         assert r.bench.called == ["m1.0.0"]
 
 
+@pytest.mark.parametrize("begins", ["at once", "in the run"])
 @pytest.mark.parametrize("ends", ["approved", "rejected"])
-async def test_a_secret_in_what_people_say_with_a_decision_does_not_reach_the_model(tmp_path: Path, ends: str) -> None:
+async def test_a_secret_in_what_people_say_with_a_decision_does_not_reach_the_model(
+    tmp_path: Path, ends: str, begins: str
+) -> None:
     words = "log in with ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
     answer = Approved(by=("Ana",), notes=(("Ana", words),)) if ends == "approved" else Rejected(by="Ana", reason=words)
     async with rig(tmp_path, does("ask_a"), Bench(["ask_a"])) as r:
         status = await r.agent.begin(turn("m1"), "go", LIVE)
-        await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: answer}, LIVE)
+        known = status.interrupts if begins == "at once" else ()
+        await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: answer}, LIVE, interrupts=known)
         (told,) = await tool_texts(r)
         assert "log in with [secret: github token]" in told
 

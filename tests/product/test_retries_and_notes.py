@@ -183,3 +183,13 @@ async def test_a_secret_of_an_edit_that_was_asked_again_is_not_told_either(
         await decides(chloe, again)
         await thread.until(lambda: len(model.requests) > asked)
     assert SECRET[:8] not in json.dumps([request["messages"] for request in model.requests])
+
+
+async def test_a_secret_in_a_note_stays_from_the_model(at_work: Thread, model: FakeOpenAI) -> None:
+    await at_work.send("use make what=lamp")
+    (card,) = await at_work.waiting()
+    body = {"id": "c1", "approvals": [card["id"]], "verb": "approve", "note": f"log in with {SECRET}"}
+    assert (await at_work.visitor.post("/api/approvals/decisions", body)).status == 200
+    told = await at_work.says("Ana adds", "made lamp")
+    assert "log in with [secret: github token]" in told
+    assert SECRET[:8] not in json.dumps([request["messages"] for request in model.requests])
