@@ -249,11 +249,17 @@ def _begins_with(column: sa.Column[str], beginnings: Sequence[str]) -> sa.Column
 
 
 async def settled_lately(tx: Transaction, requester: str, within: str, limit: int) -> Sequence[str]:
-    """Ids of approvals of this person's requests that were settled, the latest first."""
+    """Ids of approvals of this person's requests that were settled, the latest first; none of a conversation that was
+    deleted."""
+    is_deleted = sa.exists().where(
+        tables.posts.c.subject == tables.approvals.c.approval_id,
+        tables.threads.c.thread_id == tables.posts.c.thread_id,  # the conversation, also of what a task has asked
+        tables.threads.c.deleted_at.is_not(None),
+    )
     rows = await tx.all(
         sa.select(tables.approvals.c.approval_id)
         .where(tables.approvals.c.settled_at.is_not(None), tables.approvals.c.requester == requester)
-        .where(tables.approvals.c.thread_id.startswith(within, autoescape=True))
+        .where(tables.approvals.c.thread_id.startswith(within, autoescape=True), ~is_deleted)
         .order_by(tables.approvals.c.settled_at.desc())
         .limit(limit)
     )
@@ -264,14 +270,15 @@ async def decided_lately(tx: Transaction, people: Sequence[str], limit: int) -> 
     """Ids of the settled approvals that one of these people has voted on, those with their latest votes first; of those
     with a card among the newest `MOST_LOOKED_AT` posts, and none of a conversation that was deleted."""
     last = sa.select(sa.func.max(tables.posts.c.seq)).scalar_subquery()
-    newest = sa.select(tables.posts.c.subject).where(tables.posts.c.seq > last - MOST_LOOKED_AT).subquery()
+    cards = sa.select(tables.posts.c.subject, tables.posts.c.thread_id)  # the conversation, also of a task's
+    newest = cards.where(tables.posts.c.seq > last - MOST_LOOKED_AT).subquery()
     rows = await tx.all(
         sa.select(tables.votes.c.approval_id, tables.votes.c.at)
         .distinct()
         .select_from(newest)
         .join(tables.votes, tables.votes.c.approval_id == newest.c.subject)
         .join(tables.approvals, tables.approvals.c.approval_id == tables.votes.c.approval_id)
-        .join(tables.threads, tables.threads.c.thread_id == tables.approvals.c.thread_id)
+        .join(tables.threads, tables.threads.c.thread_id == newest.c.thread_id)
         .where(tables.votes.c.person_id.in_(people), tables.approvals.c.settled_at.is_not(None))
         .where(tables.threads.c.deleted_at.is_(None))
         .order_by(tables.votes.c.at.desc())

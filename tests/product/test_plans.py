@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from urllib.parse import quote
 
 import aiohttp
 import pytest
 
 from tests.api.serving import EventReader
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, fake_openai
+from tests.support.brain import obedient
 from tests.support.finance import ANSWER, REQUEST, acts_of, brain, finance_company, offered_to
+from tests.support.fixtures import connect
 from tests.support.product import ProductFolder, product_here
+from tests.support.tools import Workshop
 from tests.support.visitor import Json, Thread, visiting
+
+TWO_MAKERS = """
+version: 1
+agents:
+  - {name: breaker, description: Breaks things., systemMessage: You break things., servers: [workshop]}
+  - {name: maker, description: Makes things., systemMessage: You make things., servers: [workshop]}
+"""
+BY_BEN = 'version: 1\nrules: [{name: Ben decides, match: {}, decide: ask, approvers: [requester, "web:ben"]}]\n'
 
 
 @pytest.fixture
@@ -162,3 +174,51 @@ async def test_while_agents_work_a_message_waits_and_while_they_ask_it_ends_the_
     await company.card(flag["id"], "superseded")
     await stand(company, find="done", orders="done", check="stopped", mail="stopped")
     assert acts_of(home) == []
+
+
+def splitting(request: Request) -> Reply:
+    """Splits what begins with “split” into two tasks, each of one call, and does what any other message says."""
+    messages = request["messages"]
+    asked = max(n for n, each in enumerate(messages) if each["role"] == "user")
+    if not str(messages[asked]["content"]).startswith("split"):
+        return obedient(request)
+    if messages[-1]["role"] == "tool":
+        return Reply(text="All was tried.")
+    tasks = [
+        {"id": "break", "agent": "breaker", "instruction": "use fail what=lamp"},
+        {"id": "make", "agent": "maker", "instruction": "use make what=lamp"},
+    ]
+    return Reply(calls=[ToolUse("delegate", {"tasks": tasks})])
+
+
+async def test_what_a_task_has_asked_is_gone_with_its_conversation(
+    home: ProductFolder, shop: Workshop
+) -> None:
+    async with fake_openai(splitting) as model:
+        connect(home, shop, model)
+        home.policy(BY_BEN)
+        agents = home.folder / "agents.yaml"
+        agents.write_text(TWO_MAKERS)
+        home.variables["AGENTS_FILE"] = str(agents)
+        async with (
+            product_here(home) as url,
+            visiting(url, "ana") as ana,
+            visiting(url, "ben") as ben,
+            ana.thread() as thread,
+        ):
+            await thread.send("split the lamp")
+            failing, making = await asked_about(thread, "fail"), await asked_about(thread, "make")
+            body = {"id": "c1", "approvals": [failing["id"]], "verb": "approve"}
+            assert (await ben.post("/api/approvals/decisions", body)).status == 200
+            await thread.card(failing["id"], "approved", result="failed: ")
+            [decided] = (await ben.get("/api/approvals/decided")).body["decided"]
+            assert decided["id"] == failing["id"]
+
+            address = f"/api/threads/{quote(thread.thread_id, safe='')}/deletion"
+            assert (await ana.post(address, {"id": "c3"})).status == 200
+            for someone in (ana, ben):
+                body = {"id": "c4", "approvals": [making["id"]], "verb": "approve"}
+                assert (await someone.post("/api/approvals/decisions", body)).status == 404
+                assert (await someone.get(f"/api/approvals/{failing['id']}/arguments")).status == 404
+            assert (await ben.get("/api/approvals/decided")).body["decided"] == []
+            assert shop.done == []
