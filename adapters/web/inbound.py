@@ -66,6 +66,7 @@ from bot.domain import (
     SignInView,
     Unknown,
 )
+from bot.queries import no_approval
 from bot.services import Services
 from policies.approvers import DURATIONS
 from translations import gettext as _
@@ -128,8 +129,7 @@ class PageActions:
         body = await read_body(request, TitleBody)
         accounts = await self._services.conversations.accounts_of(visitor.person)
         result = await self._services.inbox.rename(thread_id, body.title, accounts)
-        self._sender.thread_changed(thread_id)
-        return click_answer(result)
+        return self._changed(thread_id, result)
 
     async def delete(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/threads/{id}/deletion`: by its owner. Pages that show it are told that there is no such one."""
@@ -138,7 +138,12 @@ class PageActions:
         accounts = await self._services.conversations.accounts_of(visitor.person)
         key = click_key(body.id, visitor)
         result = await self._services.inbox.delete(key, thread_id, visitor.person, accounts)
-        self._sender.thread_changed(thread_id)
+        return self._changed(thread_id, result)
+
+    def _changed(self, thread_id: str, result: ClickResult) -> web.Response:
+        """The answer to what changes a conversation as such, which the pages that show it are told of."""
+        if isinstance(result, Settled):
+            self._sender.thread_changed(thread_id)
         return click_answer(result)
 
     async def message(self, request: web.Request, visitor: PageVisitor) -> web.Response:
@@ -203,7 +208,19 @@ class PageActions:
             always_for=DURATIONS[body.always_for] if body.always_for else None,
         )
         results = await self._services.approvals.decide(decision)
-        return clicks_answer(results)
+        return clicks_answer(await self._if_seen(results, visitor))
+
+    async def _if_seen(self, results: Mapping[str, ClickResult], visitor: PageVisitor) -> Mapping[str, ClickResult]:
+        """The answers to clicks on approvals: of what was settled by others, those alone hear who see it, since it may
+        be somebody else's conversation, or one that was deleted. Whoever may decide sees what they decide."""
+        settled = [approval_id for approval_id, result in results.items() if isinstance(result, AlreadySettled)]
+        if not settled:
+            return results
+        seen = await self._services.conversations.seen_among(settled, visitor.person)
+        return {
+            approval_id: result if approval_id in seen or approval_id not in settled else no_approval()
+            for approval_id, result in results.items()
+        }
 
     async def together(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/approvals/{id}/together`: the ids of those that wait in its thread and that the visitor may decide

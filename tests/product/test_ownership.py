@@ -13,7 +13,7 @@ from yarl import URL
 from tests.product.test_audit import log_of
 from tests.support.product import ProductFolder, product_here
 from tests.support.tools import Workshop, entry
-from tests.support.visitor import Answer, Thread, Visitor, new_thread, visiting
+from tests.support.visitor import Answer, Json, Thread, Visitor, new_thread, visiting
 from tests.web.issuer import GivenIssuer
 from tests.web.serving import serve
 
@@ -55,6 +55,7 @@ ROUTES = {
     "POST /api/threads/{id}/messages": Access("the owner's", 404, "thread", CLICK | {"text": "hello"}),
     "POST /api/threads/{id}/stop": Access("the owner's", 404, "thread", CLICK),
     "POST /api/approvals/decisions": Access("whoever's who may decide it", 403, "decision"),
+    "GET /api/approvals/decided": Access("one's own", 200),
     "POST /api/approvals/{id}/handover": Access(
         "whoever's who may decide it", 403, "approval", CLICK | {"to": "web:ben"}
     ),
@@ -158,6 +159,52 @@ async def test_somebody_else_gets_nothing_of_a_conversation_at_any_route(
         assert (await chloe.get("/api/threads?of=everybody")).status == 404
         async with ana.thread(things["thread"]) as thread:
             assert thread.approvals()[0]["status"] == "pending"
+
+
+async def test_of_what_others_have_decided_only_those_hear_who_see_it(workshop_product: str) -> None:
+    async with (
+        visiting(workshop_product) as ana,
+        visiting(workshop_product, "ben") as ben,
+        ana.thread() as thread,
+    ):
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        await thread.approve(card["id"])
+        await thread.card(card["id"], "approved", result="made lamp")
+        click = {"id": "late", "approvals": [card["id"]], "verb": "approve"}
+        late = await ana.post("/api/approvals/decisions", click)
+        assert (late.status, late.body["text"]) == (409, "Already approved by Ana.")
+        told = await ben.post("/api/approvals/decisions", click)
+        nothing = await ben.post("/api/approvals/decisions", click | {"approvals": ["nothing"]})
+        assert (told.status, told.body["text"]) == (404, nothing.body["text"])
+
+
+class Counting(Thread):
+    """Counts how often the whole conversation was sent."""
+
+    wholes = 0
+
+    async def take(self, name: str, event: Json) -> None:
+        self.wholes += name == "thread"
+        await super().take(name, event)
+
+
+async def test_a_page_hears_nothing_of_what_is_refused_about_its_conversation(workshop_product: str) -> None:
+    async with visiting(workshop_product) as ana, visiting(workshop_product, "ben") as ben:
+        page, ready = Counting(new_thread(), ana), asyncio.Event()
+        following = asyncio.create_task(page.follow(ready=ready))
+        await ready.wait()
+        await page.send("hello")
+        await page.says("hello")
+        before = page.wholes
+        address = f"/api/threads/{quote(page.thread_id, safe='')}"
+        assert (await ben.post(f"{address}/title", CLICK | {"title": "Mine now"})).status == 404
+        assert (await ben.post(f"{address}/deletion", CLICK)).status == 404
+        await page.send("good night")
+        await page.says("good night")
+        assert page.wholes == before
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
 
 
 async def test_of_two_first_messages_under_one_id_one_begins_the_conversation(workshop_product: str) -> None:

@@ -206,6 +206,9 @@ class WebServices(StandInServices):
     async def card(self, approval_id: str, person: Person) -> ApprovalView | Unknown:
         return self.approvals.get(approval_id, NO_APPROVAL)
 
+    async def seen_among(self, approval_ids: Collection[str], person: Person) -> frozenset[str]:
+        return frozenset(approval_ids)
+
     async def message(self, thread_id: str, key: str) -> MessageView | None:
         entries = (entry for entry in self.entries.get(thread_id, []) if isinstance(entry, MessageView))
         return next((entry for entry in entries if entry.key == key), None)
