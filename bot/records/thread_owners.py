@@ -13,7 +13,6 @@ from bot.records.database import Transaction, insert_new
 from bot.records.statements import Prepared
 from bot.records.tables import approvals, conversation_numbers, posts, thread_owners, threads, votes
 from bot.records.threads import approvals_waiting_in, questions_in
-from bot.task_threads import conversation_of
 
 MOST_LOOKED_AT = 500
 """Conversations of one person, those that they began last, among which the ones with the newest word are looked for."""
@@ -36,9 +35,8 @@ _OWNER = Prepared(
 
 async def owner_of(tx: Transaction, thread_id: str) -> str | None:
     """Person id of who began a conversation; of one that an older version began, who asked there last; empty: nobody is
-    known to; `DELETED`: it was deleted. `None`: there is no such conversation. The thread of a task is whose its
-    conversation is."""
-    row = await tx.one(_OWNER, {"thread": conversation_of(thread_id)})
+    known to; `DELETED`: it was deleted. `None`: there is no such conversation."""
+    row = await tx.one(_OWNER, {"thread": thread_id})
     return None if row is None else str(row.owner)
 
 

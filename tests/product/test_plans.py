@@ -191,9 +191,7 @@ def splitting(request: Request) -> Reply:
     return Reply(calls=[ToolUse("delegate", {"tasks": tasks})])
 
 
-async def test_what_a_task_has_asked_is_gone_with_its_conversation(
-    home: ProductFolder, shop: Workshop
-) -> None:
+async def test_what_a_task_has_asked_is_gone_with_its_conversation(home: ProductFolder, shop: Workshop) -> None:
     async with fake_openai(splitting) as model:
         connect(home, shop, model)
         home.policy(BY_BEN)
