@@ -22,7 +22,7 @@ from bot.turns.engine import Engine, resume_thread
 from graph.interrupts import PlanAsked, PlanEnded, PlannedTask, TaskEnding
 from graph.plans import instruction_of
 from translations import gettext as _
-from translations import in_shared_language
+from translations import in_shared_language, ngettext
 
 if TYPE_CHECKING:  # what takes messages in starts before the graph is imported
     from graph.state import Turn
@@ -215,7 +215,8 @@ class Plans:
 
 def _not_run(undone: Sequence[str]) -> str:
     with in_shared_language():
-        return _("Not begun: {tasks} was not done.").format(tasks=", ".join(undone))
+        told = ngettext("Not begun: {tasks} was not done.", "Not begun: {tasks} were not done.", len(undone))
+        return told.format(tasks=", ".join(undone))
 
 
 def _stopped() -> str:
