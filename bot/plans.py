@@ -87,6 +87,7 @@ class Plans:
                 await self._show_again(tx, task)
             return
         made = await attempts.in_turn(tx, delivery)
+        owners = [*(each.owner for each in made), *await self._owners_of_what_it_was_told(tx, task)]
         answered = dict.fromkeys(f"{each.server} › {each.tool}" for each in made if each.status == "done")
         ending = TaskEnding(
             id=task.task_id,
@@ -94,9 +95,16 @@ class Plans:
             state="done",
             text=said or _nothing_said(),
             sources=tuple(answered),
-            owner=next((each.owner for each in made if each.owner is not None), None),
+            owner=next((each for each in owners if each is not None), None),
         )
         await self._end(tx, task, ending)
+
+    async def _owners_of_what_it_was_told(self, tx: Transaction, task: TaskRow) -> Sequence[str | None]:
+        """For whom alone the results are that a task was given: what its agent says of them is for nobody else."""
+        plan = await plans.get(tx, task.plan_id)
+        planned = plan.asked.tasks if plan is not None else ()
+        given = {each for one in planned if one.id == task.task_id for each in one.depends_on}
+        return [each.owner for each in await plans.tasks_of(tx, task.plan_id) if each.task_id in given]
 
     async def goes_on(self, tx: Transaction, thread_id: str) -> None:
         """A task that waited for people goes on."""

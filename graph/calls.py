@@ -151,6 +151,14 @@ def calls_made(messages: Sequence[AnyMessage]) -> int:
     return len(_made(messages))
 
 
+def plans_before(messages: Sequence[AnyMessage], call_id: str) -> int:
+    """How many plans these messages of a turn hold before this call: those that were carried out, and what is handed
+    over in the same message before it."""
+    carried_out = sum(isinstance(m, ToolMessage) and m.name == DELEGATE and m.status != "error" for m in messages)
+    handed_over = [c["id"] for c in open_calls(messages) if c["name"] == DELEGATE]
+    return carried_out + (handed_over.index(call_id) if call_id in handed_over else 0)
+
+
 def _made(messages: Sequence[AnyMessage]) -> list[ToolCall]:
     return [c for m in messages if isinstance(m, AIMessage) for c in m.tool_calls if c["name"] not in _OURS]
 

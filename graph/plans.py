@@ -18,6 +18,9 @@ DELEGATE = "delegate"
 """A tool of ours: by it the model hands a plan over."""
 FEWEST_TASKS, MOST_TASKS = 2, 12
 """Tasks of a plan. Fewer need no plan; more are no plan that people can follow."""
+MOST_PLANS = 3
+"""Plans that one turn may carry out: what the first brings up may need another. With them a turn has 36 tasks at most,
+however often its model hands over the same again."""
 LONGEST_ID = 40
 """Characters of a task's id. Our own choice: it is shown beside its state."""
 LONGEST_INSTRUCTION = 8_000

@@ -22,6 +22,7 @@ from graph.calls import (
     given_call,
     known_of_given,
     open_calls,
+    plans_before,
     spoken_in,
 )
 from graph.judging import said_by_requester
@@ -80,7 +81,7 @@ async def _calls(state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
         "said": list(await said_by_requester(messages, turn)),
     }
     return [
-        Send("delegate", {"call": c, "turn": turn, "said": common["said"]})
+        Send("delegate", {"call": c, "turn": turn, "said": common["said"], "before": plans_before(messages, c["id"])})
         if c["name"] == DELEGATE
         else Send("tool_call", await _branch(c, messages) | common)
         for c in calls

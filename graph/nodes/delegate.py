@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
@@ -13,9 +13,14 @@ from graph.calls import WITHOUT_TOOLS, superseded, tool_message
 from graph.interrupts import PlanAsked, PlanEnded, plan_answer
 from graph.nodes import Node
 from graph.options import has_tools
-from graph.plans import PlanError, owner_of, results_for_model, tasks_in
+from graph.plans import MOST_PLANS, PlanError, owner_of, results_for_model, tasks_in
 from graph.ports import Ports
 from graph.state import RunContext, Turn
+
+_LIMITED = (
+    f"Limited: one turn may carry out {MOST_PLANS} plans, and this one was over that, so it was not begun. Answer with "
+    "what there is. The rest can be asked for in a new message."
+)
 
 
 class DelegateState(TypedDict):
@@ -26,6 +31,8 @@ class DelegateState(TypedDict):
     turn: Turn
     said: list[str]
     """As `graph.state.ToolCallState.said`."""
+    before: NotRequired[int]
+    """How many plans the turn holds before this one; absent: an earlier version began it."""
 
 
 def delegates(ports: Ports, turn: Turn) -> Mapping[str, str]:
@@ -46,6 +53,8 @@ def delegate(ports: Ports) -> Node:
             return {"messages": [tool_message(call, WITHOUT_TOOLS, failed=True)]}
         if call.get("error"):
             return {"messages": [tool_message(call, f"Failed: {call['error']}", failed=True)]}
+        if state.get("before", 0) >= MOST_PLANS:
+            return {"messages": [tool_message(call, _LIMITED, failed=True)]}
         try:
             tasks = tasks_in(call["args"], delegates(ports, turn))
         except PlanError as error:

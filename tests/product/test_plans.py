@@ -11,7 +11,7 @@ import pytest
 from tests.api.serving import EventReader
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, fake_openai
 from tests.support.brain import obedient
-from tests.support.finance import ANSWER, REQUEST, acts_of, brain, finance_company, offered_to
+from tests.support.finance import ANSWER, REQUEST, TASKS, acts_of, brain, finance_company, offered_to
 from tests.support.fixtures import connect
 from tests.support.product import ProductFolder, product_here
 from tests.support.tools import Workshop
@@ -220,3 +220,22 @@ async def test_what_a_task_has_asked_is_gone_with_its_conversation(home: Product
                 assert (await someone.get(f"/api/approvals/{failing['id']}/arguments")).status == 404
             assert (await ben.get("/api/approvals/decided")).body["decided"] == []
             assert shop.done == []
+
+
+async def test_a_model_that_hands_over_again_and_again_is_stopped_after_three_plans(home: ProductFolder) -> None:
+    def insists(request: Request) -> Reply:
+        messages = request["messages"]
+        last_person = max(n for n, m in enumerate(messages) if m["role"] == "user")
+        if str(messages[last_person]["content"]) != REQUEST:
+            return Reply(text="Done.")
+        results = [str(m["content"]) for m in messages[last_person:] if m["role"] == "tool"]
+        if len(results) >= 6:
+            return Reply(text=f"{sum('Limited' in each for each in results)} were too many")
+        return Reply(calls=[ToolUse("delegate", {"tasks": TASKS}), ToolUse("delegate", {"tasks": TASKS[:2]})])
+
+    async with fake_openai(insists) as model:
+        finance_company(home, model)
+        async with product_here(home) as url, visiting(url, "ana") as ana, ana.thread() as thread:
+            await thread.send(REQUEST)
+            assert await thread.says("too many") == "3 were too many"
+            assert [len(plan["tasks"]) for plan in thread.contents("plan")] == [4, 2, 4]

@@ -1,0 +1,75 @@
+"""What came of a task over somebody's own account is for them alone, and so is what follows from it (rule 11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bot.domain import PlanView
+from bot.plans import Plans, task_key
+from bot.records import attempts, plans, threads
+from bot.records.locks import UNLOCKED
+from bot.task_threads import task_thread_id
+from bot.views import plan_view
+from graph.interrupts import PlanAsked, PlannedTask
+from graph.ports import CallRecord
+from tests.audit.calls import tool
+from tests.bot.conftest import place
+from tests.bot.rows import DIGEST
+from tests.bot.services_stage import ANA, THREAD, Stage
+from tests.bot.stubs import NotedEngine
+
+PLAN = "m1.0.0"
+SECRET = "Ana earns 4,711 a month"
+TURN: dict[str, Any] = {
+    "delivery": "m1",
+    "requester": ANA.person_id,
+    "requester_name": "Ana",
+    "time_zone": "UTC",
+    "platform": "chat",
+    "channel": "C1",
+    "thread_id": THREAD,
+}
+
+
+async def run(stage: Stage, owner: str | None) -> PlanView:
+    """A plan of three tasks of which each works on the result before it, the first over `owner`'s account."""
+    tasks = (
+        PlannedTask(id="read", agent="files", instruction="Read it."),
+        PlannedTask(id="sum", agent="files", instruction="Sum it up.", depends_on=("read",)),
+        PlannedTask(id="tell", agent="files", instruction="Tell it.", depends_on=("sum",)),
+        PlannedTask(id="other", agent="files", instruction="Something else."),
+    )
+    asked = PlanAsked(call_id=PLAN, tasks=tasks, requester=ANA.person_id, turn=TURN)
+    made = Plans(stage.outbox, NotedEngine(), stage.clock)
+    async with stage.database.writing(UNLOCKED) as tx:
+        await threads.ensure(tx, THREAD, place(THREAD), "hello", stage.clock())
+        await made.record(tx, THREAD, asked)
+        record = CallRecord(
+            thread_id=task_thread_id(THREAD, PLAN, "read"),
+            call_id=f"{task_key(PLAN, 'read')}.0.0",
+            requester=ANA.person_id,
+            tool=tool(),
+            arguments={},
+            digest=DIGEST,
+            approval_round=None,
+        )
+        await attempts.add(tx, "t1", 1, record, approval_id=None, judged=None, now=stage.clock())
+        await attempts.end(tx, record.call_id, 1, "done", now=stage.clock(), text=SECRET, owner=owner)
+        for task in tasks:
+            own = task_thread_id(THREAD, PLAN, task.id)
+            await made.at_rest(tx, own, task_key(PLAN, task.id), SECRET, waits=False)
+        ended = await made.answer_of(tx, PLAN)
+        view = await plan_view(tx, PLAN)
+        assert {each.owner for each in await plans.tasks_of(tx, PLAN) if each.task_id != "other"} == {owner}
+    assert ended is not None and view is not None
+    return view
+
+
+@pytest.mark.parametrize("owner", [ANA.person_id, None])
+async def test_what_depends_on_a_personal_result_is_shown_to_nobody_else(stage: Stage, owner: str | None) -> None:
+    view = await run(stage, owner)
+    assert {task.status for task in view.tasks} == {"done"}
+    shown = [task.task_id for task in view.tasks if SECRET in task.result]
+    assert shown == (["other"] if owner else ["read", "sum", "tell", "other"])
