@@ -24,6 +24,7 @@ from bot.domain import (
     Notice,
     OutcomeView,
     Person,
+    PlanView,
     Post,
     Said,
     Search,
@@ -535,8 +536,8 @@ async def _is_said(tx: Transaction, thread_id: str, wanted: str, most: int, paus
 
 
 def _is_in(entry: MessageView | Post, seen: _WhatIsSeen) -> bool:
-    """Whether an entry belongs to what an approver sees: the message that began a turn, what the bot said in it, and
-    the cards that are theirs to decide."""
+    """Whether an entry belongs to what an approver sees: the message that began a turn, what the bot said in it, how
+    far its plan is, and the cards that are theirs to decide."""
     if isinstance(entry, MessageView):
         return entry.key in seen.turns
     match entry.content:
@@ -545,5 +546,7 @@ def _is_in(entry: MessageView | Post, seen: _WhatIsSeen) -> bool:
         case Said():
             message_id = entry.post_id.removeprefix("said:")
             return message_id.rpartition(".")[0] in seen.turns
+        case PlanView(plan_id=plan_id):
+            return turn_of_call(plan_id) in seen.turns
         case _:
             return False

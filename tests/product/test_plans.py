@@ -24,6 +24,12 @@ agents:
   - {name: maker, description: Makes things., systemMessage: You make things., servers: [workshop]}
 """
 BY_BEN = 'version: 1\nrules: [{name: Ben decides, match: {}, decide: ask, approvers: [requester, "web:ben"]}]\n'
+BEN_DECIDES = """
+version: 1
+rules:
+  - {name: looking is free, match: {annotations: {readOnlyHint: true}}, decide: allow}
+  - {name: Ben decides, match: {}, decide: ask, approvers: ["web:ben"]}
+"""
 
 
 @pytest.fixture
@@ -138,6 +144,28 @@ async def test_a_program_reads_the_plan_as_a_post_and_hears_how_its_tasks_get_on
         ("check", "bookkeeper", "waiting for someone"),
         ("mail", "writer", "waits for check"),
     ]
+
+
+async def test_whoever_may_decide_what_a_task_asks_sees_its_plan_and_the_message_that_began_it(
+    home: ProductFolder, bookkeeping_model: FakeOpenAI
+) -> None:
+    finance_company(home, bookkeeping_model).policy(BEN_DECIDES)
+    async with (
+        product_here(home) as url,
+        visiting(url, "ana") as ana,
+        visiting(url, "ben") as ben,
+        ana.thread() as thread,
+    ):
+        await thread.send("hey, between us")
+        await thread.says("hello us")
+        await thread.send(REQUEST)
+        await asked_about(thread, "flag")
+        async with ben.thread(thread.thread_id) as seen:
+            flag = await asked_about(seen, "flag")
+            await stand(seen, find="done", orders="done", check="waiting", mail="blocked")
+            assert [entry["text"] for entry in seen.entries.values() if entry["kind"] == "message"] == [REQUEST]
+            await seen.approve(flag["id"])
+            await stand(seen, find="done", orders="done", check="done", mail="waiting")
 
 
 def asking_brain(request: Request) -> Reply:
