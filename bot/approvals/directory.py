@@ -21,6 +21,7 @@ from bot.records import approvals, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database
 from bot.records.locks import UNLOCKED
+from bot.task_threads import conversation_of
 from policies.approvers import Identity, are_two_humans
 from policies.model import home_of, realm_of
 from policies.spellings import unmarked
@@ -227,8 +228,10 @@ class PeopleDirectory:
     ) -> Mapping[str, bool | None]:
         """Thread id → whether the person is in its channel. In a direct chat with the bot there is nobody but the
         requester."""
+        conversations = {row.thread_id: conversation_of(row.thread_id) for row in rows}
         async with self._database.reading() as tx:
-            places = {row.thread_id: thread.place for row in rows if (thread := await threads.get(tx, row.thread_id))}
+            found_in = {thread: await threads.get(tx, conversation) for thread, conversation in conversations.items()}
+        places = {thread: row.place for thread, row in found_in.items() if row is not None}
         direct = {row.thread_id: row.asked.requesters[0] in accounts for row in rows}
         wanted = {thread: [place.channel or place.key] for thread, place in places.items() if not place.direct}
         wanted |= {row.thread_id: routed for row in rows if (routed := self._routed_to(row))}

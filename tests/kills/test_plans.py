@@ -16,7 +16,7 @@ from bot.records import tables
 from tests.fakes.openai_server import FakeOpenAI, fake_openai
 from tests.kills.brain import wire_problems
 from tests.kills.crash_points import COUNTDOWN, DIED, set_countdown
-from tests.kills.facts import check_shown, opened_anew, read_facts
+from tests.kills.facts import opened_anew, read_facts
 from tests.kills.mortal import MortalProduct, mortal_product
 from tests.kills.people import PATIENCE, Ana, insisting
 from tests.support.finance import ANSWER, REQUEST, acts_of, brain, finance_company

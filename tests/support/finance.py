@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from graph.calls import CLARIFICATION
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse
 from tests.support.forks import quick_python
 from tests.support.product import ProductFolder
@@ -78,6 +79,21 @@ def brain(request: Request) -> Reply:
     if not results:
         return Reply(text="I’ll split this up.", calls=[ToolUse("delegate", {"tasks": TASKS})])
     return Reply(text=ANSWER if "drafted" in results[-1] else f"Not all of it: {results[-1][-60:]}")
+
+
+def asking_first(request: Request) -> Reply:
+    """The same, but for the writer, who asks to whom the mail goes before it drafts it."""
+    messages = request["messages"]
+    instruction = str(TASKS[-1]["instruction"])
+    if not any(each["role"] == "user" and str(each["content"]).startswith(instruction) for each in messages):
+        return brain(request)
+    match sum(each["role"] == "tool" for each in messages):
+        case 0:
+            return Reply(calls=[ToolUse(CLARIFICATION, {"question": "To whom?"})])
+        case 1:
+            return _in_task("mail", [])
+        case _:
+            return _in_task("mail", ["drafted"])
 
 
 def _in_task(task: str, results: Sequence[str]) -> Reply:
