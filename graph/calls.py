@@ -163,11 +163,22 @@ def _made(messages: Sequence[AnyMessage]) -> list[ToolCall]:
     return [c for m in messages if isinstance(m, AIMessage) for c in m.tool_calls if c["name"] not in _OURS]
 
 
+_GAVE_UP = "gave_up"
+"""In what is kept with a message of ours: it says why the turn ends before its end."""
+
+
+def gave_up(text: str, message_id: str) -> AIMessage:
+    """Returns the message that ends a turn before its end, and says why."""
+    return AIMessage(text, id=message_id, response_metadata={_GAVE_UP: True})
+
+
 def spoken_in(messages: Sequence[AnyMessage], turn: Turn | None) -> tuple[Spoken, ...]:
     """What the model said in these messages of a turn."""
     agent = "" if turn is None else shown_name(turn)
     return tuple(
-        Spoken(m.id or "", m.text, final=not m.tool_calls, agent=agent)
+        Spoken(
+            m.id or "", m.text, final=not m.tool_calls, agent=agent, gave_up=m.response_metadata.get(_GAVE_UP, False)
+        )
         for m in messages
         if isinstance(m, AIMessage) and m.text.strip()
     )
@@ -176,7 +187,7 @@ def spoken_in(messages: Sequence[AnyMessage], turn: Turn | None) -> tuple[Spoken
 def as_kept(spoken: Spoken) -> dict[str, Any]:
     """What was said as the state of a call keeps it; without what the version before does not know, where it is
     empty."""
-    return {name: said for name, said in asdict(spoken).items() if said or name != "agent"}
+    return {name: said for name, said in asdict(spoken).items() if said or name not in {"agent", "gave_up"}}
 
 
 def open_calls(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:

@@ -87,6 +87,8 @@ class Spoken:
     """Whether the turn ends with it; false: a word on the way to its tool calls."""
     agent: str = ""
     """Name of the agent that said it; empty: the default one."""
+    gave_up: bool = False
+    """Whether it says why the turn ends before its end: a limit is reached, or its agent is no more."""
 
 
 @dataclass(frozen=True, slots=True)

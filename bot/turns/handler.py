@@ -526,9 +526,13 @@ class TurnHandler:
         if failure:
             await self.plans.failed(tx, thread_id, failure)
         elif status.turn is not None:
-            answer = next((each.text for each in reversed(status.spoken) if each.final), "")
+            answer = next((each for each in reversed(status.spoken) if each.final), None)
             delivery, waits = status.turn["delivery"], bool(status.interrupts)
-            await self.plans.at_rest(tx, thread_id, delivery, answer, waits=waits)
+            if answer is not None and answer.gave_up:
+                await self.plans.failed(tx, thread_id, answer.text)
+            else:
+                said_last = answer.text if answer is not None else ""
+                await self.plans.at_rest(tx, thread_id, delivery, said_last, waits=waits)
 
     async def _park(self, handling: Handling, cause: str) -> None:
         log.error("delivery_parked", cause=cause, reference=reference_of(handling.delivery))

@@ -15,6 +15,7 @@ from graph.calls import (
     TakingOut,
     calls_made,
     current_turn,
+    gave_up,
     given_call,
     message_of_given,
     next_step,
@@ -50,17 +51,17 @@ def task_executor(ports: Ports) -> Node:
             text = _("The agent “{name}” doesn’t exist anymore. Ask again to use another one.").format(
                 name=name_in(turn)
             )
-            return {"messages": [AIMessage(text, id=f"{turn['delivery']}.{step}")]}
+            return {"messages": [gave_up(text, f"{turn['delivery']}.{step}")]}
         if step >= agent.max_steps:
             text = _("I stopped after {count} steps. Try a smaller request.").format(count=agent.max_steps)
-            return {"messages": [AIMessage(text, id=f"{turn['delivery']}.{step}")]}
+            return {"messages": [gave_up(text, f"{turn['delivery']}.{step}")]}
         made = calls_made(current_turn(state["messages"]))
         if made >= ports.calls_a_turn + MOST_CALLS:
             told = _("I stopped after {count} tool calls; one request may make {most}. Try a smaller request.")
             text = told.format(count=made, most=ports.calls_a_turn)
-            return {"messages": [AIMessage(text, id=f"{turn['delivery']}.{step}")]}
+            return {"messages": [gave_up(text, f"{turn['delivery']}.{step}")]}
         if refused := await ports.budget.refusal(turn["requester"]):
-            return {"messages": [AIMessage(refused, id=f"{turn['delivery']}.{step}")]}
+            return {"messages": [gave_up(refused, f"{turn['delivery']}.{step}")]}
         if step == 0 and (call := given_call(current_turn(state["messages"])[0])) is not None:
             return {"messages": [message_of_given(call, turn["delivery"])]}
         mode, categories = mode_of(turn, ports.mode), state.get("categories")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import sqlalchemy as sa
@@ -29,7 +30,6 @@ pytestmark = [pytest.mark.kills, pytest.mark.timeout(900), pytest.mark.sqlite]
 FEW_DEATHS, MANY_DEATHS = 6, 40
 """Crash points that are tried, one drawn from each of as many equal stretches of the plan."""
 FAR = 1_000_000
-STOPPED, DONE = "stopped", "done"
 ACTS = ["flag INV-8", "draft"]
 
 
@@ -86,7 +86,7 @@ async def test_a_plan_ends_the_same_at_whichever_write_the_product_dies(
     assert Counter(acts_of(home)) == {act: len(told) for act in ACTS}, "each was done once"
     assert {a["status"] for a in facts.approvals} == {"approved"}
     for ana in told:
-        _ended_well(home, ana.thread, entries[ana.thread.thread_id])
+        _ended_well(entries[ana.thread.thread_id])
 
 
 async def _revive(product: MortalProduct, countdown: Path) -> int:
@@ -138,16 +138,79 @@ def _next_card(thread: Thread, decided: set[str]) -> Json | None:
     return next((card for card in cards if card["id"] not in decided), None)
 
 
-def _ended_well(home: ProductFolder, thread: Thread, entries: list[Json]) -> None:
+def _ended_well(entries: list[Json]) -> None:
     said = [e["content"] for e in entries if e["kind"] == "post"]
     assert [c["text"] for c in said if c["kind"] == "said"] == ["I’ll split this up.", ANSWER]
     (plan,) = [c for c in said if c["kind"] == "plan"]
-    assert {task["status"] for task in plan["tasks"]} == {DONE}, plan
+    assert {task["status"] for task in plan["tasks"]} == {"done"}, plan
     assert [i for i, times in Counter(e["id"] for e in entries).items() if times > 1] == []
 
 
-def plans_of(home: ProductFolder) -> Mapping[str, str]:
-    """How the tasks stand in the records, by the ids of tasks."""
+async def test_a_plan_goes_on_days_after_its_product_was_killed_with_an_approval_open_in_the_middle(
+    home: ProductFolder, product: MortalProduct, seed: int
+) -> None:
+    await product.start()
+    async with _ana(product, "days", seed) as ana:
+        await ana.say(REQUEST)
+        flag = await _card(ana.thread, "flag")
+        await product.kill()
+        _let_days_pass(home)
+        await product.start()
+        await ana.click(ana.other, [flag], "approve")
+        draft = await _card(ana.thread, "draft")
+        await product.kill()
+        await product.start()
+        await ana.click(ana.other, [draft], "approve")
+        await ana.hears(ANSWER)
+        entries = await opened_anew(product.url, ana.thread.thread_id)
+    assert acts_of(home) == ACTS
+    _ended_well(entries)
+
+
+async def test_a_plan_that_was_stopped_stays_so_when_the_product_is_killed_right_after(
+    home: ProductFolder, product: MortalProduct, seed: int
+) -> None:
+    await product.start()
+    async with _ana(product, "stopped", seed) as ana:
+        await ana.say(REQUEST)
+        (flag,) = await ana.thread.until(lambda: ana.thread.approvals("pending"), "a card")
+        path = f"/api/threads/{quote(ana.thread.thread_id, safe='')}/stop"
+        assert (await ana.post(ana.thread.visitor, path, {"id": ana.new_id()})).status == 200
+        await product.kill()
+        await product.start()
+        await ana.thread.card(flag["id"], "superseded")
+        await ana.thread.until(lambda: _states(ana.thread) == {"done", "stopped"}, "the plan is stopped")
+        results = await ana.click(ana.other, [flag["id"]], "approve")
+        assert results[flag["id"]]["kind"] == "already_settled"
+        await ana.say("hey there")
+        await ana.hears("hello there")
+    assert acts_of(home) == []
+
+
+async def _card(thread: Thread, tool: str) -> str:
+    """Wait for the card of a call of this tool; its id."""
+    found = await thread.until(
+        lambda: [c for c in thread.approvals("pending") if c["tool"] == tool], f"a card of {tool}"
+    )
+    return str(found[0]["id"])
+
+
+def _states(thread: Thread) -> set[str]:
+    (plan,) = thread.contents("plan")
+    return {task["status"] for task in plan["tasks"]}
+
+
+def _let_days_pass(home: ProductFolder) -> None:
+    """Everything in the records happened three days before it did."""
+    earlier = {
+        tables.plans: ("begun_at",),
+        tables.plan_tasks: ("begun_at", "ended_at"),
+        tables.approvals: ("asked_at",),
+        tables.deliveries: ("accepted_at",),
+        tables.threads: ("created_at", "updated_at"),
+        tables.posts: ("at",),
+    }
     with connected(home.database) as connection:
-        rows = connection.execute(sa.select(tables.plan_tasks)).mappings()
-        return {row["task_id"]: row["status"] for row in rows}
+        for table, columns in earlier.items():
+            connection.execute(sa.update(table).values({name: table.c[name] - 3 * 86_400 for name in columns}))
+        connection.commit()

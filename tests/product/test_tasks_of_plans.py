@@ -9,11 +9,15 @@ from urllib.parse import quote
 import pytest
 
 from tests.fakes.openai_server import FakeOpenAI, fake_openai
+from tests.product.accounts import AccountStage, stage
 from tests.product.test_plans import stand
-from tests.support.planning import SURPRISE, planning, with_worker
+from tests.support.notes import asked_to_sign_in, signs_in
+from tests.support.planning import SURPRISE, planning, with_agents, with_worker
 from tests.support.product import ProductFolder, product_here
 from tests.support.tools import Workshop
 from tests.support.visitor import Json, Thread, visiting
+
+__all__ = ["stage"]
 
 BY_BEN = """
 version: 1
@@ -76,6 +80,17 @@ async def test_a_task_whose_model_fails_is_told_and_what_depends_on_it_is_not_ru
     assert "bad (worker): failed" in told
     assert "after (worker): not run" in told
     assert "good (worker): done" in told
+    assert shop.done == []
+
+
+async def test_a_task_that_reaches_a_limit_has_failed_and_what_depends_on_it_is_not_run(
+    workshop_home: ProductFolder, shop: Workshop
+) -> None:
+    workshop_home.variables["LIMIT_TOKENS_PER_DAY"] = "20"
+    async with product_here(workshop_home) as url, visiting(url, "ana") as ana, ana.thread() as thread:
+        await thread.send("plan look: use look what=lamp, after(look): use make what=lamp, last(after): hello")
+        await stand(thread, look="failed", after="not_run", last="not_run")
+        await thread.until(lambda: thread.said, "an answer")
     assert shop.done == []
 
 
@@ -218,18 +233,40 @@ async def test_an_approver_of_a_task_sees_its_turn_and_its_card_and_others_see_n
     assert shop.done == ["make lamp 1"]
 
 
-@pytest.mark.parametrize("asked_for", [True, False])
+@pytest.mark.parametrize("asked_for", ["use make what=lamp", ""])
 async def test_in_safe_write_a_task_needs_the_requesters_own_words_and_those_of_the_plan_do_not_count(
-    workshop_home: ProductFolder, shop: Workshop, asked_for: bool
+    workshop_home: ProductFolder, shop: Workshop, asked_for: str
 ) -> None:
     workshop_home.variables["AGENT_MODE"] = "safeWrite"
     workshop_home.policy(NAMED)
     async with product_here(workshop_home) as url, visiting(url, "ana") as ana, ana.thread() as thread:
         # The worker quotes its instruction: it is in Ana's message, or the plan alone has it.
-        await thread.send(f"plan make: {'use make what=lamp' if asked_for else SURPRISE}, look: use look what=chair")
+        await thread.send(f"plan make: {asked_for or SURPRISE}, look: use look what=chair")
         if asked_for:
             (card,) = await thread.waiting()
             await thread.approve(card["id"])
         told = await thread.says("results")
-    assert ("needs a quote" in told) is not asked_for
+    assert ("needs a quote" in told) is not bool(asked_for)
     assert shop.done == (["make lamp 1"] if asked_for else [])
+
+
+async def test_what_a_task_found_over_an_account_is_its_owners_alone_and_so_is_what_follows_from_it(
+    stage: AccountStage,
+) -> None:
+    with_agents(stage.home, "notes")
+    async with product_here(stage.home) as url:
+        await stage.learn_the_tools(url)
+        async with stage.writing(url, "ana") as ana:
+            await ana.send("plan write: use notes__write what=milk, after(write): what of it, other: hello")
+            await asked_to_sign_in(ana)
+            await stand(ana, write="waiting", after="blocked", other="done")
+            await signs_in(stage.notes, ana, "ana-at-notes")
+            await stand(ana, write="done", after="done", other="done")
+            await ana.says("results", "ana-at-notes wrote milk")
+            (plan,) = ana.contents("plan")
+            assert {task["id"]: task["result"] for task in plan["tasks"]} == {
+                "write": "",
+                "after": "",
+                "other": "You said: hello",
+            }
+    assert stage.notes.written == [("ana-at-notes", "milk")]

@@ -1,7 +1,8 @@
 """A model that makes the plan that the message says, and agents that each do what they are told.
 
 `plan a: use make what=lamp, b(a): use look what=lamp` hands over two tasks, of which the second depends on the first;
-`unlucky` as a task has its model fail, and of `SURPRISE` it is told to make a lamp that nobody asked for. Everything else is as `tests.support.brain` says.
+`unlucky` as a task has its model fail, and of `SURPRISE` it is told to make a lamp that nobody asked for. Everything
+else is as `tests.support.brain` says.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse
-from tests.support.brain import obedient
+from tests.support.brain import SERVER, obedient
 from tests.support.fixtures import connect
 from tests.support.product import ProductFolder
 from tests.support.tools import Workshop
@@ -23,7 +24,7 @@ agents:
   - name: worker
     description: Does what it is told.
     systemMessage: You are the worker.
-    servers: [workshop]
+    servers: [{server}]
 """
 _LAMP = "use make what=lamp"
 _TASK = re.compile(r"([a-z]+)(?:\(([a-z ]+)\))?: (.*)")
@@ -32,8 +33,13 @@ _TASK = re.compile(r"([a-z]+)(?:\(([a-z ]+)\))?: (.*)")
 def with_worker(home: ProductFolder, shop: Workshop, model: FakeOpenAI) -> ProductFolder:
     """Has a product ask this model, with one agent that can be given tasks, and that tool server."""
     connect(home, shop, model)
+    return with_agents(home, SERVER)
+
+
+def with_agents(home: ProductFolder, server: str) -> ProductFolder:
+    """Has a product have one agent that can be given tasks, and has the tools of this server."""
     agents = home.folder / "agents.yaml"
-    agents.write_text(AGENTS)
+    agents.write_text(AGENTS.format(server=server))
     home.variables["AGENTS_FILE"] = str(agents)
     return home
 
@@ -65,12 +71,13 @@ def _call(text: str) -> ToolUse:
 
 def _tasks(text: str) -> Sequence[dict[str, Any]]:
     found = [match for each in text.split(", ") if (match := _TASK.fullmatch(each))]
+    told = {SURPRISE: _LAMP}
     return [
         {
-            "id": m[1],
+            "id": match[1],
             "agent": "worker",
-            "instruction": _LAMP if m[3] == SURPRISE else m[3],
-            "depends_on": m[2].split() if m[2] else [],
+            "instruction": told.get(match[3], match[3]),
+            "depends_on": (match[2] or "").split(),
         }
-        for m in found
+        for match in found
     ]
