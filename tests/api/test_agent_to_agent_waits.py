@@ -66,7 +66,7 @@ async def test_a_sign_in_is_told_with_its_link_to_its_owner_alone(served: Served
     await served.sign_in(name.thread_id, name.turn)
     own = await agent(served).get(task.id)
     assert own.status.state == AUTH
-    assert "sign in to workshop. https://" in get_message_text(own.status.message)
+    assert "Sign in to workshop to continue. https://" in get_message_text(own.status.message)
     reading = await agent(served, ANA, "read").get(task.id)
     assert "https://" not in str(reading)
     assert (await agent(served).say("skip", task_id=task.id)).status.state == COMPLETED

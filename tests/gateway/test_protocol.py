@@ -226,7 +226,7 @@ async def test_other_clients_are_told_where_the_link_is(agents_home: ProductFold
         waiting = await cursor.call_tool("workshop__make_with_account", {"what": "lamp"})
     (said,) = texts(waiting)
     assert waiting.isError
-    assert "signed in, with the link that they got" in said
+    assert "to sign in with the link they got" in said
     assert "top-secret-ticket" not in said
 
 

@@ -213,7 +213,7 @@ async def test_whoever_connects_to_no_tool_server_reads_that_there_is_none(serve
         streamable_http_client(f"{served.url}/mcp/nothing", http_client=http) as (read, write, _),
         ClientSession(read, write) as session,
     ):
-        with pytest.raises(McpError, match=r"There is no tool server of this name\."):
+        with pytest.raises(McpError, match=r"There’s no tool server of this name\."):
             await session.initialize()
 
 
