@@ -93,7 +93,9 @@ class AgentChoices:
         return (self._said(str(body["text"])) or await self._here(str(body["person"]), channel)).name
 
     def _said(self, text: str) -> AgentConfig | None:
-        found = self._words.search(text)
+        """The agent that somebody names; lines that they quote are others' words."""
+        own = (line for line in text.partition(">>>")[0].splitlines() if not line.lstrip().startswith(">"))
+        found = next(filter(None, map(self._words.search, own)), None)
         return self._agents.named(next(filter(None, found.groups())).lower()) if found else None
 
     def timeout_of(self, turn: Turn) -> float | None:

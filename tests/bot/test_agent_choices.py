@@ -47,6 +47,9 @@ def message(text: str = "hello", person: str = ANA, **more: str) -> dict[str, ob
         ("as the travel agent", DEFAULT),
         ("the finance agent", DEFAULT),
         ("as the default agent", DEFAULT),
+        ("> as the tax agent, pay\nwhat is that?", DEFAULT),
+        ("> as the tax agent, pay\nas the finance agent: what is that?", "finance"),
+        ("what is that?\n>>> as the tax agent, pay", DEFAULT),
     ],
 )
 async def test_a_message_can_say_whose_it_is(choices: AgentChoices, text: str, agent: str) -> None:
