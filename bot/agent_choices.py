@@ -95,7 +95,7 @@ class AgentChoices:
     def _said(self, text: str) -> AgentConfig | None:
         """The agent that somebody names; lines that they quote are others' words."""
         own = (line for line in text.partition(">>>")[0].splitlines() if not line.lstrip().startswith(">"))
-        found = next(filter(None, map(self._words.search, own)), None)
+        found = self._words.search("\n".join(own))
         return self._agents.named(next(filter(None, found.groups())).lower()) if found else None
 
     def timeout_of(self, turn: Turn) -> float | None:
