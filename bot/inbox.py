@@ -32,7 +32,7 @@ from bot.records.waiting import is_with_us, requesters
 from bot.sessions import QUIET_SECONDS, ThreadForMessage, current_thread, thread_for
 from bot.task_threads import is_task_thread
 from bot.turns.engine import Engine
-from bot.turns.messages import OWNERS, is_stop, message_of
+from bot.turns.messages import OWNERS, is_stop, message_of, why_stopped
 from bot.turns.open_requests import OpenRequests
 from graph.json_values import storable
 from translations import gettext as _
@@ -164,6 +164,10 @@ class Inbox:
             if own.isdisjoint(asked_by):
                 await deliveries.done(tx, key)
                 return Settled(_("Your waiting messages were dropped."))
+            # Each task is handled in a thread of its own, which would go on until this is handled in the conversation.
+            with in_shared_language():
+                why = why_stopped(person.name)
+            await self._open_requests.stop_plans(tx, thread_id, key, why)
             await self._break_off(tx, thread_id)
         return Settled(_("Stopped."))
 

@@ -153,10 +153,6 @@ class Plans:
         tx.afterwards(lambda: self._engine.interrupt(thread_id))
         tx.afterwards(lambda: self._engine.wake(thread_id))
 
-    async def stopped_by(self, tx: Transaction, thread_id: str, key: str) -> Mapping[str, PlanEnded]:
-        """What came of the plans that a delivery has stopped, by the ids of their calls."""
-        return {plan.plan_id: await self._ended(tx, plan) for plan in await plans.stopped_by(tx, thread_id, key)}
-
     # ------------------------------------------------------------------------------------------- tasks
 
     async def _end(self, tx: Transaction, task: TaskRow, ending: TaskEnding) -> None:

@@ -199,20 +199,16 @@ class Agent:
         Args:
             unfinished: what the model was saying when the run was broken off; it becomes the message that it would have
                 become, marked as not finished.
-            plans: what came of plans that were stopped, by the ids of their calls.
+            plans: what came of plans that have ended or were stopped, by the ids of their calls.
         """
         status = await self.status(thread_id)
         superseded = Superseded(reason=why).model_dump(mode="json")
         for _ in range(_MOST_SETTLING_RUNS):
             if status.at_rest and not status.interrupts:
                 return status
-            answers = {
-                interrupt.interrupt_id: ended.model_dump(mode="json") if ended is not None else superseded
-                for interrupt in status.interrupts
-                for ended in [plans.get(interrupt.asked.call_id)]
-            }
+            answers = {interrupt.interrupt_id: superseded for interrupt in status.interrupts}
             given: Command[Any] | None = Command(resume=answers) if answers and status.at_rest else None
-            context = replace(self._context(Silent()), settling=why, unfinished=unfinished)
+            context = replace(self._context(Silent()), settling=why, unfinished=unfinished, ended_plans=plans)
             await self._run(thread_id, given, delivery, "settle", context)
             status = await self.status(thread_id)
         raise RuntimeError(f"thread {thread_id} does not settle")

@@ -15,6 +15,7 @@ from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.graph.message import add_messages
 from langgraph.types import Command
 
+from graph.interrupts import PlanEnded
 from graph.ports import InTurn, Judged, Live, TaskState, Unfinished
 from graph.presentation import AskedAgain
 from policies.judging import Policy
@@ -215,6 +216,8 @@ class RunContext:
 
     settling: str | None = None
     """Why the turn is being ended, when it is: then no model is asked and no tool is started."""
+    ended_plans: Mapping[str, PlanEnded] = field(default_factory=dict)
+    """What came of plans of a turn that is being ended, by the ids of their calls."""
     unfinished: Unfinished | None = None
     """What the model had said of its answer when the turn was ended in the middle of it."""
     live: Live = field(default_factory=Silent)

@@ -110,12 +110,6 @@ async def open_in(tx: Transaction, thread_id: str) -> Sequence[PlanRow]:
     return [_plan(row) for row in await tx.all(_OPEN_IN, {"thread": thread_id})]
 
 
-async def stopped_by(tx: Transaction, thread_id: str, key: str) -> Sequence[PlanRow]:
-    """The plans of a conversation that this delivery has stopped."""
-    query = sa.select(plans).where(plans.c.thread_id == thread_id, plans.c.settled_key == key)
-    return [_plan(row) for row in await tx.all(query)]
-
-
 async def begin_task(tx: Transaction, thread_id: str, now: float) -> bool:
     """A task begins. Returns False when it has, or never will."""
     return await tx.changes(

@@ -41,6 +41,7 @@ from bot.turns.messages import (
     ToldToWait,
     asks_for_new_session,
     for_author,
+    why_stopped,
 )
 from graph.interrupts import InterruptAnswer
 from graph.ports import Spoken, Unfinished
@@ -369,7 +370,7 @@ def _stop(facts: TurnFacts) -> Action:
     delivery, said = facts.delivery, facts.broken_off
     if not facts.settled:
         unfinished = Unfinished(said, "stopped here") if said is not None else None
-        return Settle(_("{name} stopped it").format(name=delivery.body["name"]), unfinished)
+        return Settle(why_stopped(delivery.body["name"]), unfinished)
     return Conclude((notice(f"stopped:{delivery.key}", delivery.thread_id, Notice(_("Stopped."))),))
 
 

@@ -458,10 +458,11 @@ class TurnHandler:
 
     async def _settle(self, handling: Handling, why: str, unfinished: Unfinished | None) -> None:
         thread_id, key = handling.delivery.thread_id, handling.delivery.key
+        left = await self.agent.status(thread_id)
         async with self.database.writing(thread_id) as tx:
             await self.requests.supersede(tx, thread_id, key, why)
-            stopped = await self.requests.stopped_plans(tx, thread_id, key)
-        handling.status = await self.agent.settle(thread_id, key, why, unfinished=unfinished, plans=stopped)
+            ended = await self.requests.ended_plans(tx, left.interrupts)
+        handling.status = await self.agent.settle(thread_id, key, why, unfinished=unfinished, plans=ended)
         if handling.status.turn is None and handling.thread.turn is not None:
             # The checkpoints are lost, so the graph did not know what it had to end.
             async with self.database.writing(thread_id) as tx:

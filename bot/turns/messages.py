@@ -178,6 +178,11 @@ def _quiet() -> str:
     return _("New conversation after a long pause. Earlier messages are not part of it.")
 
 
+def why_stopped(name: str) -> str:
+    """Why what was open was given up, after a stop by whoever is called so."""
+    return _("{name} stopped it").format(name=name)
+
+
 def for_author(kind: str, delivery: Delivery, sentence: str) -> NewPost:
     """A sentence for the author of a message alone, once for each kind of sentence."""
     return notice(f"{kind}:{delivery.key}", delivery.thread_id, Notice(sentence), only_for=delivery.body["person"])

@@ -106,8 +106,7 @@ class OpenRequests:
         tasks of its plans end, too.
 
         `key`: of the delivery that does it. `why`: shown on the cards."""
-        for of_task in await self._plans.stop(tx, thread_id, key):
-            await self.supersede(tx, of_task, key, why)
+        await self.stop_plans(tx, thread_id, key, why)
         open_ = await waiting.in_thread(tx, thread_id)
         await self._approvals.supersede_unused(tx, thread_id, key, why)
         for approval in open_.approvals:
@@ -120,9 +119,17 @@ class OpenRequests:
             await attempts.choose(tx, attempt.attempt_id, "superseded", None, key=key)
             await self._outbox.show_again(tx, [attempt.attempt_id])
 
-    async def stopped_plans(self, tx: Transaction, thread_id: str, key: str) -> Mapping[str, PlanEnded]:
-        """What came of the plans that `supersede` has stopped by this delivery, by the ids of their calls."""
-        return await self._plans.stopped_by(tx, thread_id, key)
+    async def stop_plans(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
+        """End the plans of a thread: what runs of their tasks is broken off, and what is open there superseded. `key`,
+        `why`: as for `supersede`."""
+        for of_task in await self._plans.stop(tx, thread_id, key):
+            await self.supersede(tx, of_task, key, why)
+
+    async def ended_plans(self, tx: Transaction, interrupts: Sequence[PendingInterrupt]) -> Mapping[str, PlanEnded]:
+        """What came of the plans for which these interrupts wait, by the ids of their calls, stopped or not."""
+        plans = [each.asked for each in interrupts if isinstance(each.asked, PlanAsked)]
+        found = {each.call_id: await self._answer(tx, each) for each in plans}
+        return {plan: ended.answer for plan, ended in found.items() if ended and isinstance(ended.answer, PlanEnded)}
 
     async def _answer(self, tx: Transaction, asked: Asked) -> RecordedAnswer | None:
         if isinstance(asked, PlanAsked):

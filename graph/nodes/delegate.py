@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict
 
+from langchain_core.messages import ToolMessage
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from graph.agents import DEFAULT, name_in
 from graph.calls import WITHOUT_TOOLS, superseded, tool_message
-from graph.interrupts import PlanAsked, PlanEnded, plan_answer
+from graph.interrupts import PlanAsked, PlanEnded, Superseded, plan_answer
 from graph.nodes import Node
 from graph.options import has_tools
 from graph.plans import MOST_PLANS, PlanError, owner_of, results_for_model, tasks_in
@@ -48,7 +49,8 @@ def delegate(ports: Ports) -> Node:
     async def delegate(state: DelegateState, runtime: Runtime[RunContext]) -> dict[str, Any]:
         call, turn = state["call"], state["turn"]
         if runtime.context.settling:
-            return {"messages": [tool_message(call, superseded(runtime.context.settling), failed=True)]}
+            ended = runtime.context.ended_plans.get(call["id"])
+            return {"messages": [_ended(call, ended or Superseded(reason=runtime.context.settling))]}
         if not has_tools(turn):
             return {"messages": [tool_message(call, WITHOUT_TOOLS, failed=True)]}
         if call.get("error"):
@@ -67,9 +69,13 @@ def delegate(ports: Ports) -> Node:
             said=tuple(state["said"]),
         )
         answer = plan_answer.validate_python(interrupt(asked.model_dump(mode="json")))
-        if not isinstance(answer, PlanEnded):
-            return {"messages": [tool_message(call, superseded(answer.reason), failed=True)]}
-        told = results_for_model(answer.tasks)
-        return {"messages": [tool_message(call, told, owner=owner_of(answer.tasks))]}
+        return {"messages": [_ended(call, answer)]}
 
     return delegate
+
+
+def _ended(call: dict[str, Any], answer: PlanEnded | Superseded) -> ToolMessage:
+    """What the model is told: what its tasks have done stays done, also where the plan was stopped."""
+    if isinstance(answer, Superseded):
+        return tool_message(call, superseded(answer.reason), failed=True)
+    return tool_message(call, results_for_model(answer.tasks), owner=owner_of(answer.tasks))

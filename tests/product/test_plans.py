@@ -90,7 +90,9 @@ async def test_a_request_with_several_parts_is_done_by_two_agents_with_their_app
     assert by_agent["bookkeeper"] == {"folder__list_invoices", "orders__order", "orders__flag", "request_clarification"}
 
 
-async def test_stop_ends_all_tasks_and_what_they_asked(home: ProductFolder, company: Thread) -> None:
+async def test_stop_ends_all_tasks_and_what_they_asked(
+    home: ProductFolder, company: Thread, bookkeeping_model: FakeOpenAI
+) -> None:
     await company.send(REQUEST)
     flag = await asked_about(company, "flag")
     assert (await company.stop()).status == 200
@@ -100,6 +102,10 @@ async def test_stop_ends_all_tasks_and_what_they_asked(home: ProductFolder, comp
     await company.send("hey there")
     await company.says("hello there")
     assert acts_of(home) == []
+    # The model is told what was done by then, and not that nothing was.
+    (told,) = [str(m["content"]) for m in bookkeeping_model.requests[-1]["messages"] if m["role"] == "tool"]
+    assert "## find (bookkeeper): done\nthree: INV-7, INV-8, INV-9" in told
+    assert "## check (bookkeeper): stopped" in told
 
 
 async def test_a_rejection_is_told_to_the_agent_that_asked_and_the_others_go_on(
