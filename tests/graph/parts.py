@@ -271,7 +271,7 @@ class Rig:
         """The same after a restart with other agents."""
         ports = replace(self.ports, agents=agents, models=models or {})
         workflow = build_workflow(ports, self.checkpoints)
-        return Agent(workflow, self.checkpoints, lambda: 0.0, making_calls(ports))
+        return Agent(workflow, self.checkpoints, lambda: 0.0, making_calls(ports), ports.masker)
 
     def problems(self) -> list[str]:
         """What an OpenAI-compatible service would refuse in what the model was shown."""
