@@ -20,7 +20,7 @@ from bot.records.posts import NewPost
 from bot.task_threads import task_thread_id
 from bot.turns.engine import Engine, resume_thread
 from graph.interrupts import PlanAsked, PlanEnded, PlannedTask, TaskEnding
-from graph.plans import instruction_of
+from graph.plans import instruction_of, shortened
 from translations import gettext as _
 from translations import in_shared_language, ngettext
 
@@ -93,7 +93,7 @@ class Plans:
             id=task.task_id,
             agent=task.agent,
             state="done",
-            text=said or _nothing_said(),
+            text=shortened(said) or _nothing_said(),  # all of a plan are read with each message and each change of it
             sources=tuple(answered),
             owner=next((each for each in owners if each is not None), None),
         )

@@ -131,11 +131,11 @@ def results_for_model(tasks: Sequence[TaskEnding]) -> str:
 def _result(ending: TaskEnding) -> str:
     states = {"done": "done", "failed": "failed", "not_run": "not run", "stopped": "stopped"}
     sources = f"\nSources: {', '.join(ending.sources)}" if ending.sources else ""
-    return f"## {ending.id} ({ending.agent}): {states[ending.state]}\n{shortened(ending.text)}{sources}"
+    return f"## {ending.id} ({ending.agent}): {states[ending.state]}\n{ending.text}{sources}"
 
 
 def shortened(text: str) -> str:
-    """Returns a result as far as others are given it; what is left out is counted."""
+    """Returns a result as far as it is kept, and others are given it; what is left out is counted."""
     left = len(text) - LONGEST_RESULT
     return text if left <= 0 else text[:LONGEST_RESULT] + _TOO_LONG.format(left=left)
 
