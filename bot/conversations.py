@@ -337,8 +337,9 @@ class Conversations:
         accounts = await self._directory.accounts_of(person.person_id)
         if accounts & {*row.asked.requesters, *row.handed_to}:
             return True
-        known = await self._directory.for_judging(person.person_id, [row])
-        if isinstance(permission_of(row, person.person_id, known, self._clock()), Permitted):
+        as_asked = replace(row, status="pending")
+        known = await self._directory.for_judging(person.person_id, [as_asked])
+        if isinstance(permission_of(as_asked, person.person_id, known, row.settled_at or self._clock()), Permitted):
             return True
         async with self._database.reading() as tx:
             if any(vote.person_id in accounts for vote in await approvals.votes_on(tx, row.approval_id)):

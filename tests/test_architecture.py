@@ -17,7 +17,8 @@ _LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_im
 
 
 def sources(*folders: str) -> list[Path]:
-    found = [path for folder in folders for path in (ROOT / folder).rglob("*.py") if "node_modules" not in path.parts]
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    found = [path for path in paths if not {"node_modules", ".venv"} & {*path.parts}]
     return sorted([*found, ROOT / "app.py"])
 
 

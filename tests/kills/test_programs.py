@@ -111,7 +111,7 @@ async def test_of_calls_that_run_when_the_process_is_killed_the_caller_is_asked_
         cursor.told.clear()
         async with _calling(cursor, ACT, *acts) as (done, again, skipped):
             outcomes = [await asked_what_came_of(ana.thread, key) for key in acts]
-            await happens(lambda: sum("not known" in text for text in cursor.told) >= 3, "that it is not known")
+            await happens(lambda: sum("unknown whether" in text for text in cursor.told) >= 3, "that it is not known")
             for outcome, choice in zip(outcomes, ("it_was_done", "try_again", "skip"), strict=True):
                 assert (await ana.choose(outcome, choice)).status == 200
             results = [await each for each in (done, again, skipped)]

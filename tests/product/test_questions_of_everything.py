@@ -114,7 +114,7 @@ async def test_a_call_that_asked_before_a_restart_and_may_not_be_repeated_has_an
         again.within = 40.0
         assert (await again.answer_form(question["id"], ev.ANSWERS)).status == 200
         (outcome,) = await again.until(lambda: again.contents("outcome"))
-        assert "was not there any more for the answer" in outcome["known"]
+        assert "was gone when the answer came" in outcome["known"]
 
 
 async def test_its_link_is_for_the_requester_alone_and_the_call_goes_on_when_they_say_so(thread: Thread) -> None:

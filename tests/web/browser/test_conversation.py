@@ -26,6 +26,7 @@ async def test_enter_sends_and_shift_enter_starts_a_new_line(product: Product, w
     await expect(window.log).to_contain_text("First\nsecond", use_inner_text=True)
     await expect(window.box).to_have_value("")
     await expect(window.box).to_be_focused()
+    await expect(window.log.get_by_text("Sending…")).to_have_count(0)
     assert [message.text for message in product.services.messages] == ["First\nsecond"]
 
 
