@@ -71,9 +71,10 @@ class AttemptLedger:
         Args:
             repeatable: whether the operator lets the tool be called again (it only reads, or is idempotent).
         """
-        beginning = Beginning(self._clock())
+        at = self._clock()
         async with self._database.reading() as tx:
             latest = await attempts.latest(tx, call_id)
+        beginning = Beginning(at, waits=latest is not None and latest.status == "asking")
         if latest is None or latest.status in {"nothing", "asking"} or (latest.status == "started" and repeatable):
             return beginning
         async with self._database.writing(latest.thread_id) as tx:

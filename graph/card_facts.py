@@ -62,8 +62,8 @@ async def changed_since(ports: Ports, state: ToolCallState, tool: Tool, context:
     """Returns why an approved call has to be asked about again: what its preview showed as before is another now, or
     that cannot be found out. Empty: it need not be, or there was no preview."""
     shown = shown_preview(state)
-    if not shown.get("digest") or state.get("answers") or state.get("link"):
-        return ""  # in the middle of a call it is too late to look: the tool may have acted
+    if not shown.get("digest"):
+        return ""
     now = await _preview(ports, state, tool, context, CHECK_SECONDS)
     if now is None or now.problem in {"unavailable", "unreadable"}:
         return "not found out"

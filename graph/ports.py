@@ -249,6 +249,8 @@ class Beginning:
 
     at: float
     """When that was so, in seconds since the epoch."""
+    waits: bool = False
+    """Whether an attempt at it waits in the middle of the call for its requester."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,8 +107,10 @@ def making_calls(ports: Ports) -> MakeCall:
             if not isinstance(known, Beginning):
                 return _kept_from(state, known)
             context.live.status(_("Using {tool}…").format(tool=_shown(tool)))
+            # In the middle of a call it is too late to look: the tool may have acted. Another try of it begins anew.
+            is_answered = known.waits and bool(state.get("answers"))
             # Not within `prepared`: a server that serves one call after the other would wait for itself.
-            if again := await changed_since(ports, state, tool, context):
+            if not is_answered and (again := await changed_since(ports, state, tool, context)):
                 context.live.status("")
                 return Command(goto="policy_gate", update={**asked_again(state), "again": again})
             async with ports.tools.prepared(tool, call["args"], _caller(state)) as prepared:

@@ -70,7 +70,7 @@ async def test_what_was_started_and_never_ended_is_unknown_when_it_is_recalled(r
 async def test_a_call_that_asked_goes_on_as_the_same_attempt(records: Records) -> None:  # noqa: F811
     await records.ledger.begin(call())
     await records.ledger.waits(call(), 1)
-    assert await recalled(records) == Beginning(NOON)
+    assert await recalled(records) == Beginning(NOON, waits=True)
     assert await records.ledger.begin(replace(call(), goes_on=True)) == Begun(1)
     assert await status(records) == "started"
     await records.ledger.finish(call(), 1, Succeeded("made"))

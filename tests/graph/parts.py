@@ -145,7 +145,8 @@ class Bench:
         before = self.attempts.get(call_id)
         if before == "started":
             return AttemptUnknown(1)
-        return Beginning(0.0) if before in (None, "nothing", "asking") else Recorded(before)
+        is_new = before in (None, "nothing", "asking")
+        return Beginning(0.0, waits=before == "asking") if is_new else Recorded(before)
 
     async def unsent(
         self, record: CallRecord, outcome: Failed | None

@@ -12,14 +12,16 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
 from graph import card_facts
-from graph.interrupts import ApprovalAsked, Approved
-from graph.ports import AccountNeeded, Failed, Succeeded
+from graph.interrupts import Answered, ApprovalAsked, Approved, OutcomeSettled, SignedIn
+from graph.ports import AccountNeeded, Failed, OutcomeUnknown, SignInNeeded, Succeeded, ToolOutcome
 from graph.presentation import Preview
 from graph.single_calls import SingleCalls, first_progress
 from graph.state import RunContext, Silent
 from policies.model import Lookup
 from tests.graph.parts import POLICY, Bench, calls, does, ports_of, rig, turn
+from tests.graph.test_elicitation import one_after_the_other, question
 from tests.graph.test_judging import HARMLESS, granted
+from tests.graph.test_running import kinds
 
 LIVE = Silent()
 SAYS: dict[str, Any] = {"reads_only": True, "preview_tool": "shows", "lookups": {"k": Lookup("gets", "id")}}
@@ -148,6 +150,56 @@ async def test_an_edit_is_compared_by_what_the_tool_says_of_the_edited_call(tmp_
     assert [each.arguments for each in bench.asked] == [{"k": 1}, {"k": 2}]
     assert bench.asked[1].presentation.preview is not None
     assert bench.asked[1].presentation.preview.before == {"k": 2}
+
+
+@pytest.mark.parametrize("stop", [question(), SignInNeeded("https://x.test/", "", None, 1)])
+async def test_what_was_shown_is_not_looked_at_in_the_middle_of_a_call(tmp_path: Path, stop: ToolOutcome) -> None:
+    """The tool may have acted before it asked."""
+    now = ["9:00"]
+    bench = showing(lambda: {"at": now[0]}, ask=one_after_the_other(stop, Succeeded("done")))
+    async with rig(tmp_path, does("ask"), bench) as r:
+        status = await approve(r, await r.agent.begin(turn("m1"), "go", LIVE))
+        now[0] = "11:00"
+        status = await answer(r, status)
+    assert (kinds(status), len(bench.asked), ran(bench)) == ([], 1, 2)
+
+
+@pytest.mark.parametrize("stop", [question(), SignInNeeded("https://x.test/", "", None, 1)])
+async def test_another_try_of_a_call_that_was_answered_is_asked_about_again(tmp_path: Path, stop: ToolOutcome) -> None:
+    """Its requester alone says that it is tried again: whoever approved saw the event at 9:00."""
+    now = ["9:00"]
+    outcomes = one_after_the_other(stop, OutcomeUnknown("lost"), Succeeded("done"))
+    bench = showing(lambda: {"at": now[0]}, ask=outcomes)
+    async with rig(tmp_path, does("ask"), bench) as r:
+        status = await answer(r, await approve(r, await r.agent.begin(turn("m1"), "go", LIVE)))
+        assert kinds(status) == ["outcome"]
+        del bench.attempts["m1.0.0"]
+        now[0] = "11:00"
+        again = {status.interrupts[0].interrupt_id: OutcomeSettled(choice="try_again", by="Ana")}
+        status = await r.agent.resume("t", "again", again, LIVE)
+        assert (kinds(status), bench.asked[-1].presentation.again, ran(bench)) == (["approval"], "changed", 2)
+        await approve(r, status)
+    assert (len(bench.asked), ran(bench)) == (2, 3)
+
+
+async def test_a_call_that_did_nothing_for_want_of_a_sign_in_is_asked_about_again(tmp_path: Path) -> None:
+    """Although it had asked something before."""
+    now = ["9:00"]
+    outcomes = one_after_the_other(question(), AccountNeeded("s"), Succeeded("done"))
+    bench = showing(lambda: {"at": now[0]}, ask=outcomes)
+    async with rig(tmp_path, does("ask"), bench) as r:
+        status = await answer(r, await approve(r, await r.agent.begin(turn("m1"), "go", LIVE)))
+        assert kinds(status) == ["sign_in"]
+        now[0] = "11:00"
+        status = await answer(r, status)
+    assert (kinds(status), bench.asked[-1].presentation.again, ran(bench)) == (["approval"], "changed", 2)
+
+
+async def answer(r: Any, status: Any) -> Any:
+    """The requester answers what a tool asks, or opens its link."""
+    (asked,) = status.interrupts
+    given = SignedIn() if kinds(status) == ["sign_in"] else Answered(values={"size": "M"})
+    return await r.agent.resume("t", f"answer {asked.interrupt_id}", {asked.interrupt_id: given}, LIVE)
 
 
 async def test_a_call_of_another_agent_is_asked_about_again_too() -> None:
