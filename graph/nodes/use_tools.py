@@ -100,20 +100,23 @@ def making_calls(ports: Ports) -> MakeCall:
             return await not_made(ports, state, "failed", not_found(ports, call["name"]))
         if trouble := trouble_with(call["args"]):  # approved before such arguments were refused
             return await not_made(ports, state, "failed", f"Failed: the arguments held {trouble}")
-        tries = 0
+        tries, begins_anew = 0, False
         while True:
-            tries += 1
             known = await ports.ledger.recall(call["id"], repeatable=tool.repeatable)
             if not isinstance(known, Beginning):
                 return _kept_from(state, known)
             context.live.status(_("Using {tool}…").format(tool=_shown(tool)))
             # In the middle of a call it is too late to look: the tool may have acted. Another try of it begins anew.
-            is_answered = known.waits and bool(state.get("answers"))
+            goes_on = known.waits and bool(state.get("answers")) and not begins_anew
             # Not within `prepared`: a server that serves one call after the other would wait for itself.
-            if not is_answered and (again := await changed_since(ports, state, tool, context)):
+            if not goes_on and (again := await changed_since(ports, state, tool, context)):
                 context.live.status("")
                 return Command(goto="policy_gate", update={**asked_again(state), "again": again})
             async with ports.tools.prepared(tool, call["args"], _caller(state)) as prepared:
+                begins_anew = goes_on and tool.repeatable and isinstance(prepared, Ready) and not prepared.goes_on
+                if begins_anew:
+                    continue  # it waits no more, and a tool that may be called again is
+                tries += 1
                 # Judged only now: preparing may have taken a while.
                 judgement = await judged_for_making(ports, state, tool, context)
                 record = replace(_record(state, judgement, context.clock()), recalled_at=known.at)

@@ -13,7 +13,16 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from graph import card_facts
 from graph.interrupts import Answered, ApprovalAsked, Approved, OutcomeSettled, SignedIn
-from graph.ports import AccountNeeded, Failed, OutcomeUnknown, SignInNeeded, Succeeded, ToolOutcome
+from graph.ports import (
+    AccountNeeded,
+    Failed,
+    OutcomeUnknown,
+    Progress,
+    Ready,
+    SignInNeeded,
+    Succeeded,
+    ToolOutcome,
+)
 from graph.presentation import Preview
 from graph.single_calls import SingleCalls, first_progress
 from graph.state import RunContext, Silent
@@ -193,6 +202,27 @@ async def test_a_call_that_did_nothing_for_want_of_a_sign_in_is_asked_about_agai
         now[0] = "11:00"
         status = await answer(r, status)
     assert (kinds(status), bench.asked[-1].presentation.again, ran(bench)) == (["approval"], "changed", 2)
+
+
+async def test_a_call_that_waited_no_more_for_its_answer_is_asked_about_again(tmp_path: Path) -> None:
+    """It is made anew, of a tool that may be called again: whoever answers may do so days later."""
+    now = ["9:00"]
+    bench = showing(lambda: {"at": now[0]}, ask=question())
+    bench.more = {**SAYS, "repeatable": True}
+    made: list[str] = []
+
+    async def made_anew(_: Progress) -> ToolOutcome:
+        made.append(now[0])
+        return Succeeded("done")
+
+    async with rig(tmp_path, does("ask"), bench) as r:
+        status = await approve(r, await r.agent.begin(turn("m1"), "go", LIVE))
+        bench.unready["ask"] = lambda: Ready(made_anew)
+        now[0] = "11:00"
+        status = await answer(r, status)
+        assert (kinds(status), bench.asked[-1].presentation.again, made) == (["approval"], "changed", [])
+        await approve(r, status)
+    assert (len(bench.asked), made) == (2, ["11:00"])
 
 
 async def answer(r: Any, status: Any) -> Any:
