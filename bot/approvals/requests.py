@@ -290,9 +290,14 @@ def is_gone(row: ApprovalRow, now: float) -> bool:
 
 
 async def answer_of(tx: Transaction, row: ApprovalRow) -> InterruptAnswer | None:
-    """Returns what a settled approval tells the graph; `None` while it is pending."""
+    """Returns what a settled approval tells the graph; `None` while it is pending.
+
+    One that is void since its call was asked about again tells what it told then: whoever died right after that, before
+    it was kept how far the call is, comes to the same asking by it. Nothing runs under it.
+    """
     cast = await approvals.votes_on(tx, row.approval_id)
-    match row.status:
+    was_approved = row.status == "void" and row.settled_at is not None and not row.reason
+    match "approved" if was_approved else row.status:
         case "pending":
             return None
         case "approved":

@@ -113,6 +113,18 @@ async def approved(mortal: MortalStage) -> GatewayCallView:
     return await mortal.stage.now(view)
 
 
+async def asked_again(mortal: MortalStage) -> GatewayCallView:
+    """Its tool has changed since it was asked about."""
+    mortal.stage.bench.schemas.pop("ask", None)
+    view = await mortal.called("ask")
+    mortal.stage.bench.schemas["ask"] = {"type": "object", "properties": {"k": {}}}
+    for _ in range(2):
+        assert isinstance(await mortal.stage.decides(BEN, view), Settled)
+        await mortal.work()
+        view = await mortal.stage.now(view)
+    return view
+
+
 async def rejected(mortal: MortalStage) -> GatewayCallView:
     view = await mortal.called("ask")
     assert isinstance(await mortal.stage.decides(BEN, view, "reject"), Settled)
@@ -161,7 +173,11 @@ async def play(mortal: MortalStage, scene: Scene, left: int) -> tuple[GatewayCal
     return view, {name: sorted(map(tuple, rows)) for name, rows in found.items()}
 
 
-@pytest.mark.parametrize("scene", [allowed, denied, approved, rejected, expired, taken_back], ids=lambda s: s.__name__)
+@pytest.mark.parametrize(
+    "scene",
+    [allowed, denied, approved, asked_again, rejected, expired, taken_back],
+    ids=lambda s: s.__name__,
+)
 async def test_it_ends_the_same_wherever_the_process_dies(mortal: MortalStage, scene: Scene) -> None:
     whole, kept = await play(mortal, scene, NEVER)
     assert whole.status == "ended"
