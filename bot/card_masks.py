@@ -62,17 +62,21 @@ def log_masker_of(settings: Settings) -> Masker:
 
 def masked(content: _Shown, masker: Masker) -> _Shown:
     """Returns a card as it may be shown: the secrets in the arguments, and in the words that asked for the call, are
-    masked, with how many they are, and whether all else can be told from how it looks."""
+    masked, with how many they are, and whether all else can be told from how it looks. What people wrote with
+    their decisions is masked, too."""
     match content:
         case ApprovalView():
             shown = masker.for_card(_parts_of(content))
             arguments, asked, quote = shown.value
+            reason, *words = masker.for_card(_words_of(content)).value
             is_clear = is_exact(content.server, content.tool, arguments)
             return replace(
                 content,
                 arguments=arguments,
                 asked_arguments=asked,
                 quote=quote,
+                reason=reason,
+                notes=tuple((name, said) for (name, _words), said in zip(content.notes, words, strict=True)),
                 masks=len(shown.hidden),
                 fingerprint=_fingerprint(content, masker),
                 exact=is_clear
@@ -142,7 +146,7 @@ def _hidden_in(view: ApprovalView, masker: Masker) -> Hidden:
 def _is_large(content: Content | GrantView) -> bool:
     match content:
         case ApprovalView():
-            return exceeds(_parts_of(content))
+            return exceeds([_parts_of(content), _words_of(content)])
         case ClarificationView() | OutcomeView() | ChangeView() | GrantView():
             return exceeds(content.arguments)
         case _:
@@ -152,6 +156,12 @@ def _is_large(content: Content | GrantView) -> bool:
 def _parts_of(view: ApprovalView) -> list[Any]:
     """What of an approval is masked, together, so that equal masks stand for equal secrets all over its card."""
     return [view.arguments, view.asked_arguments, view.quote]
+
+
+def _words_of(view: ApprovalView) -> list[str]:
+    """What people wrote with their decisions. They mean it for the requester or the assistant, and whoever sees the
+    card reads it; nobody decides on it, so its masks are none of those that are counted."""
+    return [view.reason, *(words for _name, words in view.notes)]
 
 
 def _own(settings: Settings) -> tuple[SecretPattern, ...]:

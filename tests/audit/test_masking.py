@@ -16,6 +16,7 @@ from bot.domain import Notice, OutcomeView
 from bot.logs import configure_logs
 from bot.settings import Settings, SettingsError, load_settings
 from tests.audit.calls import TOKEN
+from tests.support.views import an_approval
 
 GUID = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
 
@@ -96,6 +97,16 @@ def test_arguments_are_shown_without_their_secrets_and_all_else_as_it_is(variabl
     assert (lamp, count, shown.masks) == ("lamp", 3, 1)
     assert re.fullmatch(r"use \[secret: github token, 40 characters, #[0-9a-f]{8}\]", note["note"])
     assert masked(Notice("hello"), masker) == Notice("hello")
+
+
+def test_what_people_wrote_with_a_decision_is_shown_without_its_secrets(variables: pytest.MonkeyPatch) -> None:
+    """A note is typed for the assistant, and everybody who sees the card reads it."""
+    view = an_approval(status="approved", notes=(("Ben", f"use {TOKEN}"), ("Cem", "in red")), reason=f"not {TOKEN}")
+    shown = masked(view, masker_of(settings(variables)))
+    (of_ben, of_cem) = shown.notes
+    assert re.fullmatch(r"use \[secret: github token, 40 characters, #[0-9a-f]{8}\]", of_ben[1])
+    assert (of_ben[0], of_cem, shown.masks) == ("Ben", ("Cem", "in red"), 0)
+    assert TOKEN not in shown.reason
 
 
 @pytest.mark.parametrize("form", ["json", "console"])
