@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
 from functools import partial
 from typing import Any
 
@@ -21,7 +20,7 @@ from pydantic import PrivateAttr, SecretStr
 from graph.models.event_stream import NOTHING, Lumps
 from graph.models.function_schemas import root_object
 from graph.models.problems import ModelProblem, Trouble, explain_model_error
-from graph.models.service import ServiceError, StreamingService
+from graph.models.service import ServiceError, StreamingService, json_of
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCall, WrittenCalls
 from graph.models.wire import said_messages
 
@@ -98,12 +97,9 @@ class AnthropicModel(ChatAnthropic):
     ) -> AsyncGenerator[AIMessageChunk]:
         """Ask, and stream the answer: its text to `on_text` as it comes, all else in one piece. `bound`: what is bound
         to the model, such as tools. Raises `ModelProblem`, and what reading an answer raises."""
-        answer = _Answer(on_text)
-        events = self._service.events("/v1/messages", partial(self._body, messages, bound), _read)
+        answer = _AnthropicAnswer(on_text)
         try:
-            async with aclosing(events):
-                async for event in events:
-                    answer.take(event)
+            await self._service.ask("/v1/messages", partial(self._body, messages, bound), _read, answer.take)
         except ServiceError as error:
             raise _problem(error) from error
         yield answer.finished()
@@ -117,10 +113,7 @@ class AnthropicModel(ChatAnthropic):
 
 
 def _read(said: str) -> Any:
-    try:
-        event = json.loads(said)
-    except RecursionError:
-        raise ValueError("an event nested too deep") from None
+    event = json_of(said)
     if not isinstance(event, dict):
         raise ValueError("an event that is no object")  # noqa: TRY004 (a fault of the service)
     if event.get("type") == "error" or "error" in event:
@@ -137,7 +130,7 @@ def _problem(error: ServiceError) -> ModelProblem:
     return ModelProblem(trouble, retry_after=told.retry_after)
 
 
-class _Answer:
+class _AnthropicAnswer:
     """What has come of an answer (https://platform.claude.com/docs/en/build-with-claude/streaming)."""
 
     def __init__(self, on_text: Callable[[str], None]) -> None:

@@ -54,7 +54,7 @@ async def json_events(
     Raises what the connection and `read` raise; `TimeoutError`; `ModelProblem` for an event that takes too long to be
     parsed; `ValueError` for one that is no JSON.
     """
-    pieces, events, count, loop = response.aiter_raw(), _Events(), 0, asyncio.get_running_loop()
+    pieces, events, count, loop = response.aiter_raw(), _EventsInTheMaking(), 0, asyncio.get_running_loop()
     until = None if seconds is None else loop.time() + seconds
     try:
         while True:
@@ -88,7 +88,7 @@ async def _read_rest(pieces: AsyncIterator[bytes]) -> None:
                 pass
 
 
-class _Events:
+class _EventsInTheMaking:
     """Events in the making (https://html.spec.whatwg.org/multipage/server-sent-events.html). Their names, ids and
     pauses say nothing that their data does not. Linear in time, however the pieces are cut."""
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +21,7 @@ from pydantic import BaseModel, PrivateAttr, SecretStr, model_validator
 from graph.models.event_stream import Lumps
 from graph.models.function_schemas import documented_by_google
 from graph.models.problems import ModelProblem, Trouble, explain_model_error
-from graph.models.service import ServiceError, StreamingService
+from graph.models.service import ServiceError, StreamingService, json_of
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCalls
 from graph.models.wire import said_messages
 
@@ -94,13 +93,10 @@ class GoogleModel(ChatGoogleGenerativeAI):
     ) -> AsyncGenerator[AIMessageChunk]:
         """Ask, and stream the answer: its text to `on_text` as it comes, all else in one piece. `bound`: what is bound
         to the model, such as tools. Raises `ModelProblem`, and what reading an answer raises."""
-        answer = _Answer(on_text)
+        answer = _GoogleAnswer(on_text)
         path = f"/v1beta/models/{quote(self.model.removeprefix('models/'), safe='')}:streamGenerateContent?alt=sse"
-        events = self._service.events(path, partial(self._body, messages, bound), _read)
         try:
-            async with aclosing(events):
-                async for event in events:
-                    answer.take(event)
+            await self._service.ask(path, partial(self._body, messages, bound), _read, answer.take)
         except ServiceError as error:
             raise _problem(error) from error
         yield answer.finished()
@@ -178,10 +174,7 @@ def _camel(name: str) -> str:
 
 
 def _read(said: str) -> dict[str, Any]:
-    try:
-        event = json.loads(said)
-    except RecursionError:
-        raise ValueError("an event nested too deep") from None
+    event = json_of(said)
     if isinstance(event, list) or "error" in event:
         raise ServiceError(event)
     if not isinstance(event, dict):
@@ -212,7 +205,7 @@ def _by_code(code: Any) -> Trouble:
     return known.get(code, Trouble.SERVER_FAILED) if isinstance(code, int) else Trouble.SERVER_FAILED
 
 
-class _Answer:
+class _GoogleAnswer:
     """What has come of an answer (https://ai.google.dev/api/generate-content)."""
 
     def __init__(self, on_text: Callable[[str], None]) -> None:

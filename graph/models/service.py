@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -55,8 +55,10 @@ class StreamingService:
         self._timeout = timeout
         self._http = http_client(timeout, min(_CONNECT_SECONDS, timeout))
 
-    async def events(self, path: str, body: Callable[[], Any], read: Callable[[str], Any]) -> AsyncGenerator[Any]:
-        """Ask, and yield what `read` makes of the data of each event.
+    async def ask(
+        self, path: str, body: Callable[[], Any], read: Callable[[str], Any], take: Callable[[Any], None]
+    ) -> None:
+        """Ask, and give `take` what `read` makes of the data of each event, as it comes.
 
         Args:
             path: From the address on.
@@ -75,11 +77,19 @@ class StreamingService:
         answer = json_events(response, self._timeout, read)
         async with aclosing(answer):
             async for event in answer:
-                yield event
+                take(event)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+
+
+def json_of(said: str) -> Any:
+    """Returns the data of an event. Raises `ValueError` where it is no JSON, or nested too deep."""
+    try:
+        return json.loads(said)
+    except RecursionError:
+        raise ValueError("an event nested too deep") from None
 
 
 def _written(body: Callable[[], Any]) -> bytes:
