@@ -35,9 +35,14 @@ _CALL_OF_TASK = re.compile(r"(?P<turn>.*)\.\d+\.\d+/[A-Za-z0-9][A-Za-z0-9_-]*", 
 """Key of the message that begins a task: the id of the call that made its plan, and what the plan calls it."""
 
 
+def own_turn_of_call(call_id: str) -> str:
+    """Returns the key of the message that began the turn in which a call was made: ids of calls are
+    `{delivery}.{step}.{index}`. That of a task, where it is one of a task."""
+    return call_id.rsplit(".", 2)[0]
+
+
 def turn_of_call(call_id: str) -> str:
-    """Returns the key of the message that began the turn of a call: ids of calls are `{delivery}.{step}.{index}`. A
-    call of a task is one of the turn that made the plan."""
-    began = call_id.rsplit(".", 2)[0]
+    """Returns the same, but for a call of a task the key of the message that began the turn that made the plan."""
+    began = own_turn_of_call(call_id)
     of_task = _CALL_OF_TASK.fullmatch(began)
     return of_task["turn"] if of_task else began

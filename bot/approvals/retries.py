@@ -19,7 +19,7 @@ from bot.records.attempts import AttemptRow
 from bot.records.database import Transaction
 from bot.records.deliveries import Delivery
 from bot.safe_text import one_line
-from bot.task_threads import conversation_of, turn_of_call
+from bot.task_threads import conversation_of, own_turn_of_call, turn_of_call
 from graph.agents import DEFAULT
 from graph.calls import GIVEN_CALL, GivenCall
 from policies.masking import Masker
@@ -56,7 +56,7 @@ async def is_offered(tx: Transaction, row: ApprovalRow, attempt: AttemptRow | No
 async def known_to_model(tx: Transaction, row: ApprovalRow) -> Mapping[str, Any]:
     """Returns the arguments of the call of an approval as the model knows them: as it wrote them, or, of a call that
     was proposed by a retry, as it was told them then. Nothing, where that is not known any more."""
-    turn = _turn_of(row)
+    turn = own_turn_of_call(row.asked.call_id)
     if row.asked.call_id == f"{turn}.0.0":
         began = await deliveries.body_of(tx, turn)
         if began is None:
@@ -153,8 +153,3 @@ def retry_text(row: ApprovalRow, masker: Masker) -> str:
         return _("Retry: {call}").format(call=title)
     (shown,) = masker.for_audit({main: value}).value.values()
     return _("Retry: {call}: {value}").format(call=title, value=one_line(shown, LONGEST_VALUE))
-
-
-def _turn_of(row: ApprovalRow) -> str:
-    """Key of the message that began the turn of the call."""
-    return row.asked.call_id.rsplit(".", 2)[0]
