@@ -24,6 +24,7 @@ from policies.yaml_values import (
     read_yaml,
     text,
     texts,
+    versioned_list,
     whole_number,
 )
 
@@ -108,19 +109,12 @@ def parse_agents(text: str, source: str, installation: Installation) -> Agents:
 def _read_agents(root: Located | None, installation: Installation) -> Agents:
     if root is None:
         raise LineError(1, f"the file is empty: write at least “version: {VERSION}” and “agents: []”, or remove it")
-    entries = mapping(root, "the file")
-    only_keys(entries, frozenset({"version", "agents"}), "the file")
-    number = whole_number(child(entries, "version", root), "version")
-    if number != VERSION:
-        raise LineError(entries["version"].line, f"version {number} is unknown: this program reads version {VERSION}")
-    items = child(entries, "agents", root)
-    if not isinstance(items.value, list):
-        raise LineError(items.line, "agents must be a list")
-    if len(items.value) > MOST_AGENTS:
-        raise LineError(items.value[MOST_AGENTS].line, f"more than {MOST_AGENTS} agents: people pick from a list")
+    items = versioned_list(root, "agents", VERSION, "the file")
+    if len(items) > MOST_AGENTS:
+        raise LineError(items[MOST_AGENTS].line, f"more than {MOST_AGENTS} agents: people pick from a list")
     read: dict[str, AgentConfig] = {}
     places: dict[str, str] = {}
-    for item in items.value:
+    for item in items:
         agent = _read_agent(item, installation)
         if agent.name in read:
             raise LineError(item.line, f"the name “{agent.name}” is taken: people and records tell agents by it")

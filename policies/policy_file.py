@@ -65,6 +65,7 @@ from policies.yaml_values import (
     reference,
     text,
     texts,
+    versioned_list,
     whole_number,
 )
 
@@ -105,16 +106,9 @@ def _parse(text: str, source: str, written: bytes) -> Policy:
 def _read_rules(root: Located | None, source: str, version: str) -> list[Rule]:
     if root is None:
         raise LineError(1, f"the policy is empty: write at least “version: {VERSION}” and “rules: []”")
-    entries = mapping(root, "a policy")
-    only_keys(entries, frozenset({"version", "rules"}), "a policy")
-    number = whole_number(child(entries, "version", root), "version")
-    if number != VERSION:
-        raise LineError(entries["version"].line, f"version {number} is unknown: this program reads version {VERSION}")
-    rules = child(entries, "rules", root)
-    if not isinstance(rules.value, list):
-        raise LineError(rules.line, "rules must be a list")
+    rules = versioned_list(root, "rules", VERSION, "a policy")
     read: dict[str, Rule] = {}
-    for item in rules.value:
+    for item in rules:
         rule = _read_rule(item, f"{source}:{item.line}", version)
         if rule.name in read:
             raise LineError(item.line, f"the name “{rule.name}” is taken: cards and records tell rules by it")

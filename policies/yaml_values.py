@@ -229,6 +229,25 @@ def whole_number(node: Located, what: str) -> int:
     return node.value
 
 
+def versioned_list(root: Located, key: str, version: int, what: str) -> Sequence[Located]:
+    """The items of a file that has a `version` and one list, under this key.
+
+    Args:
+        version: the only one that is read.
+        what: how errors call the file.
+    """
+    entries = mapping(root, what)
+    only_keys(entries, frozenset({"version", key}), what)
+    number = whole_number(child(entries, "version", root), "version")
+    if number != version:
+        raise LineError(entries["version"].line, f"version {number} is unknown: this program reads version {version}")
+    items = child(entries, key, root)
+    if not isinstance(items.value, list):
+        raise LineError(items.line, f"{key} must be a list")
+    listed: list[Located] = items.value
+    return listed
+
+
 def choice(node: Located, what: str, options: Sequence[str]) -> str:
     """One of a few words."""
     if not isinstance(node.value, str) or node.value not in options:
