@@ -244,9 +244,10 @@ class ApprovalResources:
                 headers=SAME_KEY,
                 problems=(409,),
                 tag="approvals",
-                description="Once for each approval, by whoever asked for it. It begins a turn, in which the policy "
-                "judges the call as any other: what needs approval is asked again. 403: it is somebody else’s, it did "
-                "not fail, or something in the conversation is still waiting. 409: it was requested again already.",
+                description="Once for each approval, by the person who asked for it. It begins a turn, in which the "
+                "policy judges the call as any other: what needs approval is asked again. 403: it is "
+                "somebody else’s, it did not fail, or something in the conversation is still waiting. "
+                "409: it was requested again already.",
             ),
         ]
 

@@ -103,7 +103,7 @@ class ApprovalShape(Shape):
     editable: bool
     reason: str
     result: str
-    retry_offered: bool = Field(description="Whether its call failed, and whoever asked for it may retry it.")
+    retry_offered: bool = Field(description="Whether its call failed, and the person who asked for it may retry it.")
     fingerprint: str
 
     @classmethod

@@ -441,7 +441,7 @@ def json_answer(body: Any, *, status: int = 200) -> web.Response:
 
 def _language_of(request: web.Request) -> str:
     """The language that a page wants to be answered in: what was chosen there, else its browser's, else English, which
-    the page itself speaks then. Whoever says nothing of a language is no browser."""
+    the page itself speaks then. What says nothing of a language is no browser."""
     wanted = (request.cookies.get(LANGUAGE_COOKIE), request.headers.get("Accept-Language"))
     return choose(*wanted, SOURCE if any(wanted) else None)
 

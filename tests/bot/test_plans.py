@@ -1,4 +1,4 @@
-"""What came of a task over somebody's own account is for them alone, and so is what follows from it (rule 11)."""
+"""Plans in the records: for whom results are, how much of them is kept, and which turn a call of a task belongs to."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from bot.domain import PlanView
 from bot.plans import Plans, task_key
 from bot.records import attempts, plans, threads
 from bot.records.locks import UNLOCKED
-from bot.task_threads import task_thread_id
+from bot.task_threads import task_thread_id, turn_of_call
 from bot.views import plan_view
 from graph.interrupts import PlanAsked, PlannedTask
+from graph.plans import LONGEST_RESULT
 from graph.ports import CallRecord
 from tests.audit.calls import tool
 from tests.bot.conftest import place
@@ -69,7 +70,29 @@ async def run(stage: Stage, owner: str | None) -> PlanView:
 
 @pytest.mark.parametrize("owner", [ANA.person_id, None])
 async def test_what_depends_on_a_personal_result_is_shown_to_nobody_else(stage: Stage, owner: str | None) -> None:
+    """Rule 11: neither what came of a task over somebody's own account, nor what follows from it."""
     view = await run(stage, owner)
     assert {task.status for task in view.tasks} == {"done"}
     shown = [task.task_id for task in view.tasks if SECRET in task.result]
     assert shown == (["other"] if owner else ["read", "sum", "tell", "other"])
+
+
+async def test_of_a_long_result_as_much_is_kept_as_others_are_given(stage: Stage) -> None:
+    """A service may let a model say as much as it likes."""
+    tasks = tuple(PlannedTask(id=each, agent="files", instruction=each) for each in ("read", "tell"))
+    asked = PlanAsked(call_id=PLAN, tasks=tasks, requester=ANA.person_id, turn=TURN)
+    made = Plans(stage.outbox, stage.engine, stage.clock)
+    async with stage.database.writing(UNLOCKED) as tx:
+        await threads.ensure(tx, THREAD, place(THREAD), "hello", stage.clock())
+        await made.record(tx, THREAD, asked)
+        own = task_thread_id(THREAD, PLAN, "read")
+        await made.at_rest(tx, own, task_key(PLAN, "read"), "x" * (LONGEST_RESULT + 7), waits=False)
+        kept = (await plans.tasks_of(tx, PLAN))[0].text
+    assert kept == "x" * LONGEST_RESULT + "\n[cut: 7 more characters]"
+
+
+@pytest.mark.parametrize("turn", ["web:t:m", "T1:C2:1.2", "teams:19:a/b.0@thread.tacv2:1", "retry:1"])
+def test_a_call_of_a_task_is_one_of_the_turn_that_made_the_plan(turn: str) -> None:
+    call = f"{turn}.0.2"
+    assert turn_of_call(call) == turn
+    assert turn_of_call(f"{task_key(call, 'a-B_9')}.11.0") == turn

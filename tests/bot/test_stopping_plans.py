@@ -12,7 +12,7 @@ from bot.task_threads import task_thread_id
 from graph.interrupts import PlanAsked, PlannedTask
 from tests.bot.conftest import place
 from tests.bot.services_stage import ANA, THREAD, Stage
-from tests.bot.test_plans_of_personal_results import PLAN, TURN
+from tests.bot.test_plans import PLAN, TURN
 
 
 @pytest.fixture
