@@ -233,7 +233,7 @@ async def test_a_link_is_the_callers_and_the_call_goes_on_after_it(ana: Runs, sh
 
 
 async def test_what_came_of_a_call_is_asked_and_said_by_a_token_that_may(home: ProductFolder, shop: Workshop) -> None:
-    home.tool_servers({"workshop": entry(shop, timeoutSeconds=1)})
+    home.tool_servers({"workshop": entry(shop, timeoutSeconds=3)})
     async with product_here(home) as url, http() as session:
         ana = Runs(url, session, token("ana"))
         (call,) = (await ana.asked("t", "use make_slowly what=lamp", "confirmation"))["tool_calls"]

@@ -205,7 +205,7 @@ async def test_a_sign_in_shows_its_link_and_goes_on_when_it_is_done(home: Produc
 
 
 async def test_what_came_of_a_call_is_asked_when_it_is_not_known(home: ProductFolder, shop: Workshop) -> None:
-    home.tool_servers({"workshop": entry(shop, timeoutSeconds=1)})
+    home.tool_servers({"workshop": entry(shop, timeoutSeconds=3)})
     shown = await talked(home, said("use make_slowly what=lamp"), ("[a]pprove", "a"), ("[t]ry again", "d"))
     assert "What came of workshop: make_slowly is not known." in shown
     assert "as ana confirmed" in shown

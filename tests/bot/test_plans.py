@@ -44,7 +44,7 @@ async def run(stage: Stage, owner: str | None) -> PlanView:
     )
     asked = PlanAsked(call_id=PLAN, tasks=tasks, requester=ANA.person_id, turn=TURN)
     made = Plans(stage.outbox, NotedEngine(), stage.clock)
-    async with stage.database.writing(UNLOCKED) as tx:
+    async with stage.database.writing(THREAD) as tx:
         await threads.ensure(tx, THREAD, place(THREAD), "hello", stage.clock())
         await made.record(tx, THREAD, asked)
         record = CallRecord(

@@ -41,7 +41,7 @@ WITHIN = 20.0
 def shop_asks(both: Both) -> None:
     """The tool server asks for a seat in the middle of a call, and waits for no tool longer than a second."""
     both.shop.server.tool(title="Reserve")(reserve)
-    both.home.tool_servers({"workshop": entry(both.shop, timeoutSeconds=1)})
+    both.home.tool_servers({"workshop": entry(both.shop, timeoutSeconds=3)})
 
 
 @asynccontextmanager

@@ -40,7 +40,7 @@ async def test_a_question_a_link_and_an_unknown_outcome_are_answered_there(
     agents_home: ProductFolder, shop: Workshop
 ) -> None:
     shop.server.tool(title="Reserve")(reserve)
-    agents_home.tool_servers({"workshop": entry(shop, timeoutSeconds=1)})
+    agents_home.tool_servers({"workshop": entry(shop, timeoutSeconds=3)})
     agents_home.policy(ALL_IS_FREE)
     async with (
         product_here(agents_home) as url,

@@ -101,7 +101,7 @@ async def test_a_call_that_failed_is_written_down_as_failed(at_work: Thread, hom
 async def test_an_unknown_outcome_and_what_a_person_said_of_it_are_two_entries(
     workshop_home: ProductFolder, shop: Workshop
 ) -> None:
-    workshop_home.tool_servers({"workshop": entry(shop, timeoutSeconds=1)})
+    workshop_home.tool_servers({"workshop": entry(shop, timeoutSeconds=3)})
     async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
         await thread.send("use make_slowly what=lamp")
         (card,) = await thread.waiting()

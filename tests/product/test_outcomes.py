@@ -46,7 +46,7 @@ async def test_a_call_of_a_tool_that_does_not_exist_is_answered(at_work: Thread)
 
 @pytest.fixture
 def impatient(workshop_home: ProductFolder, shop: Workshop) -> ProductFolder:
-    workshop_home.tool_servers({"workshop": entry(shop, timeoutSeconds=1)})
+    workshop_home.tool_servers({"workshop": entry(shop, timeoutSeconds=3)})
     return workshop_home
 
 
@@ -82,7 +82,7 @@ async def test_the_card_of_a_try_that_did_nothing_does_not_hide_that_an_earlier_
         return await shop.make_with_account(what)
 
     shop.server.tool()(order)
-    workshop_home.tool_servers({"workshop": entry(shop, timeoutSeconds=1)})
+    workshop_home.tool_servers({"workshop": entry(shop, timeoutSeconds=3)})
     async with product_here(workshop_home) as url, visiting(url, "ana") as ana, ana.thread(within=COLD) as thread:
         card = await approve_one(thread, "use order what=lamp")
         (outcome,) = await thread.until(lambda: thread.contents("outcome"))

@@ -148,7 +148,7 @@ async def asked_for(who: Visitor, route: str, access: Access, things: dict[str, 
 async def test_somebody_else_gets_nothing_of_a_conversation_at_any_route(
     workshop_home: ProductFolder, shop: Workshop
 ) -> None:
-    workshop_home.tool_servers({"workshop": entry(shop, timeoutSeconds=1)})
+    workshop_home.tool_servers({"workshop": entry(shop, timeoutSeconds=3)})
     threads: list[str] = []
     async with product_here(workshop_home) as url, visiting(url) as ana, visiting(url, "chloe") as chloe:
         things = await things_of(ana, shop, threads)
