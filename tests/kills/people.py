@@ -193,8 +193,9 @@ async def next_outcome(thread: Thread, known: set[str]) -> Json:
 
 
 def name_of(thread: Thread) -> str:
-    """How the keys begin of all that is done in a conversation, or through programs by who has it open."""
-    return thread.thread_id[-6:]
+    """How the keys begin of all that is done in a conversation, or through programs by who has it open. No number:
+    cards put `61012e-1`, which is text here, in quotation marks."""
+    return f"k{thread.thread_id[-6:]}"
 
 
 def _outcomes_of_programs(thread: Thread) -> list[Json]:
