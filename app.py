@@ -26,6 +26,7 @@ from dotenv import dotenv_values
 
 import translations
 from adapters.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts
+from adapters.files.reader import ChildFileReader
 from adapters.identity import jwt_verifier, open_id_sign_in
 from adapters.platforms import PlatformSetup, Receivers, make_receivers, make_senders
 from adapters.shared.importing import imported
@@ -59,6 +60,7 @@ from bot.conversations import Conversations
 from bot.crypto import KeyFileError, Sealer, kept_key, random_id
 from bot.data_folder import FolderInUseError, folder_lock
 from bot.domain import Clock, Person, system_clock
+from bot.files import Files
 from bot.first_steps import first_steps
 from bot.gateway.calls import GatewayCalls, GatewayLimits
 from bot.gateway.changes import CallChanges
@@ -276,6 +278,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         )
 
         choices = AgentChoices(database, agents, clock)
+        files = Files(database, ChildFileReader(), platforms, outbox, clock, new_id=new_id)
 
         # Calls of other agents.
         call_changes = CallChanges(notifications)
@@ -339,6 +342,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 retry=retry,
                 calls_a_turn=settings.limit_calls_per_turn,
                 is_outage=is_outage,
+                files=files,
             )
             workflow = build_workflow(ports, records.checkpoints)
             agent = Agent(workflow, records.checkpoints, clock, making_calls(ports), ports.masker)
@@ -355,6 +359,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 clock,
                 turn_limit,
                 choices,
+                files,
                 begins_turns=settings.agent_enable,
             )
             calls = GatewayCallHandler(database, SingleCalls(ports), open_requests, engine, clock, changes=call_changes)
@@ -401,6 +406,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             queries=queries,
             agents=choices,
             gateway=gateway_calls,
+            files=files,
         )
         await stack.enter_async_context(gateway_calls.running())
         await outbox.start()

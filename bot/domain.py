@@ -62,6 +62,22 @@ class ConversationReference:
 
 # ------------------------------------------------------------- what comes in: messages, clicks, forms
 @dataclass(frozen=True, slots=True)
+class FileReference:
+    """A file of a message, as its platform names it."""
+
+    name: str
+    """As its owner calls it: a stranger's text."""
+    media_type: str = ""
+    """As the platform says; empty: it does not say."""
+    size: int | None = None
+    """Bytes, as the platform says; `None`: it does not say."""
+    source: Mapping[str, Any] = field(default_factory=dict)
+    """What is needed to fetch it; JSON, opaque to everything but the platform. May hold a secret."""
+    refused: str = ""
+    """Why it cannot be fetched, where the platform's message says so already: a sentence for people."""
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """Something a person wrote."""
 
@@ -84,6 +100,8 @@ class Message:
     owners: frozenset[str] = frozenset()
     """Person ids of the author's human, where conversations of the place belong to whoever began them: in one of
     somebody else nothing is accepted. Empty: everybody who is there may write."""
+    files: tuple[FileReference, ...] = ()
+    """What its author handed over with it; not read yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -602,6 +620,8 @@ class MessageView:
     """Grows from one message of a thread to the next."""
     queued: bool = False
     """Whether it waits for something else in its thread to end."""
+    files: tuple[str, ...] = ()
+    """Names of what was handed over with it."""
 
 
 @dataclass(frozen=True, slots=True)

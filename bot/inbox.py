@@ -22,9 +22,10 @@ from bot.domain import (
     Settled,
     Unknown,
 )
+from bot.files import FILES, MOST_REFERENCES, as_kept, is_upload, upload_of
 from bot.gateway.thread_ids import is_gateway_thread
 from bot.outbox import Outbox, notice
-from bot.records import clarifications, deliveries, posts, thread_owners, threads, waiting
+from bot.records import clarifications, deliveries, files, posts, thread_owners, threads, waiting
 from bot.records.database import Database, Pauses, Transaction, locking_as_found
 from bot.records.deliveries import Delivery
 from bot.records.locks import UNLOCKED
@@ -208,6 +209,7 @@ class Inbox:
                 return no_conversation()
             now = self._clock()
             await threads.delete(tx, thread_id, now)
+            await files.drop_of_thread(tx, thread_id)
             if await requesters(tx, thread_id):
                 await deliveries.drop(tx, [k for k, _author in await deliveries.waiting_messages(tx, thread_id)])
                 body = {"person": person.person_id, "name": person.name, "text": ""}
@@ -339,6 +341,9 @@ class Acceptance:
             return Accepted("", is_new=False)  # people write to each other: not ours to keep
         is_new = await deliveries.add(tx, message_delivery(message, thread, now))
         if is_new:
+            for number, file in enumerate(message.files):
+                if is_upload(file):
+                    await files.take(tx, upload_of(file), author, thread_id=thread_id, key=message.key, number=number)
             requester = author if message.addressed else None
             await threads.ensure(tx, thread_id, message.place, message.text, now, requester=requester)
             if not is_kept:
@@ -357,7 +362,8 @@ def _is_no_conversation(thread_id: str) -> bool:
 def _keepable(message: Message) -> Message:
     """The message without what no database and no model takes: NUL characters, and halves of surrogate pairs."""
     author = replace(message.author, name=storable(message.author.name))
-    return replace(message, author=author, text=storable(message.text))
+    handed_over = tuple(replace(file, name=storable(file.name)) for file in message.files[:MOST_REFERENCES])
+    return replace(message, author=author, text=storable(message.text), files=handed_over)
 
 
 def message_delivery(message: Message, thread: ThreadForMessage, now: float) -> Delivery:
@@ -379,7 +385,8 @@ def message_delivery(message: Message, thread: ThreadForMessage, now: float) -> 
         | ({"via": message.via} if message.via else {})
         | ({"options": dict(message.options)} if message.options else {})
         | ({AGENT: message.agent} if message.agent else {})
-        | ({OWNERS: sorted(message.owners)} if message.owners - {message.author.person_id} else {}),
+        | ({OWNERS: sorted(message.owners)} if message.owners - {message.author.person_id} else {})
+        | ({FILES: as_kept(message.files)} if message.files else {}),
         urgent=False,
         accepted_at=now,
         due_at=now,

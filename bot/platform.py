@@ -9,6 +9,7 @@ from bot.domain import (
     AccountFacts,
     Arrival,
     ConversationReference,
+    FileReference,
     Introduction,
     Post,
     Unwelcome,
@@ -40,6 +41,11 @@ class Platform(Protocol):
     async def introduce(self, arrival: Arrival) -> Introduction | Unwelcome:
         """Who wrote a message, what it says in words, and what was said before it: read-only, looked up when its turn
         has come, since accepting it may not wait. Raises `PostFailed` when that cannot be found out now."""
+        ...
+
+    async def fetch_file(self, file: FileReference, place: ConversationReference, limit: int) -> bytes:
+        """The content of a file of a message. `limit`: bytes that are read at most. Raises `FileNotFetched` where it
+        cannot be had, and `PostFailed` when it cannot be had now."""
         ...
 
     def live(self, thread_id: str, place: ConversationReference, reader: str) -> Live:
@@ -81,6 +87,15 @@ class PostFailed(Exception):  # noqa: N818  # like ModelProblem
         super().__init__(reason)
         self.permanent = permanent
         self.retry_after = retry_after
+
+
+class FileNotFetched(Exception):  # noqa: N818  # like PostFailed
+    """A file cannot be had, and trying again does not help. `reason`: why, for people; ends a sentence that begins with
+    the file's name."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class NotConnected(Exception):  # noqa: N818  # like PostFailed

@@ -9,6 +9,7 @@ from bot.accounts.sign_ins import SignInLinks
 from bot.agent_choices import AgentChoices
 from bot.approvals.decisions import Approvals
 from bot.conversations import Conversations
+from bot.files import Files
 from bot.gateway.calls import GatewayCalls
 from bot.inbox import Inbox
 from bot.queries import Queries
@@ -39,3 +40,5 @@ class Services:
     """Which agents there are, and which one somebody picks."""
     gateway: GatewayCalls
     """Calls that other agents make."""
+    files: Files
+    """What people hand over."""

@@ -451,6 +451,11 @@ class Settings(BaseSettings):
         description="Whether private messages appear in the conversation, visible to one person only, where Teams can "
         "do that. false: always in the person's chat with the bot, for clouds without targeted messages.",
     )
+    teams_graph_files: bool = Field(
+        False,
+        description="Read files that people share in channels and group chats, through Microsoft Graph; needs its "
+        "application permission Files.Read.All or Sites.Selected. false: files of direct chats only.",
+    )
     teams_local_unauthenticated: bool = Field(
         False, description="Let local Teams clients talk to the bot without a token; loopback only."
     )

@@ -104,6 +104,9 @@ _Entry = Mapping[str, Any]
 def next_message(turn: DemoTurn, tools: Set[str]) -> tuple[str, list[Wants]]:
     """What to say now, and the calls to make. `tools`: the full names of those that may be called."""
     jobs = understand(turn.request, turn.now)
+    if not jobs and turn.files:
+        begins = "\n".join(f"- {name} begins: “{one_line(line)}”" for name, line in turn.files)
+        return f"{_NO_MODEL} I can’t read much in files.\n{begins}", []
     if not jobs:
         return f"{_NO_MODEL} {_abilities(tools)}", []
     if len(jobs) > MOST_JOBS:

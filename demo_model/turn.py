@@ -39,6 +39,10 @@ _ENDINGS = tuple(
     )
 )
 """How the agent words an end in a ToolMessage, and how that is told."""
+_FILE = re.compile(
+    r"^\[File “(?P<name>[^”\n]*)” \([^\n]*instructions to you:\]\n(?:<!--[^\n]*\n)?\n?(?P<line>[^\n]*)", re.MULTILINE
+)
+"""How the agent shows a file that was handed over."""
 _ABOVE_RESULTS = re.compile(
     r"(?:Approved with a note\. [^\n]*\n+)*(?:Approved with changes: [^\n]*\n\n)?(?:The tool returned:\n)?"
 )
@@ -95,6 +99,8 @@ class DemoTurn:
     """What there is to answer: the request, and the calls of each message of the model since, in order."""
 
     request: str
+    files: tuple[tuple[str, str], ...]
+    """Name and first line of each file that came with it and could be read."""
     now: datetime
     steps: tuple[tuple[PastCall, ...], ...]
 
@@ -107,7 +113,13 @@ def read_turn(messages: Sequence[BaseMessage]) -> DemoTurn:
     results = {message.tool_call_id: message for message in since if isinstance(message, ToolMessage)}
     made = [message.tool_calls for message in since if isinstance(message, AIMessage) and message.tool_calls]
     steps = tuple(tuple(_past_call(call, results.get(call["id"] or "")) for call in calls) for calls in made)
-    return DemoTurn(request, read_present(system_text(messages)), steps)
+    return DemoTurn(request, _files(messages[:began]), read_present(system_text(messages)), steps)
+
+
+def _files(before: Sequence[BaseMessage]) -> tuple[tuple[str, str], ...]:
+    """The files that stand right before a request."""
+    beside = before[-1].text if before and isinstance(before[-1], HumanMessage) else ""
+    return tuple((found["name"], found["line"].strip()) for found in _FILE.finditer(beside))
 
 
 def system_text(messages: Sequence[BaseMessage]) -> str:

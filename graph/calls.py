@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
 from graph.agents import shown_name
+from graph.files import READ_FILE
 from graph.interrupts import Answered, Approved, Expired, FieldType, FormField, Rejected, Superseded, Withdrawn
 from graph.json_values import storable
 from graph.plans import DELEGATE
@@ -23,7 +24,7 @@ GIVEN_CALL = "call"
 """Under which the message of a person who has a call made carries it, in its `additional_kwargs`: a `GivenCall`."""
 CLARIFICATION = "request_clarification"
 """A tool of ours: it asks the requester."""
-_OURS = frozenset({CLARIFICATION, DELEGATE})
+_OURS = frozenset({CLARIFICATION, DELEGATE, READ_FILE})
 
 FOREIGN_RESULT = "[result for that person only]"
 """What the model sees, in another person's turn, of a result fetched through a personal connection."""

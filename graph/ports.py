@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from graph.agents import ONLY_DEFAULT, Agents, name_in
+from graph.files import NO_FILES, ThreadFiles
 from graph.interrupts import ApprovalAsked, FormField
 from graph.presentation import NOTHING_KNOWN, CallPresentation
 from policies.approvers import StandingApproval
@@ -68,6 +69,8 @@ class Ports:
     agents: Agents = ONLY_DEFAULT
     models: Mapping[str, BaseChatModel] = field(default_factory=dict)
     """Name of an agent → its model, where that is another one than `model`."""
+    files: ThreadFiles = NO_FILES
+    """What people hand over."""
 
     def model_of(self, turn: Turn) -> BaseChatModel:
         """The model that works on a turn."""

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from graph.agents import ONLY_DEFAULT, AgentConfig
 from graph.calls import CLARIFICATION, FOREIGN_RESULT
+from graph.files import as_shown, files_of
 from graph.interrupts import FieldType
 from graph.judging import QUOTE, with_quote
 from graph.options import has_tools, may_ask
@@ -90,7 +91,7 @@ def conversation(
     if state.get("summary"):
         lines.append(f"Earlier in this conversation:\n{state['summary']}")
     messages = _named(for_requester(state["messages"], turn["requester"]))
-    return [SystemMessage("\n".join(lines)), *_with_background(messages, turn["delivery"])]
+    return [SystemMessage("\n".join(lines)), *_with_what_is_beside(messages, turn["delivery"])]
 
 
 def _words_of_the_operator(agent: AgentConfig) -> list[str]:
@@ -127,15 +128,17 @@ def _named(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     ]
 
 
-def _with_background(messages: Sequence[AnyMessage], delivery: str) -> list[AnyMessage]:
-    """What was said around the bot, before the message that was said to it: whole in the turn that it belongs to,
-    later only its end."""
+def _with_what_is_beside(messages: Sequence[AnyMessage], delivery: str) -> list[AnyMessage]:
+    """What was said around the bot, and what was handed over with it, before the message that was said to it: whole in
+    the turn that it belongs to, later only a part."""
     shown: list[AnyMessage] = []
     for message in messages:
         background = message.additional_kwargs.get("background") if isinstance(message, HumanMessage) else None
         if background:
             kept = background if message.id == delivery else background[-LATER_BACKGROUND:]
             shown.append(HumanMessage(f"{_BACKGROUND}\n{kept}"))
+        if files := files_of(message):
+            shown.append(HumanMessage(as_shown(files, later=message.id != delivery)))
         shown.append(message)
     return shown
 
@@ -246,7 +249,8 @@ def _length(message: AnyMessage) -> int:
     """Characters of a message, about."""
     calls = message.tool_calls if isinstance(message, AIMessage) else []
     background = message.additional_kwargs.get("background", "")
-    return len(message.text) + len(background) + sum(len(str(call["args"])) for call in calls)
+    files = sum(len(file["text"]) for file in files_of(message))
+    return len(message.text) + len(background) + files + sum(len(str(call["args"])) for call in calls)
 
 
 def for_requester(messages: Sequence[AnyMessage], requester: str) -> list[AnyMessage]:
@@ -285,7 +289,9 @@ def _line(message: AnyMessage, *, limit: int) -> str:
     text = " ".join(message.text[: 2 * limit].split())[:limit]
     match message:
         case HumanMessage():
-            return f"{message.additional_kwargs.get('name', 'Person')}: {text}"
+            names = ", ".join(" ".join(file["name"].split()) for file in files_of(message))
+            handed_over = f" (handed over {names})" if names else ""
+            return f"{message.additional_kwargs.get('name', 'Person')}: {text}{handed_over}"
         case ToolMessage():
             shown = FOREIGN_RESULT if message.additional_kwargs.get("owner") else text
             return f"(tool {message.name}: {shown})"

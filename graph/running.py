@@ -18,6 +18,7 @@ from langgraph.types import Command, StateSnapshot
 
 from graph.call_endings import as_told
 from graph.calls import GIVEN_CALL, GivenCall, current_turn, open_calls, spoken_in
+from graph.files import FILES, CarriedFile
 from graph.interrupts import ApprovalAsked, Approved, Asked, InterruptAnswer, PlanEnded, Superseded, asked_adapter
 from graph.nodes.use_tools import MakeCall
 from graph.ports import Live, Spoken, Unfinished
@@ -116,15 +117,25 @@ class Agent:
         return _status_of(snapshot, at_rest=at_rest)
 
     async def begin(
-        self, turn: Turn, text: str, live: Live, *, background: str = "", call: GivenCall | None = None
+        self,
+        turn: Turn,
+        text: str,
+        live: Live,
+        *,
+        background: str = "",
+        files: Sequence[CarriedFile] = (),
+        call: GivenCall | None = None,
     ) -> ThreadStatus:
         """A person's message as an ordinary new run. The thread must be at rest with nothing pending.
 
         Args:
             background: what people said before it in the same thread, not to the bot.
+            files: what the person handed over with it.
             call: what the turn begins with, where the person wants exactly that; `None`: the model is asked.
         """
         said: dict[str, Any] = {"name": turn["requester_name"]} | ({"background": background} if background else {})
+        if files:
+            said[FILES] = list(files)
         if call is not None:
             said[GIVEN_CALL] = call
         message = HumanMessage(text, id=turn["delivery"], additional_kwargs=said)

@@ -25,6 +25,7 @@ from graph.calls import (
     plans_before,
     spoken_in,
 )
+from graph.files import READ_FILE
 from graph.judging import said_by_requester
 from graph.known_ids import looked_through
 from graph.nodes import BranchStep
@@ -33,6 +34,7 @@ from graph.nodes.fold_history import fold_history
 from graph.nodes.human_clarification import human_clarification
 from graph.nodes.oauth_needed import server_of
 from graph.nodes.policy_router import needs_routing, policy_router
+from graph.nodes.read_file import read_file
 from graph.nodes.task_executor import task_executor
 from graph.options import has_tools
 from graph.plans import DELEGATE
@@ -83,6 +85,8 @@ async def _calls(state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
     return [
         Send("delegate", {"call": c, "turn": turn, "said": common["said"], "before": plans_before(messages, c["id"])})
         if c["name"] == DELEGATE
+        else Send("read_file", {"call": c, "turn": turn})
+        if c["name"] == READ_FILE
         else Send("tool_call", await _branch(c, messages) | common)
         for c in calls
     ]
@@ -103,7 +107,7 @@ async def _branch(call: dict[str, Any], messages: Sequence[AnyMessage]) -> dict[
 
 # ------------------------------------------------------------------------------------------ the graph
 
-_CALLS = ("human_clarification", "tool_call", "delegate")
+_CALLS = ("human_clarification", "tool_call", "delegate", "read_file")
 """Where calls lead."""
 Workflow = CompiledStateGraph[State, RunContext, Any, Any]
 
@@ -116,6 +120,7 @@ def build_workflow(ports: Ports, checkpointer: BaseCheckpointSaver[Any] | None) 
     graph.add_node("human_clarification", human_clarification)
     graph.add_node("tool_call", build_tool_call(ports))
     graph.add_node("delegate", delegate(ports))
+    graph.add_node("read_file", read_file(ports))
     graph.add_node("fold_history", fold_history(ports))
     graph.add_conditional_edges(START, at_start(ports), ["policy_router", "task_executor"])
     graph.add_edge("policy_router", "task_executor")
@@ -123,6 +128,7 @@ def build_workflow(ports: Ports, checkpointer: BaseCheckpointSaver[Any] | None) 
     graph.add_conditional_edges("human_clarification", after_clarification, [*_CALLS, "task_executor"])
     graph.add_edge("tool_call", "task_executor")
     graph.add_edge("delegate", "task_executor")
+    graph.add_edge("read_file", "task_executor")
     graph.add_edge("fold_history", END)
     return graph.compile(checkpointer=checkpointer)
 

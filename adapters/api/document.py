@@ -109,7 +109,27 @@ def _operation(operation: Operation, ref: Ref) -> Json:
     if operation.body is not None:
         schema = ref(operation.body, "validation")
         made["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    if operation.takes_file:
+        made["requestBody"] = {"required": True, "content": _FILE}
+        named = {"type": "string"}
+        told = "What the file is called, where it is the body itself."
+        made["parameters"].append(
+            {"name": "name", "in": "query", "required": False, "description": told, "schema": named}
+        )
     return made
+
+
+_FILE = {
+    "multipart/form-data": {
+        "schema": {
+            "type": "object",
+            "properties": {"file": {"type": "string", "format": "binary"}},
+            "required": ["file"],
+        }
+    },
+    "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+}
+"""The body of an operation that takes a file."""
 
 
 def _security(operation: Operation, *, without_token: bool) -> list[Json]:

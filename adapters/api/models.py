@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from adapters.api.bodies import NOT_BLANK, Body
 from bot.conversations import TurnState
 from bot.domain import ApprovalView, ClarificationView, OutcomeView, SignInView, ThreadSummary
+from bot.files import MOST_FILES
 from bot.safe_text import visible, visible_line
 from policies.model import LONGEST_CLIENT
 
@@ -304,12 +305,23 @@ AgentName = Annotated[
 ]
 
 
+UploadIds = Annotated[
+    list[Annotated[str, Field(max_length=100)]],
+    Field(
+        max_length=MOST_FILES,
+        default_factory=list,
+        description="Ids of files that were uploaded with `POST /upload` before.",
+    ),
+]
+
+
 class NewMessageBody(Body):
     """A message."""
 
     text: Annotated[str, Field(min_length=1, max_length=20_000, json_schema_extra=NOT_BLANK)]
     options: OptionsBody = Field(default_factory=OptionsBody)
     agent: AgentName = None
+    files: UploadIds
 
 
 class WaitQuery(Body):

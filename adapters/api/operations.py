@@ -80,6 +80,8 @@ class Operation:
     scope: Scope | AnyScope | None = "read"
     """What a token must allow; `None`: nobody has to sign in."""
     body: type[BaseModel] | None = None
+    takes_file: bool = False
+    """Whether its body is a file, or a form with one."""
     query: type[BaseModel] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     """Request header → what it is for."""
@@ -97,6 +99,8 @@ class Operation:
             statuses |= {401, 403, 429}
         if self.body is not None:
             statuses |= {400, 408, 413, 415, 422}
+        if self.takes_file:
+            statuses |= {400, 408, 413}
         if self.query is not None:
             statuses |= {422}
         if "{" in self.path:

@@ -28,6 +28,7 @@ from adapters.api.run_contract import RunContract
 from adapters.api.stream_contract import StreamContract
 from adapters.api.thread_names import ThreadNames
 from adapters.api.turns import ApiTurns, ShowMessage
+from adapters.api.uploads import UploadResources
 from adapters.shared.live.board import LiveBoard
 from adapters.shared.live.hub import Hub
 from adapters.shared.long_answers import LongAnswers
@@ -93,6 +94,7 @@ class ApiReceiver:
             *QuestionResources(services).operations(),
             *ConnectorResources(services).operations(),
             *OwnResources(services).operations(),
+            *UploadResources(services).operations(),
             *RunContract(services, turns).operations(),
             *ChatContract(services, turns).operations(),
             *StreamContract(turns, streams).operations(),

@@ -78,8 +78,9 @@ def _operation(method: str, path: str, operation: Json) -> str:
         _parameters(operation["parameters"]),
     ]
     if "requestBody" in operation:
-        (schema,) = (each["schema"] for each in operation["requestBody"]["content"].values())
-        parts.append(f"<p>Body: {_of_schema(schema)}</p>")
+        for kind, each in operation["requestBody"]["content"].items():
+            named = "" if kind == "application/json" else f" ({escape(kind)})"
+            parts.append(f"<p>Body{named}: {_of_schema(each['schema'])}</p>")
     rows = (_response(status, response) for status, response in operation["responses"].items())
     parts.append(_table(("Status", "Answer"), rows))
     return f'<details id="{_anchor("operation", operation["operationId"])}">{"".join(parts)}</details>'

@@ -167,7 +167,13 @@ class ThreadResources:
             raise Problem(404, no_conversation().text)
         key = idempotency_key(call)
         message = await self._turns.send(
-            call.principal, thread_id, body.text, key=key, options=body.options.as_options(), agent=body.agent
+            call.principal,
+            thread_id,
+            body.text,
+            key=key,
+            options=body.options.as_options(),
+            agent=body.agent,
+            files=body.files,
         )
         state = await self._turns.settled(call, thread_id, message, call.query(WaitQuery).wait)
         shape = TurnShape.of(state, message)

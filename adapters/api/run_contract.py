@@ -21,7 +21,7 @@ from pydantic import ConfigDict, Field, RootModel, model_validator
 
 from adapters.api.bodies import NOT_BLANK, LooseBody
 from adapters.api.endings import IDEMPOTENCY, answer_in, idempotency_key, key_of_request, runs_on, what_failed
-from adapters.api.models import AgentName, Shape
+from adapters.api.models import AgentName, Shape, UploadIds
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.sign_in_replies import SKIP, reply_to_sign_in
 from adapters.api.turns import LONGEST_TEXT, LONGEST_WAIT, ApiTurns
@@ -70,6 +70,7 @@ class RunBody(LooseBody):
     thread_id: ThreadId
     user_request: str = Field(description=f"At most {LONGEST_TEXT:,} characters.", json_schema_extra=NOT_BLANK)
     agent: AgentName = None
+    files: UploadIds
 
 
 class ApprovalAnswer(LooseBody):
@@ -325,7 +326,9 @@ class RunContract:
         body, principal = call.body(RunBody), call.principal
         key = idempotency_key(call)
         thread_id = await self._turns.thread_of(principal, KIND, body.thread_id)
-        message = await self._turns.send(principal, thread_id, body.user_request, key=key, agent=body.agent)
+        message = await self._turns.send(
+            principal, thread_id, body.user_request, key=key, agent=body.agent, files=body.files
+        )
         return await self._answer(call, body.thread_id, thread_id, message)
 
     async def resume(self, call: ApiCall) -> web.Response:

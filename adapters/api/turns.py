@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,6 +21,7 @@ from bot.agent_choices import AgentChoices
 from bot.conversations import Conversations, TurnState, no_conversation
 from bot.crypto import random_token
 from bot.domain import Clock, ConversationReference, Message, MessageView
+from bot.files import Files, UploadRefused
 from bot.identity.principal import Principal
 from bot.inbox import Inbox
 from bot.limits import Beginnings, Window
@@ -69,6 +70,7 @@ class ApiTurns:
         self._inbox: Inbox = services.inbox
         self._conversations: Conversations = services.conversations
         self._agents: AgentChoices = services.agents
+        self._files: Files = services.files
         self.hub = hub
         self.board = board
         self._clock = clock
@@ -87,16 +89,18 @@ class ApiTurns:
         key: str = "",
         options: Mapping[str, Any] | None = None,
         agent: str | None = None,
+        files: Sequence[str] = (),
     ) -> str:
         """Keep a message; returns its key, and when it is on disk.
 
         Args:
             key: the caller's own for it: the same one again is the same message, whose text must be the same.
             agent: name of the one that is to work on it; `None`: none in particular.
+            files: ids of what was uploaded for it.
 
         Raises `Problem`: 400, 404, 409, 413, 422, 429.
         """
-        if not text.strip():
+        if not text.strip() and not files:
             raise Problem(400, "The message is empty.")
         if len(text) > LONGEST_TEXT:
             raise Problem(413, f"The message has {len(text):,} characters; at most {LONGEST_TEXT:,} are accepted.")
@@ -108,6 +112,10 @@ class ApiTurns:
         message_key = self.key_of(thread_id, key) if key else f"{thread_id}:{random_token()[:32]}"
         if key and await self._is_known(message_key, thread_id, text):
             return message_key
+        try:
+            handed_over = await self._files.references(principal.person.person_id, files) if files else ()
+        except UploadRefused as refused:
+            raise Problem(409, refused.sentence) from None
         pace = Window(f"api-messages:{principal.person.person_id}", self._messages_a_minute)
         if full := await self._beginnings.count(message_key, [pace]):
             most = f"{self._messages_a_minute} messages"
@@ -124,11 +132,13 @@ class ApiTurns:
             options=options or {},
             agent=agent or "",
             owners=owners | principal.person_ids,
+            files=handed_over,
         )
         if await self._inbox.accept(message):
             # The inbox keeps a one-time code out of everybody's sight.
             if not codes_among(text) or await self._conversations.message(thread_id, message_key) is not None:
-                view = MessageView(message.key, message.author.name, message.author.person_id, message.text, message.at)
+                author, names = message.author, tuple(file.name for file in handed_over)
+                view = MessageView(message.key, author.name, author.person_id, message.text, message.at, files=names)
                 self._show_message(thread_id, view)
         elif await self._conversations.owners_to_write(thread_id, principal.person) is None:
             raise Problem(404, no_conversation().text)

@@ -29,6 +29,8 @@ have some 5,000."""
 LONGEST_WAIT = 600.0
 """Seconds that an answer may ask to wait. Who calls again earlier than it says is refused once more, and nothing else;
 what waits for a time that never comes is silent until the next start."""
+TOO_LARGE = "too_large"
+"""What a download failed with that has more bytes than it may."""
 _READ = 64 * 1024
 
 
@@ -95,6 +97,29 @@ class Http:
                     ) as response,
                 ):
                     return HttpAnswer(response.status, response.headers, await response.read())
+        except ValueError:
+            raise CallFailed(call, "bad_address") from None
+
+    async def download(
+        self, call: str, url: str, *, seconds: float, most: int, headers: Mapping[str, str] | None = None
+    ) -> HttpAnswer:
+        """Returns an answer of `most` bytes at most. Raises `CallFailed`, of the name `call`; `too_large` where it has
+        more. Redirects are answers, as everywhere here."""
+        try:
+            with failing(call):
+                async with (
+                    asyncio.timeout(seconds),
+                    self._opened().get(
+                        URL(url, encoded=True), headers=headers, allow_redirects=False, proxy=proxy_for(url)
+                    ) as response,
+                ):
+                    body = bytearray()
+                    async for chunk in response.content.iter_chunked(_READ):
+                        body += chunk
+                        if len(body) > most:
+                            response.close()
+                            raise CallFailed(call, TOO_LARGE, permanent=True)
+                    return HttpAnswer(response.status, response.headers, bytes(body))
         except ValueError:
             raise CallFailed(call, "bad_address") from None
 

@@ -1,4 +1,4 @@
-"""Messages that people write, edit and delete, and the files with them: noted by name and size, never fetched."""
+"""Messages that people write, edit and delete, and the files with them, noted by name and size."""
 
 from __future__ import annotations
 

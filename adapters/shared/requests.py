@@ -76,14 +76,14 @@ class BodyNotReadError(Exception):
         self.status = status
 
 
-async def read_whole_body(request: web.Request, most: int, too_large: str) -> bytes:
-    """Returns the body, of `most` bytes at most. Raises `BodyNotReadError`: 413 with the sentence `too_large`, without
-    reading on; 408; 400."""
+async def read_whole_body(request: web.Request, most: int, too_large: str, *, seconds: float = BODY_SECONDS) -> bytes:
+    """Returns the body, of `most` bytes at most, which has `seconds` to arrive. Raises `BodyNotReadError`: 413 with the
+    sentence `too_large`, without reading on; 408; 400."""
     if (request.content_length or 0) > most:
         raise BodyNotReadError(413, too_large)
     raw = bytearray()
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout(seconds):
             async for chunk in request.content.iter_any():
                 raw += chunk
                 if len(raw) > most:

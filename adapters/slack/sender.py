@@ -13,6 +13,7 @@ from adapters.slack.outbound.drafts import SlackDrafts
 from adapters.slack.outbound.outbox import SlackPostSender
 from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.earlier_messages import EarlierMessages
+from adapters.slack.web_api.files import SlackFiles
 from adapters.slack.web_api.people import SlackPeople, SlackPersonFacts
 from adapters.slack.web_api.workspaces import OneToken, Workspaces
 from bot.crypto import Sealer
@@ -62,6 +63,8 @@ class SlackSender:
         outbound = SlackPostSender(self.api, self._drafts, sign_in_link)
         self.send, self.update, self.find = outbound.send, outbound.update, outbound.find
         self.introduce = self._earlier_messages.introduce
+        self._files = SlackFiles(self.api, self.workspaces.token, config.api_url)
+        self.fetch_file = self._files.fetch_file
         self.live = self._drafts.live
         self.in_group, self.in_channel = facts.in_group, facts.in_channel
         self.account_of, self.name_of = facts.account_of, facts.name_of
@@ -76,6 +79,7 @@ class SlackSender:
         """Disconnect."""
         await self._drafts.close()
         await self._earlier_messages.close()
+        await self._files.close()
         await self.facts.close()
         await self.people.close()
         await self.api.close()

@@ -47,6 +47,8 @@ class TeamsConfig:
     """Whether guests and federated people of other tenants may use the bot."""
     targeted_messages: bool = True
     """Whether what one person alone may see is shown to them in the conversation; else in their 1:1 chat."""
+    graph_files: bool = False
+    """`TEAMS_GRAPH_FILES`: whether files of channels and group chats are fetched through Microsoft Graph."""
     local_unauthenticated: bool = False
     """`TEAMS_LOCAL_UNAUTHENTICATED`: activities without a token are taken from loopback, and answered without one."""
     cloud: Cloud = field(default_factory=Cloud)
@@ -63,6 +65,7 @@ def config_from(settings: Settings) -> TeamsConfig:
         allowed_tenants=frozenset(settings.teams_allowed_tenants or filter(None, [tenant])),
         allow_guests=settings.teams_allow_guests,
         targeted_messages=settings.teams_targeted_messages,
+        graph_files=settings.teams_graph_files,
         local_unauthenticated=settings.teams_local_unauthenticated,
         cloud=Cloud(
             login_url=settings.teams_login_url,

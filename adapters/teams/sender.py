@@ -9,6 +9,7 @@ from adapters.shared.people_changes import PeopleChanges
 from adapters.shared.sending import SignInLink
 from adapters.teams.config import TeamsConfig, config_from
 from adapters.teams.connector.client import BotConnector
+from adapters.teams.connector.files import TeamsFiles
 from adapters.teams.connector.people import TeamsPeople, TeamsPersonFacts
 from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import PLATFORM, named_place
@@ -51,6 +52,8 @@ class TeamsSender:
         outbound = TeamsPostSender(self.connector, self.people, self._drafts, self.private, sign_in_link)
         self.send, self.update, self.find = outbound.send, outbound.update, outbound.find
         self.introduce = partial(introduce, self.people)
+        self._files = TeamsFiles(config, self.facts.entra)
+        self.fetch_file = self._files.fetch_file
         self.live = self._drafts.live
         self.in_group, self.in_channel = self.facts.in_group, self.facts.in_channel
         self.account_of, self.name_of = self.facts.account_of, self.facts.name_of
@@ -60,6 +63,7 @@ class TeamsSender:
         """Disconnect."""
         await self._drafts.close()
         await self.private.close()
+        await self._files.close()
         await self.facts.close()
         await self.people.close()
         await self.connector.close()

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from adapters.shared.requests import BodyNotReadError, read_whole_body
 from adapters.shared.untrusted_json import MalformedBodyError, json_in, refuse_unsound
 from bot.dates import number_in_words
+from bot.files import MOST_FILES
 from graph.json_values import storable
 from translations import gettext as _
 
@@ -82,6 +83,8 @@ class MessageBody(ClickBody):
     """A person's message."""
 
     text: str
+    files: Annotated[list[AnyId], Field(max_length=MOST_FILES)] = []
+    """Ids of what was uploaded before."""
 
 
 class TitleBody(ClickBody):

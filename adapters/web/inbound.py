@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,8 @@ from adapters.shared.live.entries import (
     passage,
     threads_json,
 )
+from adapters.shared.requests import BodyNotReadError
+from adapters.shared.uploads import read_upload
 from adapters.web.access import PageVisitor, json_answer
 from adapters.web.bodies import (
     AgentBody,
@@ -53,6 +55,7 @@ from bot.domain import (
     CodeEntry,
     ConversationReference,
     Decision,
+    FileReference,
     Form,
     FormAnswer,
     Handover,
@@ -66,6 +69,7 @@ from bot.domain import (
     SignInView,
     Unknown,
 )
+from bot.files import BUSY_SECONDS, UploadRefused, too_many_files
 from bot.queries import no_approval
 from bot.services import Services
 from policies.approvers import DURATIONS
@@ -150,15 +154,17 @@ class PageActions:
         """`POST /api/threads/{id}/messages`: kept durably when this answers 202; other open pages see it at once."""
         thread_id = thread_id_of(request.match_info["id"])
         body = await read_body(request, MessageBody)
+        handed_over = await self._handed_over(visitor, body.files)
         message = Message(
             key=f"{thread_id}:{body.id}",
             place=ConversationReference(
                 "web", key=thread_id, address={"thread": thread_id}, direct=True, has_threads=True
             ),
             author=visitor.person,
-            text=checked_text(body.text),
+            text="" if handed_over and not body.text.strip() else checked_text(body.text),
             at=self._clock(),
             owners=frozenset([visitor.person.person_id]),
+            files=handed_over,
         )
         if codes_among(message.text):  # which is taken before anybody asks whose conversation it is
             message = await self._of_its_owner(message)
@@ -168,9 +174,37 @@ class PageActions:
             accepted = await self._services.inbox.accept(await self._of_its_owner(message))
         taken = bool(codes_among(message.text)) and not await self._is_shown(message)
         if accepted and not taken:
-            view = MessageView(message.key, message.author.name, message.author.person_id, message.text, message.at)
+            view = MessageView(
+                message.key,
+                message.author.name,
+                message.author.person_id,
+                message.text,
+                message.at,
+                files=tuple(file.name for file in handed_over),
+            )
             self._sender.show_message(thread_id, view)
         return json_answer({"accepted": accepted} | ({"taken": True} if taken else {}), status=202)
+
+    async def _handed_over(self, visitor: PageVisitor, ids: Sequence[str]) -> tuple[FileReference, ...]:
+        """What the visitor uploaded and sends now. Raises `RefusalError` (409)."""
+        try:
+            return await self._services.files.references(visitor.person.person_id, ids) if ids else ()
+        except UploadRefused as refused:
+            raise RefusalError(409, refused.sentence) from None
+
+    async def upload(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`POST /api/files?name=…`: the body is a file, which is read now and handed over with a message later."""
+        if self._services.files.is_busy():
+            raise RefusalError(503, too_many_files(), retry_after=BUSY_SECONDS)
+        try:
+            sent = await read_upload(request)
+        except BodyNotReadError as error:
+            raise RefusalError(error.status, str(error)) from None
+        try:
+            row = await self._services.files.upload(visitor.person.person_id, sent.name, sent.media_type, sent.content)
+        except UploadRefused as refused:
+            raise RefusalError(503 if refused.is_busy else 409, refused.sentence) from None
+        return json_answer({"id": row.file_id, "name": row.name, "size": row.size, "reason": row.reason}, status=201)
 
     async def pick_agent(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/agent`: which agent works on what the visitor writes on the page from now on."""

@@ -117,6 +117,7 @@ class WebReceiver:
             web.post("/api/threads/{id}/deletion", checks.acting(inbound.delete)),
             web.get("/api/events", checks.reading(events, streams.check_records), allow_head=False),
             web.post("/api/threads/{id}/messages", checks.acting(inbound.message)),
+            web.post("/api/files", checks.acting(inbound.upload)),
             web.post("/api/agent", checks.acting(inbound.pick_agent)),
             web.post("/api/threads/{id}/stop", checks.acting(inbound.stop)),
             web.post("/api/approvals/decisions", checks.acting(inbound.decide)),

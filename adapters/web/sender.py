@@ -11,12 +11,23 @@ from adapters.shared.live.entries import message_json, post_json
 from adapters.shared.live.hub import Hub
 from adapters.shared.live.replicas import OtherReplicas
 from adapters.web.config import WebConfig
-from bot.domain import AccountFacts, Arrival, ConversationReference, Introduction, MessageView, Person, Post, Said
+from bot.domain import (
+    AccountFacts,
+    Arrival,
+    ConversationReference,
+    FileReference,
+    Introduction,
+    MessageView,
+    Person,
+    Post,
+    Said,
+)
 from bot.identity.identities import IdentityRecords
 from bot.identity.people import may_be_person
 from bot.outbox import message_of
-from bot.platform import Reference
+from bot.platform import FileNotFetched, Reference
 from bot.queries import Queries
+from translations import gettext as _
 
 if TYPE_CHECKING:  # with SQLite there is one process
     from bot.records.live_answers import LiveAnswers
@@ -71,6 +82,10 @@ class WebSender:
     async def introduce(self, arrival: Arrival) -> Introduction:
         """The page's people are known from their session, and nobody says anything there but to the bot."""
         return Introduction(arrival.message.author, arrival.message.text)
+
+    async def fetch_file(self, file: FileReference, place: ConversationReference, limit: int) -> bytes:
+        """What people hand over on the page was uploaded before: there is nothing to fetch."""
+        raise FileNotFetched(_("it isn’t available any more"))
 
     def live(self, thread_id: str, place: ConversationReference, reader: str) -> WebLive:
         """Where to show what happens in a thread while it happens."""

@@ -271,6 +271,14 @@ async def waiting_message(tx: Transaction, key: str) -> Delivery | None:
     return None if row is None or row.kind != "message" else _delivery(row)
 
 
+async def forget_sources(tx: Transaction, key: str) -> None:
+    """Of the files of a message, forget how they are fetched: that may be a link that needs no sign-in."""
+    row = await tx.one(sa.select(deliveries.c.body).where(deliveries.c.key == key))
+    if row is not None and row.body.get("files"):
+        files = [{**each, "source": {}} for each in row.body["files"]]
+        await set_body(tx, key, {**row.body, "files": files})
+
+
 async def set_body(tx: Transaction, key: str, body: Mapping[str, Any]) -> None:
     """Replace what a delivery says."""
     await tx.run(sa.update(deliveries).where(deliveries.c.key == key).values(body=dict(body)))
@@ -344,7 +352,15 @@ async def message_of(tx: Transaction, thread_id: str, key: str) -> MessageView |
 
 def _views(rows: Iterable[Any]) -> list[MessageView]:
     return [
-        MessageView(r.key, r.body["name"], r.body["person"], r.body["text"], r.accepted_at, r.seq)
+        MessageView(
+            r.key,
+            r.body["name"],
+            r.body["person"],
+            r.body["text"],
+            r.accepted_at,
+            r.seq,
+            files=tuple(each["name"] for each in r.body.get("files", ())),
+        )
         for r in rows
         if r.body.get("text")
     ]

@@ -546,6 +546,30 @@ agent_choices = sa.Table(
 """Which agent somebody has picked where. `channel`: empty in their direct chat."""
 
 
+files = sa.Table(
+    "files",
+    metadata,
+    sa.Column("file_id", sa.Text, primary_key=True),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("thread_id", sa.Text),
+    sa.Column("message_key", sa.Text),
+    sa.Column("number", sa.Integer),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("media_type", sa.Text, nullable=False),
+    sa.Column("size", sa.Integer, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("missing", sa.Integer, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("created_at", sa.Float, nullable=False),
+    partial_index("ix_files_unused", "owner", where="thread_id IS NULL"),
+    partial_index("ix_files_unused_since", "created_at", where="thread_id IS NULL"),
+    partial_index("ix_files_message", "message_key", "number", where="message_key IS NOT NULL", unique=True),
+    partial_index("ix_files_thread", "thread_id", where="thread_id IS NOT NULL"),
+)
+"""What people handed over, as it was read: `text`, or the `reason` why there is none. The file itself is not kept.
+Without a thread it was uploaded, and no message has taken it yet."""
+
+
 # -------------------------------------------------------------------------- what several processes share
 # Empty on SQLite, where one process has it in its memory.
 

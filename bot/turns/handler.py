@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -19,6 +19,7 @@ from bot.agent_choices import AgentChoices
 from bot.approvals.requests import timer_kind
 from bot.approvals.retries import given_call_of
 from bot.domain import Clock, Unwelcome
+from bot.files import FILES, Files
 from bot.forms.values import FormErrors
 from bot.limits import TooMany, TurnedOff, TurnLimit
 from bot.logs import log_context
@@ -73,9 +74,10 @@ from bot.turns.failures import (
     said_by_service,
     state_lost,
 )
-from bot.turns.messages import HUMAN, OWNERS, Introductions, NewTurn, Supersedes, announcement, meaning
+from bot.turns.messages import HUMAN, OWNERS, Introductions, NewTurn, Supersedes, announcement, meaning, message_of
 from bot.turns.open_requests import OpenRequests
 from graph.agents import DEFAULT
+from graph.files import CarriedFile
 from graph.models import ModelProblem, Trouble
 from graph.options import is_stricter
 from graph.ports import Live, Spoken, Unfinished
@@ -166,6 +168,7 @@ class TurnHandler:
     clock: Clock
     turn_limit: TurnLimit
     agents: AgentChoices
+    files: Files
     begins_turns: bool = True
     """False: no turn begins (`AGENT_ENABLE`); those that have begun go on."""
     _broken_off: dict[str, tuple[Spoken, Claim | None]] = field(default_factory=dict, init=False)
@@ -349,7 +352,7 @@ class TurnHandler:
                 waiting=open_,
                 is_stricter=status.turn is not None and is_stricter(delivery.body.get("options", {}), status.turn),
                 accounts=delivery.body.get(OWNERS, ()),
-                answers=given_call_of(delivery) is None,
+                answers=given_call_of(delivery) is None and FILES not in delivery.body,
             ),
         )
 
@@ -387,9 +390,10 @@ class TurnHandler:
                 handling.live.status(_("Thinking…"))
                 background = body.get("background", "")
                 given = given_call_of(handling.delivery)
+                files = await self._files_of(handling)
                 async with self._in_time(turn):
                     handling.status = await self.agent.begin(
-                        turn, body["text"], handling.live, background=background, call=given
+                        turn, body["text"], handling.live, background=background, files=files, call=given
                     )
             case Continue(verb=verb):
                 async with self._in_time(handling.status.turn):
@@ -412,6 +416,15 @@ class TurnHandler:
                     await self._write(tx, handling, step)
                 if isinstance(step, Say):
                     handling.kept = "now"
+
+    async def _files_of(self, handling: Handling) -> Sequence[CarriedFile]:
+        """What the message was handed over with, read. Raises `PostFailed` when it cannot be had now."""
+        if FILES not in handling.delivery.body:
+            return ()
+        handling.live.status(_("Reading your files…"))
+        return await self.files.taken_in(
+            message_of(handling.delivery, handling.thread, handling.delivery.body["text"]), handling.delivery.thread_id
+        )
 
     @asynccontextmanager
     async def _in_time(self, turn: Turn | None) -> AsyncIterator[None]:

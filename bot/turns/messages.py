@@ -9,6 +9,7 @@ from bot.accounts.codes import Codes, code_in
 from bot.agent_choices import AGENT
 from bot.approvals.retries import given_call_of
 from bot.domain import Arrival, Clock, Message, Notice, Person, Quote, Unwelcome
+from bot.files import references_in
 from bot.outbox import notice
 from bot.plans import is_task
 from bot.platform import Platform
@@ -257,4 +258,5 @@ def message_of(delivery: Delivery, thread: ThreadRow, text: str) -> Message:
         via=body.get("via", ""),
         options=body.get("options", {}),
         agent=body.get(AGENT, ""),
+        files=references_in(body),
     )

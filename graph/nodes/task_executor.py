@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage
@@ -21,6 +21,7 @@ from graph.calls import (
     next_step,
     own_ids,
 )
+from graph.files import READ_FILE_TOOL, can_be_read
 from graph.json_values import storable
 from graph.judging import taken_out
 from graph.models.streaming import stream_message, tokens_of
@@ -77,9 +78,8 @@ def task_executor(ports: Ports) -> Node:
             offers_tools=bool(tools),
         )
         live, message_id = runtime.context.live, f"{turn['delivery']}.{step}"
-        message = await stream_message(
-            bound.to(tools, turn, agent), prompt, lambda delta: live.text(message_id, delta), retry=ports.retry
-        )
+        model = bound.to(tools, turn, agent, has_files=can_be_read(state["messages"]))
+        message = await stream_message(model, prompt, lambda delta: live.text(message_id, delta), retry=ports.retry)
         await ports.budget.spent(turn["requester"], tokens_of(message))
         take_out = await _taking_out(ports, tools, message) if mode is Mode.SAFE_WRITE else None
         return {"messages": [own_ids(message, turn["delivery"], step, take_out)]}
@@ -111,30 +111,44 @@ async def _taking_out(ports: Ports, offered: Sequence[Tool], message: AIMessage)
 _Offered = tuple[tuple[str, str, Annotations], ...]
 
 
+class _Way(NamedTuple):
+    """What differs between the tools of turns besides the servers'."""
+
+    agent: str
+    quoted: bool
+    """Whether tools ask for a quote."""
+    with_clarification: bool
+    with_plans: bool
+    with_files: bool
+
+
 class _Bound:
     """The model with tools bound to it, made anew only when the tools change: binding costs milliseconds. Kept for each
     way in which turns have them."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
-        self._bound: dict[tuple[str, bool, bool, bool], tuple[_Offered, Runnable[LanguageModelInput, AIMessage]]] = {}
-        """Name of the agent, whether tools ask for a quote, whether questions can be asked, and whether tasks can be
-        handed over → what was bound last, and the model."""
+        self._bound: dict[_Way, tuple[_Offered, Runnable[LanguageModelInput, AIMessage]]] = {}
+        """In which way → what was bound last, and the model."""
 
-    def to(self, tools: Sequence[Tool], turn: Turn, agent: AgentConfig) -> Runnable[LanguageModelInput, AIMessage]:
-        """The model as it is asked in a turn."""
+    def to(
+        self, tools: Sequence[Tool], turn: Turn, agent: AgentConfig, *, has_files: bool
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """The model as it is asked in a turn. `has_files`: whether there are files in its conversation to be read."""
         quoted, with_clarification = (
             mode_of(turn, self._ports.mode) is Mode.SAFE_WRITE,
             has_tools(turn) and may_ask(turn),
         )
         agents = delegates(self._ports, turn)
-        way, model = (agent.name, quoted, with_clarification, bool(agents)), self._ports.model_of(turn)
+        has_files = has_files and has_tools(turn)
+        way, model = _Way(agent.name, quoted, with_clarification, bool(agents), has_files), self._ports.model_of(turn)
         offered = tuple((t.full_name, t.schema_hash, t.annotations) for t in tools)
-        if not offered and not with_clarification and not agents:
+        if not offered and not with_clarification and not agents and not has_files:
             return model  # services refuse an empty list
         known = self._bound.get(way)
         if known is None or known[0] != offered:
             definitions = tool_definitions(tools, quoted=quoted, with_clarification=with_clarification)
             definitions += [delegate_tool(agents)] if agents else []
+            definitions += [READ_FILE_TOOL] if has_files else []
             known = self._bound[way] = offered, model.bind_tools(definitions)
         return known[1]

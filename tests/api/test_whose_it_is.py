@@ -77,6 +77,7 @@ LINES: Mapping[str, Line] = {
     "revokeStandingApproval": Line(404),
     "giveFeedback": Line(404, {"post_id": "{post}", "verdict": "good"}),
     "readAudit": Line(403),
+    "uploadFile": Line("own", {"file": "words"}, status=400),
     "run": Line("own", {"thread_id": "shared", "user_request": "Hello"}),
     "resume": Line("own", {"thread_id": "shared", "approvals": [{"call_id": "{call}", "approved": True}]}),
     "agentChat": Line(403, {"message": "Hello", "conversation_id": 1}),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.crypto import NewId
-from bot.domain import AccountFacts, Arrival, ConversationReference, Introduction, Post, Unwelcome
+from bot.domain import AccountFacts, Arrival, ConversationReference, FileReference, Introduction, Post, Unwelcome
 from bot.outbox import Outbox
 from bot.platform import Reference
 from bot.records import threads
@@ -75,6 +75,8 @@ class RecordingPlatform:
     """By person, the address that this platform vouches for."""
     asked: list[tuple[str, str]] = field(default_factory=list)
     """Person and group, channel or "account": what was looked up."""
+    files: dict[str, bytes] = field(default_factory=dict)
+    """By name, what was handed over."""
     silent: asyncio.Event | None = None
     """While it is not set, questions about groups get no answer."""
 
@@ -100,6 +102,10 @@ class RecordingPlatform:
 
     async def introduce(self, arrival: Arrival) -> Introduction | Unwelcome:
         return Introduction(arrival.message.author, arrival.message.text)
+
+    async def fetch_file(self, file: FileReference, place: ConversationReference, limit: int) -> bytes:
+        self.asked.append((file.name, "file"))
+        return self.files[file.name]
 
     def live(self, thread_id: str, place: ConversationReference, reader: str) -> Silent:
         return Silent()

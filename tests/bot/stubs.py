@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+from adapters.files.reader import ChildFileReader
 from adapters.tool_servers.sessions import complaint_about
 from bot.accounts.account_services import AccountServices, make_accounts
 from bot.accounts.codes import Codes
@@ -23,6 +24,7 @@ from bot.card_masks import PLAIN
 from bot.conversations import Conversations
 from bot.crypto import NewId, Sealer
 from bot.domain import Clock, Person
+from bot.files import Files
 from bot.gateway.calls import GatewayCalls, GatewayLimits
 from bot.gateway.changes import CallChanges
 from bot.inbox import Acceptance, Inbox
@@ -77,7 +79,7 @@ class FragileAgent:
         return replace(await self.status(thread_id), delivery=delivery, verb=verb)
 
     async def begin(
-        self, turn: Turn, text: str, live: Live, *, background: str = "", call: object = None
+        self, turn: Turn, text: str, live: Live, *, background: str = "", files: object = (), call: object = None
     ) -> ThreadStatus:
         self.begun.append(text)
         if text in self.breaking_off:
@@ -235,6 +237,7 @@ def make_parts(
         gateway=make_gateway_calls(
             database, engine, clock, new_id, directory=directory, platforms=platforms, beginnings=beginnings
         ),
+        files=Files(database, ChildFileReader(), platforms, outbox, clock, new_id=new_id),
     )
     return Parts(services, requests, standing_approvals, directory, sign_ins, codes, flow, open_requests)
 
@@ -309,5 +312,6 @@ def make_turn_handler(
         clock,
         turn_limit or TurnLimit(BeginningsHere(clock), per_person=NO_LIMIT, per_thread=NO_LIMIT),
         AgentChoices(database, agents, clock),
+        parts.services.files,
         begins_turns=begins_turns,
     )

@@ -226,7 +226,9 @@ class CutOffAgent(FragileAgent):
             async with self.database.writing(THREAD) as tx:
                 await tx.run(sa.text(self.why))
 
-    async def begin(self, turn: Turn, text: str, live: Live, *, background: str = "", call: Any = None) -> ThreadStatus:
+    async def begin(
+        self, turn: Turn, text: str, live: Live, *, background: str = "", files: object = (), call: Any = None
+    ) -> ThreadStatus:
         await self._cut_off()
         return await super().begin(turn, text, live, background=background)
 

@@ -87,7 +87,9 @@ class SmallGraph:
     async def status(self, thread_id: str) -> ThreadStatus:
         return self.status_now
 
-    async def begin(self, turn: Turn, text: str, live: Live, *, background: str = "", call: Any = None) -> ThreadStatus:
+    async def begin(
+        self, turn: Turn, text: str, live: Live, *, background: str = "", files: object = (), call: Any = None
+    ) -> ThreadStatus:
         assert self.status_now.at_rest and not self.status_now.interrupts, "something is open"
         assert turn["delivery"] not in self.begun, "begun twice"
         spoken = Spoken(f"{turn['delivery']}.0", f"You said: {text}")

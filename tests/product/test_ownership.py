@@ -85,6 +85,7 @@ ROUTES = {
     "GET /api/connections": Access("one's own", 200),
     "DELETE /api/connections/{id}": Access("one's own", 404, "connection"),
     "POST /api/connections/{provider}/link": Access("one's own", 404, "provider"),
+    "POST /api/files": Access("one's own", 403, body={}),
     "POST /api/agent": Access("one's own", 403, body=CLICK | {"name": "default"}),
     "POST /api/connections/code": Access("one's own", 403, "code", CLICK | {"code": "AAAA-BBBB"}),
 }

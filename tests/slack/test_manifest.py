@@ -49,6 +49,7 @@ SCOPES_OF_METHODS = {
     "conversations.open": frozenset({"im:write"}),
     "conversations.replies": HISTORY,
     "oauth.v2.access": NOTHING,
+    "files.info": frozenset({"files:read"}),
     "usergroups.users.list": frozenset({"usergroups:read"}),
     "users.info": frozenset({"users:read", "users:read.email"}),
     "views.open": NOTHING,

@@ -160,7 +160,7 @@ class StandInServices:
     def services(self) -> Services:
         """This, in the place of each of them."""
         each: Any = self
-        return Services(each, each, each, each, each, each, each, each, each)
+        return Services(each, each, each, each, each, each, each, each, each, each)
 
     def keep(self, content: Content) -> None:
         """From now on this is what there is under its id."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -129,9 +129,9 @@ class Thread:
 
     # ------------------------------------------------------------------------------------------- acting
 
-    async def send(self, text: str, message_id: str | None = None) -> Answer:
-        """Write a message."""
-        body = {"id": message_id or uuid.uuid4().hex, "text": text}
+    async def send(self, text: str, message_id: str | None = None, *, files: Sequence[str] = ()) -> Answer:
+        """Write a message. `files`: ids of what was uploaded for it."""
+        body = {"id": message_id or uuid.uuid4().hex, "text": text} | ({"files": list(files)} if files else {})
         return await self.visitor.post(f"/api/threads/{quote(self.thread_id, safe='')}/messages", body)
 
     async def stop(self) -> Answer:
@@ -249,6 +249,13 @@ class Visitor:
         headers = {"X-CSRF-Token": self._csrf, "Origin": self.url}
         target = aiohttp.client.URL(f"{self.url}{path}", encoded=True)
         async with self.http.post(target, json=body, headers=headers) as response:
+            return Answer(response.status, await response.json())
+
+    async def upload(self, name: str, content: bytes) -> Answer:
+        """Add a file to the next message, as the page does."""
+        headers = {"X-CSRF-Token": self._csrf, "Origin": self.url, "Content-Type": "application/octet-stream"}
+        target = aiohttp.client.URL(f"{self.url}/api/files?name={quote(name, safe='')}", encoded=True)
+        async with self.http.post(target, data=content, headers=headers) as response:
             return Answer(response.status, await response.json())
 
     async def delete(self, path: str) -> Answer:

@@ -48,7 +48,7 @@ def test_the_bot_can_be_added_for_oneself_to_teams_and_to_group_chats() -> None:
     assert bot["botId"] == APP_ID
     assert set(bot["scopes"]) == {"personal", "team", "groupChat"}
     assert not bot["isNotificationOnly"]
-    assert not bot["supportsFiles"], "the contents of files are not read"
+    assert bot["supportsFiles"]
 
 
 def test_its_commands_are_those_that_the_bot_knows() -> None:

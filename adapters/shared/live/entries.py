@@ -49,6 +49,7 @@ from bot.domain import (
     ThreadView,
     Unknown,
 )
+from bot.files import LONGEST_NAME as LONGEST_FILE_NAME
 from bot.gateway.thread_ids import is_gateway_thread
 from bot.readings import ReadableLine, change_in_words, main_value, readings
 from bot.safe_text import (
@@ -165,12 +166,14 @@ def message_json(view: MessageView) -> Json:
     """A person's message; `queued`, where something else in its thread has to end first."""
     text = passage(view.text, LONGEST_ANSWER)
     queued = {"queued": True} if view.queued else {}
+    files = {"files": [line(name, LONGEST_FILE_NAME) for name in view.files]} if view.files else {}
     return {
         "kind": "message",
         "id": view.key,
         "text": text,
         **_json(view, lines="author", as_is="author_id at"),
         **queued,
+        **files,
     }
 
 

@@ -19,6 +19,7 @@ from adapters.slack.ids import SlackLocation, message_key, person_id, place_of, 
 from adapters.slack.inbound.home_tab import SlackOverviews
 from adapters.slack.inbound.payloads import SlackVisitor
 from adapters.slack.sender import SlackSender
+from adapters.slack.web_api.files import files_in
 from adapters.slack.web_api.texts import is_from_a_person, mentions, text_of
 from bot.domain import Message, Person
 from bot.inbox import Inbox
@@ -70,6 +71,7 @@ def _message(
     if not (direct or mentioned or thread_ts):
         return None  # people among themselves, in the channel
     begins_thread = recipient.agent_view or not direct
+    files = files_in(event, recipient.team)
     location = SlackLocation(recipient.team, channel, thread_ts or (ts if begins_thread else ""))
     home_team = slack_id(event, "user_team") or slack_id(event, "source_team") or slack_id(event, "team")
     return Message(
@@ -80,6 +82,7 @@ def _message(
         at=float(ts),
         addressed=direct or mentioned,
         origin=origin_of(user_team=home_team, bot_user=recipient.bot_user),
+        files=files,
     )
 
 

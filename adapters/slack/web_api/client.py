@@ -41,6 +41,7 @@ READING = frozenset(
         "conversations.info",
         "conversations.members",
         "conversations.replies",
+        "files.info",
         "team.info",
         "usergroups.users.list",
         "users.conversations",

@@ -326,7 +326,7 @@ class TeamsPersonFacts:
         self, people: TeamsPeople, config: TeamsConfig, *, clock: Clock = system_clock, within: float = AT_ONCE
     ) -> None:
         self._people = people
-        self._entra = Entra(config, clock=clock)
+        self.entra = Entra(config, clock=clock)
         self._config = config
         self._lookups = Lookups(PLATFORM, within, _FORBIDDEN, CONSENT)
 
@@ -336,7 +336,7 @@ class TeamsPersonFacts:
         if person is None or named is None or person[0] != named[0]:
             return None
         (tenant, user), (_, group_id) = person, named
-        return await self._lookups.found(self._entra.is_in(tenant, user, group_id), "group")
+        return await self._lookups.found(self.entra.is_in(tenant, user, group_id), "group")
 
     async def in_channel(self, person_id: str, channel: str) -> bool | None:
         """Whether somebody is in a conversation."""
@@ -359,7 +359,7 @@ class TeamsPersonFacts:
         if known.email or known.is_member is False:
             return known
         tenant, user = person
-        account = await self._lookups.found(self._entra.account(tenant, user), "account")
+        account = await self._lookups.found(self.entra.account(tenant, user), "account")
         return account_facts(self._config, tenant, account) if account else known
 
     async def name_of(self, person_id: str) -> str | None:
@@ -367,7 +367,7 @@ class TeamsPersonFacts:
         person = parts_of_id(person_id.lower(), PLATFORM)
         if person is None:
             return None
-        account = await self._lookups.found(self._entra.account(*person), "name")
+        account = await self._lookups.found(self.entra.account(*person), "name")
         return (shown_name(words(account, "displayName")) or None) if account else None
 
     async def colleague(self, location: TeamsLocation, user: str) -> Person | Unwelcome:
@@ -375,16 +375,14 @@ class TeamsPersonFacts:
         person = await self._people.colleague(location, user, patience=NAME_WITHIN)
         if isinstance(person, Unwelcome) or person.name:
             return person
-        account = (
-            await self._lookups.found(self._entra.account(location.tenant, user), "name", within=NAME_WITHIN) or {}
-        )
+        account = await self._lookups.found(self.entra.account(location.tenant, user), "name", within=NAME_WITHIN) or {}
         if is_outsider(account):
             return Unwelcome(no_colleague())
         return replace(person, name=shown_name(words(account, "displayName")))
 
     async def close(self) -> None:
         """End the questions that are under way."""
-        await self._entra.close()
+        await self.entra.close()
 
 
 # ------------------------------------------ Microsoft Graph: members of groups, addresses of accounts
@@ -422,6 +420,14 @@ class Entra:
         """`displayName`, `mail`, `userPrincipalName` and `userType` of an account."""
         return await self._accounts.get((tenant, user), self._ask_account)
 
+    async def redirected(self, tenant: str, path: str) -> str:
+        """Where Graph sends whoever asks for this, as it does for the content of files."""
+        answer = await self._answer(tenant, "GET", path)
+        location = answer.headers.get("Location", "")
+        if answer.status != 302 or not location:
+            raise refusal_of(VERB, answer)
+        return location
+
     async def close(self) -> None:
         """End what is under way, and close the connections."""
         await self._groups.close()
@@ -448,6 +454,12 @@ class Entra:
         return (await self._call(tenant, "GET", f"/v1.0/users/{user}?$select={fields}")).object()
 
     async def _call(self, tenant: str, method: str, path: str, body: Mapping[str, Any] | None = None) -> HttpAnswer:
+        answer = await self._answer(tenant, method, path, body)
+        if answer.status != 200:
+            raise refusal_of(VERB, answer)
+        return answer
+
+    async def _answer(self, tenant: str, method: str, path: str, body: Mapping[str, Any] | None = None) -> HttpAnswer:
         tokens = self._tokens_of(tenant)
         token = await tokens.token()
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
@@ -458,8 +470,6 @@ class Entra:
         answer = await self._http.request(VERB, method, url, seconds=AT_ONCE, headers=headers, data=data)
         if answer.status == 401:
             tokens.refused(token)
-        if answer.status != 200:
-            raise refusal_of(VERB, answer)
         return answer
 
     def _tokens_of(self, tenant: str) -> BotTokens:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from adapters.shared.messages import WORDLESS, MessageDeleted, MessageEdited
 from adapters.shared.untrusted_json import MalformedBodyError, json_in, part, parts, refuse_unsound, words
 from adapters.teams.actions import ACTION, SUBJECT
+from adapters.teams.connector.files import files_in
 from adapters.teams.ids import TeamsLocation, click_key, message_key, our_id, place_of, token
 from adapters.teams.inbound.texts import QuotedMessage, mentions_us, written_in
 from adapters.teams.inbound.visitors import (
@@ -223,6 +224,7 @@ def _said(
         at=_time(activity, recipient),
         addressed=place.direct or mentions_us(activity),
         origin=_origin(visitor, written.quotes),
+        files=files_in(activity),
     )
 
 

@@ -15,19 +15,22 @@ export class Refused extends Error {
 }
 
 const SECONDS = 20;
+const UPLOAD_SECONDS = 180;
 
-async function call(method, path, body) {
+async function call(method, path, body, { seconds = SECONDS, stop } = {}) {
+  const isFile = body instanceof Blob;
+  const limit = AbortSignal.timeout(seconds * 1000);
   const headers = { Accept: "application/json", "X-Time-Zone": settings.timeZone() };
   if (method !== "GET") headers["X-CSRF-Token"] = csrf;
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (body !== undefined) headers["Content-Type"] = isFile ? body.type || "application/octet-stream" : "application/json";
   let response;
   try {
     response = await fetch(path, {
       method,
       headers,
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined || isFile ? body : JSON.stringify(body),
       credentials: "same-origin",
-      signal: AbortSignal.timeout(SECONDS * 1000),
+      signal: stop ? AbortSignal.any([stop, limit]) : limit,
     });
   } catch {
     throw new Refused(0, { error: t("Can’t reach Countersign.") });
@@ -74,7 +77,9 @@ export const api = {
       stop.abort();
     }
   },
-  sendMessage: (threadId, id, text) => call("POST", `/api/threads/${part(threadId)}/messages`, { id, text }),
+  sendMessage: (threadId, id, text, files = []) => call("POST", `/api/threads/${part(threadId)}/messages`, files.length ? { id, text, files } : { id, text }),
+  /** Has a file read, to be sent with a message; `stop`: an AbortSignal. */
+  upload: (blob, name, stop) => call("POST", `/api/files?name=${part(name)}`, blob, { seconds: UPLOAD_SECONDS, stop }),
   /** Which agent works on what one writes from now on. */
   pickAgent: (name) => call("POST", "/api/agent", { id: newId(), name }),
   stop: (threadId) => call("POST", `/api/threads/${part(threadId)}/stop`, { id: newId() }),

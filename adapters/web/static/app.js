@@ -137,7 +137,7 @@ wireConnections();
 wireGrants();
 wireSidebar(startNew);
 wireShortcuts({ startNew, search: goToSearch });
-const composer = wireComposer((text) => view.send(text));
+const composer = wireComposer((text, files) => view.send(text, files));
 tabs.onmessage = start;
 addEventListener("hashchange", openFromAddress);
 setInterval(refreshTimes, TIMES_EVERY);

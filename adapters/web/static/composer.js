@@ -1,5 +1,6 @@
 // The message box.
 
+import { wireAttachments } from "./attachments.js";
 import { byId } from "./dom.js";
 import { unsent } from "./unsent.js";
 
@@ -7,13 +8,16 @@ const TALLEST = 220;
 const KEEP_AFTER = 300;
 
 /**
- * Wires the box up; `send(text)` is called with what was typed. Has `belongsTo(personId, threadId)`: what is typed
+ * Wires the box up; `send(text, files)` is called with what was typed, and the files beside it. Has `belongsTo(personId, threadId)`: what is typed
  * stays with that conversation of that person, also when the page is closed.
  */
 export function wireComposer(send) {
   const box = byId("message");
   let open = null;
   let timer = null;
+  const files = wireAttachments((isBusy) => {
+    byId("send").disabled = isBusy;
+  });
   const fit = () => {
     box.style.height = "auto";
     // While the box is hidden it has no height to measure: what it then got would cut its words when it is shown.
@@ -26,11 +30,11 @@ export function wireComposer(send) {
   byId("composer").onsubmit = (event) => {
     event.preventDefault();
     const text = box.value.trim();
-    if (!text) return;
+    if (files.isBusy() || (!text && files.isEmpty())) return;
     box.value = "";
     fit();
     keep();
-    send(text);
+    send(text, files.take());
     box.focus();
   };
   box.oninput = () => {
@@ -49,6 +53,7 @@ export function wireComposer(send) {
     belongsTo(personId, threadId) {
       if (open && open[0] === personId && open[1] === threadId) return;
       keep();
+      files.clear();
       open = [personId, threadId];
       box.value = unsent.draft(personId, threadId);
       fit();
@@ -57,6 +62,7 @@ export function wireComposer(send) {
     forget() {
       clearTimeout(timer);
       open = null;
+      files.clear();
       box.value = "";
       fit();
     },

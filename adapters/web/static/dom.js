@@ -45,6 +45,7 @@ export const ICONS = {
   play: "M7 5.5v9l7.5-4.5z",
   stopped: "M6 6h8v8H6z",
   barred: "M10 3.5a6.5 6.5 0 1 1 0 13a6.5 6.5 0 0 1 0-13zM5.5 14.5l9-9",
+  file: "M6 3.5h5l3.5 3.5v9.5H6zM11 3.5V7h3.5",
   circle: "M10 5.5a4.5 4.5 0 1 1 0 9a4.5 4.5 0 0 1 0-9z",
 };
 

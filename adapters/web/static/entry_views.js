@@ -2,6 +2,7 @@
 
 import { activityList } from "./activity.js";
 import { approvalCard } from "./approval_card.js";
+import { fileChip } from "./attachments.js";
 import { copyButton } from "./copying.js";
 import { h, icon, ICONS } from "./dom.js";
 import { t } from "./language.js";
@@ -30,7 +31,8 @@ function message(entry, { me, retry }) {
     "div",
     { className: mine ? "entry message mine" : "entry message" },
     h("p", { className: "by" }, h("b", {}, entry.author), " ", time(entry.at)),
-    h("div", { className: "bubble", dir: "auto" }, entry.text),
+    entry.text ? h("div", { className: "bubble", dir: "auto" }, entry.text) : null,
+    entry.files?.length ? h("ul", { className: "files" }, entry.files.map((name) => fileChip(name))) : null,
     sendState(entry, retry),
     entry.failed || entry.sending ? null : tools(entry.text),
   );

@@ -158,19 +158,20 @@ export class ThreadView {
     byId("skeleton").hidden = true;
   }
 
-  async send(text, id = newId()) {
+  /** `files`: ids and names of what was read already. */
+  async send(text, files = [], id = newId()) {
     const key = `${this.threadId}:${id}`;
     const threadId = this.threadId;
     const entries = this.#entries;
     const { me } = this.session;
-    const entry = { kind: "message", id: key, client_id: id, author: me.name, author_id: me.person_id, text, at: Date.now() / 1000, sending: true, queued: this.#turnRuns };
+    const entry = { kind: "message", id: key, client_id: id, author: me.name, author_id: me.person_id, text, files: files.map(({ name }) => name), sent_files: files, at: Date.now() / 1000, sending: true, queued: this.#turnRuns };
     entries.remove(key);
     entries.put(entry);
     this.#draw();
     this.#conversation.toBottom();
     this.#note("");
     try {
-      const { taken } = await api.sendMessage(threadId, id, text);
+      const { taken } = await api.sendMessage(threadId, id, text, files.map((file) => file.id));
       this.#forgetUnsent(me.person_id, threadId, key);
       // A one-time code is for the server alone, and is kept nowhere, not on this page either.
       if (taken) entries.remove(key);
@@ -268,7 +269,7 @@ export class ThreadView {
     const isEmpty = all.length === 0 && this.#seenAs === "owner" && !this.#missing && this.#loaded;
     this.#conversation.welcome(isEmpty);
     drawSetup(this.#setup, isEmpty);
-    this.#conversation.draw(entries, { me: this.session.me.person_id, people: this.session.people, can: deciding, decides: this.#decides, retry: (entry) => this.send(entry.text, entry.client_id) });
+    this.#conversation.draw(entries, { me: this.session.me.person_id, people: this.session.people, can: deciding, decides: this.#decides, retry: (entry) => this.send(entry.text, entry.sent_files, entry.client_id) });
     this.#drawQueued(all.filter((entry) => entry.queued));
     this.#drawApproveAll();
     this.#askWhatToDecide();

@@ -22,6 +22,7 @@ OF_BOTS: dict[str, BotMethod] = {
     "bots.info": apps.bot_info,
     "usergroups.users.list": conversations.user_group_members,
     "users.info": conversations.user_info,
+    "files.info": conversations.file_info,
     "chat.postMessage": chat.post_message,
     "chat.update": chat.update,
     "chat.delete": chat.delete,

@@ -74,6 +74,15 @@ def user_info(world: World, caller: Caller, arguments: Json) -> Json:
     return {"user": user}
 
 
+def file_info(world: World, caller: Caller, arguments: Json) -> Json:
+    """files.info."""
+    _needs(caller, "files:read")
+    file = world.files.get(required(arguments, "file", "file_not_found"))
+    if file is None:
+        raise Refused("file_not_found")
+    return {"file": copy.deepcopy(file[1])}
+
+
 def user_group_members(world: World, caller: Caller, arguments: Json) -> Json:
     """usergroups.users.list."""
     _needs(caller, "usergroups:read")

@@ -74,6 +74,13 @@ class FakeSlack:
             channel, team, set(members), kind, name or channel.lower(), is_archived, is_ext_shared
         )
 
+    def add_file(self, file: str, name: str, content: bytes, **facts: Any) -> Json:
+        """Somebody has uploaded a file; what an event says of it."""
+        url = f"{self.world.base_url}/files-pri/{file}"
+        said = {"id": file, "name": name, "size": len(content), "mode": "hosted", "url_private_download": url, **facts}
+        self.world.files[file] = content, said
+        return copy.deepcopy(said)
+
     def issue_trigger(self, user: str, *, team: str = "T1", view_id: str = "") -> str:
         """A trigger id, good for 3 s of `clock`."""
         return self.world.issue_trigger(team, user, view_id)

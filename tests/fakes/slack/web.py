@@ -51,7 +51,18 @@ def routes(world: World, faults: Faults, sockets: Sockets, calls: list[ApiCall])
             return web.json_response({"ok": False, "error": refused.error}, status=404)
         return _cut(request) if fault is not None else web.Response(text="ok")
 
+    async def download(request: web.Request) -> web.StreamResponse:
+        """As Slack does: whoever may not see a file is shown where one signs in."""
+        token = world.tokens.get(request.headers.get("Authorization", "").removeprefix("Bearer "))
+        file = world.files.get(request.match_info["file"])
+        if file is None:
+            return web.Response(status=404)
+        if token is None or "files:read" not in world.workspaces[token.team].scopes.split(","):
+            return web.Response(text="<html>Sign in to Acme</html>", content_type="text/html")
+        return web.Response(body=file[0], content_type=file[1].get("mimetype") or "application/octet-stream")
+
     return [
+        web.get("/files-pri/{file}", download),
         web.route("*", "/api/{method}", api),
         web.post("/response/{name}", respond),
         web.get("/link", sockets.serve),

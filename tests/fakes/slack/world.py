@@ -26,7 +26,9 @@ class Workspace:
     name: str
     bot_user: str
     bot_id: str
-    scopes: str = "app_mentions:read,chat:write,commands,im:history,users:read,users:read.email,usergroups:read"
+    scopes: str = (
+        "app_mentions:read,chat:write,commands,files:read,im:history,users:read,users:read.email,usergroups:read"
+    )
 
     @property
     def domain(self) -> str:
@@ -99,6 +101,8 @@ class World:
         self.assistant: list[Json] = []
         """Statuses, prompts and titles of threads, in the order they were set."""
         self.response_urls: dict[str, Json] = {}
+        self.files: dict[str, tuple[bytes, Json]] = {}
+        """Content of the files that people have uploaded, by id, and what Slack says of each."""
         self.product_mistakes: list[str] = []
         self._numbers = itertools.count(1)
         self._last_ts = 0

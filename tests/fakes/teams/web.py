@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from tests.fakes.teams.streams import Streams
 from tests.fakes.teams.tokens import Issuer
 from tests.fakes.teams.world import World
 
+TEMPORARY = "temporary-secret"
+"""What a link to a file has to say."""
 SERVICE = "/teams"
 """Where the Bot Connector begins; real ones have a path, too."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -53,6 +56,13 @@ def routes(services: Services) -> list[web.RouteDef]:
 
         return handle
 
+    async def download(request: web.Request) -> web.StreamResponse:
+        """For whoever has the link, which is good for some minutes."""
+        content = services.world.files.get(request.match_info["name"])
+        if content is None or request.query.get("tempauth") != TEMPORARY:
+            return web.Response(status=404 if content is None else 401)
+        return web.Response(body=content)
+
     def graph_route(verb: str) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             return await _graph(services, verb, request)
@@ -76,6 +86,8 @@ def routes(services: Services) -> list[web.RouteDef]:
         web.get("/msi/token", login_route("managed_identity")),
         web.post("/graph/v1.0/users/{user}/checkMemberGroups", graph_route("member_groups")),
         web.get("/graph/v1.0/users/{user}", graph_route("account")),
+        web.get("/graph/v1.0/shares/{share}/driveItem/content", graph_route("file")),
+        web.get("/download/{name}", download),
     ]
 
 
@@ -117,6 +129,8 @@ async def _graph(services: Services, verb: str, request: web.Request) -> web.Str
         return _failure(fault)
     if not services.issuer.is_good(token):
         return _refusal(Refused("InvalidAuthenticationToken", "Access token is empty.", status=401))
+    if verb == "file":
+        return _shared_file(services.world, request)
     user = request.match_info["user"]
     try:
         answered = (
@@ -127,6 +141,16 @@ async def _graph(services: Services, verb: str, request: web.Request) -> web.Str
     except Refused as refused:
         return _refusal(refused)
     return web.json_response(answered)
+
+
+def _shared_file(world: World, request: web.Request) -> web.StreamResponse:
+    """Graph sends whoever asks for the content of a file to a link that is good for some minutes."""
+    if not {"Files.Read.All", "Sites.Selected"} & world.graph_permissions:
+        return _refusal(Refused("accessDenied", "Access denied", status=403))
+    encoded = request.match_info["share"].removeprefix("u!")
+    address = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+    link = f"{request.url.origin()}/download/{address.rpartition('/')[2]}?tempauth={TEMPORARY}"
+    return web.Response(status=302, headers={"Location": link})
 
 
 async def _login(services: Services, verb: str, request: web.Request) -> web.StreamResponse:

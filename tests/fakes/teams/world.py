@@ -138,6 +138,8 @@ class World:
         self.product_mistakes: list[str] = []
         self.entra_groups: dict[str, set[str]] = {}
         """Members of groups, by the group's object id."""
+        self.files: dict[str, bytes] = {}
+        """Content of the files that people have uploaded, by name."""
         self.graph_permissions = {"GroupMember.Read.All", "User.Read.All"}
         """What an administrator has let the app do in Microsoft Graph."""
         self.targeted = True

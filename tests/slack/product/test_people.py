@@ -144,13 +144,6 @@ async def test_what_is_edited_or_deleted_while_it_waits_is_handled_as_it_is_then
     assert not any("three" in text or "tow" in text for text in prompts(model))
 
 
-async def test_files_are_noted_by_name_and_size(talk: Talk, model: FakeOpenAI) -> None:
-    file = {"id": "F1", "name": "report.pdf", "size": 12_345, "mimetype": "application/pdf"}
-    await talk.person.says("C1", f"{talk.person.bot} look", files=[file])
-    await talk.slack.until(lambda: model.requests)
-    assert "[attached: report.pdf, 12 kB]" in prompts(model)[0]
-
-
 # --------------------------------------------------------------------------------------------------- direct messages
 
 

@@ -1,0 +1,67 @@
+"""Files that are uploaded: one a request, as the body, or as a form sends it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from aiohttp import BodyPartReader, web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from adapters.shared.requests import BodyNotReadError, read_whole_body
+from bot.files import LARGEST_FILE, too_large
+
+UPLOAD_SECONDS = 120.0
+"""How long a client may take to send a file: 20 MB at 1.4 Mbit/s."""
+_CHUNK = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    """A file as it was sent."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+async def read_upload(request: web.Request) -> Uploaded:
+    """Returns the file of a request: the first file of a form (`multipart/form-data`), or the body, named by `name` in
+    the address. Raises `BodyNotReadError`: 400, 408, 413."""
+    if request.content_type == "multipart/form-data":
+        return await _of_form(request)
+    name = request.query.get("name", "").strip()
+    if not name:
+        raise BodyNotReadError(400, "name: say in the address what the file is called.")
+    content = await read_whole_body(request, LARGEST_FILE, _too_large(), seconds=UPLOAD_SECONDS)
+    return Uploaded(name, request.content_type, content)
+
+
+def _too_large() -> str:
+    reason = too_large()
+    return f"{reason[:1].upper()}{reason[1:]}."
+
+
+async def _of_form(request: web.Request) -> Uploaded:
+    if (request.content_length or 0) > LARGEST_FILE + _CHUNK:  # the form around it takes a little, too
+        raise BodyNotReadError(413, _too_large())
+    try:
+        async with asyncio.timeout(UPLOAD_SECONDS):
+            parts = await request.multipart()
+            while (part := await parts.next()) is not None:
+                if isinstance(part, BodyPartReader) and part.filename:
+                    return Uploaded(part.filename, part.headers.get("Content-Type", ""), await _whole(part))
+    except TimeoutError:
+        raise BodyNotReadError(408, "The file did not arrive in time.") from None
+    except (web.RequestPayloadError, HttpProcessingError, ConnectionError, ValueError, AssertionError, RuntimeError):
+        raise BodyNotReadError(400, "The form can’t be read.") from None
+    raise BodyNotReadError(400, "The form has no file.")
+
+
+async def _whole(part: BodyPartReader) -> bytes:
+    content = bytearray()
+    while chunk := await part.read_chunk(_CHUNK):
+        content += chunk
+        if len(content) > LARGEST_FILE:
+            raise BodyNotReadError(413, _too_large())
+    return bytes(content)
