@@ -211,6 +211,7 @@ class QueryContract:
         return stream.response
 
     async def _tell(self, stream: EventStream, principal: Principal, happenings: AsyncIterator[Happening]) -> None:
+        asking: dict[str, str] = {}
         async for happening in happenings:
             match happening:
                 case Text(text=text):
@@ -218,10 +219,12 @@ class QueryContract:
                 case ApprovalNeeded(approval_id=approval_id):
                     card = await self._services.conversations.card(approval_id, principal.person)
                     if isinstance(card, ApprovalView):
+                        asking[approval_id] = card.agent
                         await stream.send(named_event("hitl_required", self._required(card)))
                 case ApprovalEnded(approval_id=approval_id, status=status):
                     name = _EVENTS.get(status, "hitl_denied")
-                    await stream.send(named_event(name, {"request_id": approval_id, "agent_id": AGENT_ID}))
+                    agent = asking.get(approval_id) or AGENT_ID
+                    await stream.send(named_event(name, {"request_id": approval_id, "agent_id": agent}))
                 case Silence():
                     await stream.beat()
                 case _:
@@ -231,8 +234,8 @@ class QueryContract:
         within = card.expires_at - card.asked_at if card.expires_at is not None else self._timeout_seconds
         return {
             "request_id": card.approval_id,
-            "agent_id": AGENT_ID,
-            "agent_name": AGENT_NAME,
+            "agent_id": card.agent or AGENT_ID,
+            "agent_name": card.agent or AGENT_NAME,
             "tool_names": [card.tool],
             "task_description": description_of(card),
             "timeout_seconds": ceil(within),

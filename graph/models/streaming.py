@@ -107,9 +107,15 @@ def estimated_tokens(question: Sequence[AnyMessage], answer: AIMessage) -> Usage
     return UsageMetadata(input_tokens=asked, output_tokens=made, total_tokens=asked + made)
 
 
+MOST_TOKENS = 100_000_000
+"""Of one answer, that are believed: more than any model reads. Our own choice."""
+
+
 def tokens_of(message: AIMessage) -> int:
-    """What the answer and what it answers cost."""
-    return message.usage_metadata["total_tokens"] if message.usage_metadata else 0
+    """What the answer and what it answers cost, as the service says: never less than nothing, nor more than can be
+    counted."""
+    said = message.usage_metadata["total_tokens"] if message.usage_metadata else 0
+    return min(max(said, 0), MOST_TOKENS)
 
 
 def pause_before(tried: int, problem: ModelProblem, retry: Retry, chance: float) -> float | None:

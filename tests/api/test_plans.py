@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 
 from tests.api.contract_clients import Runs, response_of, token, with_tokens
+from tests.api.stream_clients import program, querying, respond
 from tests.fakes.openai_server import FakeOpenAI, Request, fake_openai
 from tests.support.finance import ANSWER, REQUEST, acts_of, asking_first, brain, finance_company
 from tests.support.product import ProductFolder, product_here
@@ -78,3 +79,17 @@ async def test_without_people_what_they_would_be_asked_is_left_out_and_told(
         ("mail", "draft"),
     ], answered
     assert acts_of(home) == []
+
+
+async def test_a_stream_asks_for_each_task_and_ends_with_the_one_answer(home: ProductFolder) -> None:
+    """Approvals of tasks are asked and answered as those of the conversation are, by name of the agent that asks."""
+    async with product_here(home) as url, program(url) as ana, querying(ana, REQUEST) as query:
+        asked = await query.until("hitl_required", "done")
+        assert (asked["tool_names"], asked["agent_name"]) == (["flag"], "bookkeeper"), asked
+        assert await respond(ana, asked["request_id"], "approved") == 200
+        asked = await query.until("hitl_required", "done")
+        assert asked["tool_names"] == ["draft"], asked
+        assert await respond(ana, asked["request_id"], "approved") == 200
+        await query.until("done")
+    assert query.text.endswith(ANSWER)
+    assert acts_of(home) == ["flag INV-8", "draft"]

@@ -349,3 +349,10 @@ def test_only_what_is_nothing_but_text_goes_past_langchain(more: dict[str, Any])
 @pytest.mark.parametrize("event", ["text", None, [], 1, {}])
 def test_what_is_no_event_is_for_langchain_to_refuse(event: Any) -> None:
     assert _text_alone(event) is None
+
+
+@pytest.mark.parametrize(("said", "counted"), [(-5, 0), (10**40, 100_000_000), (15, 15)])
+def test_a_service_that_miscounts_is_believed_within_reason(said: int, counted: int) -> None:
+    """It can neither give a person their budget back, nor say what no record holds."""
+    usage = {"input_tokens": 0, "output_tokens": said, "total_tokens": said}
+    assert tokens_of(AIMessage("x", usage_metadata=usage)) == counted

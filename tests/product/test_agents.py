@@ -254,3 +254,26 @@ async def test_an_agents_file_with_a_mistake_stops_the_start(
     with pytest.raises(ConfigurationError, match=r"agents\.yaml, line 7: mcp\.json has no server “mail”: it has m365"):
         async with product(home, tenant, model, AGENTS.replace("servers: [m365]", "servers: [mail]", 1).lstrip()):
             pass
+
+
+@pytest.mark.parametrize("now", ["without the tool", "without the agent"])
+async def test_what_waits_does_not_run_once_its_agent_may_not_make_it_any_more(
+    home: ProductFolder, tenant: Tenant, model: FakeOpenAI, now: str
+) -> None:
+    """The operator narrows an agent while a request of its waits, and starts again: the click finds that out."""
+    narrowed = AGENTS.replace("    servers: [m365]\n    requireApproval: [m365__m365_run_command]\n", "    tools: []\n")
+    removed = AGENTS.replace("name: teams-admin", "name: somebody-else")
+    async with serving(tenant.server) as server:
+        home.tool_servers({"m365": {"url": server}})
+        home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "no-key", "LLM_MODEL": "any"}
+        home.policy(POLICY)
+        home.agents(AGENTS)
+        async with product_here(home) as url, visiting(url) as ana, ana.thread() as thread:
+            await thread.send("as the teams-admin agent remove XYZ")
+            (card,) = await thread.waiting()
+            thread_id = thread.thread_id
+        home.agents(narrowed if now == "without the tool" else removed)
+        async with product_here(home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
+            await thread.approve(card["id"])
+            await thread.until(lambda: len(thread.said) > 0, "an end of the turn")
+    assert tenant.commands == []
