@@ -49,7 +49,7 @@ UNUSED_SECONDS = 3600.0
 BUSY_SECONDS = 5.0
 """After so long it makes sense to try again."""
 MOST_AT_ONCE = 4
-"""Files that are held in memory at a time, of whoever."""
+"""Files that are held in memory at a time, of whoever: so many that are uploaded, and as many that are fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +111,21 @@ class Files:
         self._outbox = outbox
         self._clock = clock
         self._new_id = new_id
-        self._held = asyncio.Semaphore(MOST_AT_ONCE)
+        self._uploading = asyncio.Semaphore(MOST_AT_ONCE)
+        self._fetching = asyncio.Semaphore(MOST_AT_ONCE)
 
     # ------------------------------------------------------------------------------------------- uploads
 
     def is_busy(self) -> bool:
         """Whether nothing more is taken in at the moment."""
-        return self._held.locked()
+        return self._uploading.locked()
 
     async def upload(self, owner: str, name: str, media_type: str, content: bytes) -> FileRow:
         """Read and keep what somebody uploads, until a message takes it. A file that cannot be read is kept with the
         reason. Raises `UploadRefused`."""
-        if self._held.locked():
+        if self._uploading.locked():
             raise UploadRefused(too_many_files(), is_busy=True)
-        async with self._held:
+        async with self._uploading:
             async with self._database.reading() as tx:
                 if await files.unused_of(tx, owner) >= MOST_UNUSED:
                     raise UploadRefused(_("You uploaded {most} files without sending them.").format(most=MOST_UNUSED))
@@ -177,7 +178,7 @@ class Files:
 
     async def _taken_in(self, message: Message, reference: FileReference, number: int, thread_id: str) -> FileRow:
         place, owner = message.place, message.author.person_id
-        async with self._held:
+        async with self._fetching:
             content = await self._content(reference, number, place)
             row = await self._read(owner, reference, content)
         return replace(row, thread_id=thread_id, message_key=message.key, number=number)

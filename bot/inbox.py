@@ -345,7 +345,8 @@ class Acceptance:
                 if is_upload(file):
                     await files.take(tx, upload_of(file), author, thread_id=thread_id, key=message.key, number=number)
             requester = author if message.addressed else None
-            await threads.ensure(tx, thread_id, message.place, message.text, now, requester=requester)
+            title = message.text or ", ".join(file.name for file in message.files)
+            await threads.ensure(tx, thread_id, message.place, title, now, requester=requester)
             if not is_kept:
                 await thread_owners.begin(tx, thread_id, author, now)
         if message.author.name:  # without a name they are introduced later

@@ -62,10 +62,11 @@ def main() -> None:
     """Read the one file."""
     source, out = sys.stdin.buffer, sys.stdout.buffer
     given = json.loads(source.readline(65_536))
-    without_network()
     limits = given["limits"]
+    without_network()
+    limit(limits)
     read = reader_for(given["name"], given["media_type"], source)
-    confine(limits)
+    confine()
     text, missing, reason = "", 0, ""
     try:
         text = read()
@@ -102,8 +103,8 @@ def without_network() -> None:
         ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWUSER | CLONE_NEWNET)
 
 
-def confine(limits: dict[str, int]) -> None:
-    """From now on nothing is possible but computing, with so much memory and time."""
+def limit(limits: dict[str, int]) -> None:
+    """From now on there is so much memory and time, and nothing is written to files."""
     for what, most in (
         (resource.RLIMIT_AS, limits["memory"]),
         (resource.RLIMIT_CPU, limits["cpu_seconds"]),
@@ -112,6 +113,10 @@ def confine(limits: dict[str, int]) -> None:
     ):
         with contextlib.suppress(OSError, ValueError):  # macOS knows no RLIMIT_AS
             resource.setrlimit(what, (most, most))
+
+
+def confine() -> None:
+    """From now on nothing is possible but computing: all that is needed has been imported."""
     roots = tuple({os.path.realpath(each) + os.sep for each in (sys.prefix, sys.base_prefix, *sys.path) if each})
 
     def refuse(what: str) -> NoReturn:
@@ -136,7 +141,7 @@ FORBIDDEN = frozenset(
         *("socket", "subprocess", "pty", "shutil", "tempfile", "ftplib", "smtplib", "urllib", "http", "webbrowser"),
         *("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "os.kill", "os.putenv"),
         *("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate", "os.chmod"),
-        *("os.chown",),
+        *("os.chown", "ctypes.dlopen"),
     )
 )
 """Audit events, or the beginnings of their names."""

@@ -58,6 +58,7 @@ async def test_pages_are_numbered_and_what_is_too_long_is_counted() -> None:
         "import os; os.fork()",
         "import os; os.execv('/bin/true', ['true'])",
         "import os; os.remove('child.py')",
+        "import ctypes; ctypes.CDLL(None)",
         "bytearray(3_000_000_000)",
     ],
 )
@@ -67,7 +68,8 @@ async def test_whatever_breaks_out_of_what_reads_a_file_can_do_nothing(attempt: 
 import sys; sys.path.insert(0, {str(CHILD.parent)!r})
 import child, socket, subprocess
 child.without_network()
-child.confine({{"memory": 1_000_000_000, "cpu_seconds": 5, "characters": 10}})
+child.limit({{"memory": 1_000_000_000, "cpu_seconds": 5, "characters": 10}})
+child.confine()
 try:
     exec({attempt!r})
 except (PermissionError, MemoryError) as error:

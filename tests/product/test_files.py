@@ -60,6 +60,7 @@ async def test_a_message_may_be_a_file_alone(workshop_home: ProductFolder, model
         assert (await thread.send("", files=[file])).status == 202
         await thread.says("You said")
         assert "words" in asked(model)[-2]
+        await thread.until(lambda: [each["title"] for each in thread.listed] == ["a.txt"], "a title")
         assert (await thread.send("")).status == 400
 
 
