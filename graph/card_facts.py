@@ -266,7 +266,8 @@ async def _called(
     ports: Ports, own: ToolCallState, reading: Tool, arguments: dict[str, Any]
 ) -> Succeeded | Failed | None:
     turn = own["turn"]
-    caller = Caller(turn["requester"], turn["thread_id"], own["call"]["id"], keeps_returned=True)
+    call_id = own["call"]["id"]
+    caller = Caller(turn["requester"], turn["thread_id"], call_id, keeps_returned=True, channel=turn["channel"])
     async with ports.tools.prepared(reading, arguments, caller) as prepared:
         outcome = await prepared.send(_not_shown) if isinstance(prepared, Ready) else prepared
     if isinstance(outcome, Succeeded | Failed):

@@ -447,6 +447,8 @@ class Caller:
     keeps_returned: bool = False
     """Whether what the server returns is kept as it is, for a program that takes it in, besides the text for a
     model."""
+    channel: str = ""
+    """In which they ask, as `Turn.channel`; empty: nobody reads along."""
 
 
 @dataclass(frozen=True, slots=True)

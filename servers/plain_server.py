@@ -54,19 +54,22 @@ class PlainServer(FastMCP):
 
     async def call_tool(self, name: str, arguments: dict[str, Any]) -> Sequence[ContentBlock] | dict[str, Any]:
         """Call a tool; a `ToolError` (an `isError` result) says in sentences why it cannot be done."""
-        asking = requester.asking.set(self._person(name, arguments))
+        meta = self.get_context().request_context.meta
+        told = (meta.model_extra or {}) if meta else {}
+        files = told.get(requester.FILES)
+        files = files if isinstance(files, dict) else {}
+        try:
+            who = self.requesters.requester_of(told.get(requester.KEY), name, arguments, files)
+        except requester.RequesterUnknown as unknown:
+            raise ToolError(str(unknown)) from unknown
+        asking, asking_in = requester.asking.set(who.person), requester.asking_in.set(who.channel)
+        handed_over = requester.handed_over.set(files)
         try:
             return await self._called(name, arguments)
         finally:
             requester.asking.reset(asking)
-
-    def _person(self, name: str, arguments: dict[str, Any]) -> str:
-        meta = self.get_context().request_context.meta
-        said = (meta.model_extra or {}).get(requester.KEY) if meta else None
-        try:
-            return self.requesters.person_of(said, name, arguments)
-        except requester.RequesterUnknown as unknown:
-            raise ToolError(str(unknown)) from unknown
+            requester.asking_in.reset(asking_in)
+            requester.handed_over.reset(handed_over)
 
     async def _called(self, name: str, arguments: dict[str, Any]) -> Sequence[ContentBlock] | dict[str, Any]:
         known = next(

@@ -110,6 +110,8 @@ class ServerConfig:
     sign_in: SignInRule | None = None
     """`None`: only its protocol says that somebody must sign in."""
     requester_secret: str | None = field(default=None, repr=False)
+    tells_channel: bool = False
+    """Whether it is told in which channel they ask, too."""
     """What is signed with for whom a call is made; `None`: it is not told."""
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     """What was given to the server and must never be shown."""
@@ -252,6 +254,7 @@ class _EntryReader:
             preview_tools=dict(entry.previewTools),
             sign_in=SignInRule(compiled(entry.signIn.pattern), entry.signIn.host) if entry.signIn else None,
             requester_secret=requester_secret,
+            tells_channel=self._tells_channel(),
             secrets=frozenset(self._secrets),
         )
 
@@ -304,6 +307,12 @@ class _EntryReader:
             client_id=self._fill(("auth", "clientId"), auth.clientId) if auth.clientId else None,
             client_secret=secret,
         )
+
+    def _tells_channel(self) -> bool:
+        entry = self._entry
+        if entry.tellChannel and not entry.tellRequester:
+            raise self._error(("tellChannel",), "goes only with `tellRequester`", key=True)
+        return entry.tellChannel
 
     def _requester_secret(self) -> str | None:
         entry = self._entry
@@ -522,6 +531,7 @@ class ServerEntry(BaseModel):
     previewTools: dict[ToolName, ToolName] = {}  # noqa: N815
     signIn: SignInEntry | None = None  # noqa: N815
     tellRequester: bool = False  # noqa: N815
+    tellChannel: bool = False  # noqa: N815
     requesterSecret: str | None = None  # noqa: N815
 
 
@@ -595,4 +605,6 @@ def fingerprint_of(entry: ServerEntry, filled: Mapping[str, Any]) -> str:
         parts["type"] = entry.type
     if entry.tellRequester:
         parts["tellRequester"] = True
+    if entry.tellChannel:
+        parts["tellChannel"] = True
     return hashlib.sha256(canonical_json(parts).encode("utf-8", "surrogatepass")).hexdigest()

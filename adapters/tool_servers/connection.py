@@ -194,7 +194,7 @@ class Connection:
         """Send a call. Whoever began it goes on with `advance`, or else abandons it."""
         call = OngoingCall(tool, progress, caller.keeps_returned)
         self._calls.add(call)
-        call.answer = asyncio.create_task(self._request(call, arguments, caller.person), name="tool-call")
+        call.answer = asyncio.create_task(self._request(call, arguments, caller), name="tool-call")
         call.answer.add_done_callback(lambda _: self._ended(call))
         return call
 
@@ -273,10 +273,18 @@ class Connection:
         if open_tasks:
             await asyncio.wait(open_tasks, timeout=2 * LAST_WORDS)
 
-    async def _request(self, call: OngoingCall, arguments: dict[str, Any], person: str) -> CallResult:
+    async def _request(self, call: OngoingCall, arguments: dict[str, Any], caller: Caller) -> CallResult:
         parameters = types.CallToolRequestParams(name=call.tool, arguments=arguments)
         if secret := self._server.requester_secret:
-            told = told_requester(person, self.server, call.tool, arguments, secret=secret, at=int(time.time()))
+            told = told_requester(
+                caller.person,
+                self.server,
+                call.tool,
+                arguments,
+                secret=secret,
+                at=int(time.time()),
+                channel=caller.channel if self._server.tells_channel else None,
+            )
             parameters.meta = types.RequestParams.Meta.model_validate(told)
         request = types.ClientRequest(types.CallToolRequest(params=parameters))
         call.request_id = self._session._request_id  # as `_answered` says; without it the call cannot be cancelled

@@ -206,6 +206,7 @@ def _caller(state: ToolCallState) -> Caller:
         answers,
         state.get("over", 0),
         keeps_returned=bool(turn.get("client")) or turn["platform"] == "mcp",
+        channel=turn["channel"],
     )
 
 

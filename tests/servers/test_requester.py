@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from adapters.tool_servers.requester import KEY, told_requester
-from servers.requester import Requesters, RequesterUnknown
+from servers.requester import Requester, Requesters, RequesterUnknown
 
 SECRET = "one that a program made, and 32 characters long"
 NOW = 1_795_000_000
@@ -20,7 +20,7 @@ def told(person: str = "slack:T1:U2", server: str = "tasks", secret: str = SECRE
 
 def asked(said: Any, tool: str = "add_task", arguments: dict[str, Any] = ARGUMENTS) -> str:
     """Who asks, as a server understands it."""
-    return Requesters("tasks", SECRET, now=lambda: NOW).person_of(said, tool, arguments)
+    return Requesters("tasks", SECRET, now=lambda: NOW).requester_of(said, tool, arguments).person
 
 
 def test_what_the_host_has_signed_is_believed_for_five_minutes() -> None:
@@ -62,12 +62,49 @@ def test_what_was_said_of_one_call_holds_for_no_other() -> None:
 
 
 def test_a_server_without_a_secret_serves_whoever_it_is_and_nobody_by_hearsay() -> None:
-    assert Requesters("tasks").person_of(None, "add_task", ARGUMENTS) == ""
+    assert Requesters("tasks").requester_of(None, "add_task", ARGUMENTS).person == ""
     with pytest.raises(RequesterUnknown, match="started without COUNTERSIGN_REQUESTER_SECRET"):
-        Requesters("tasks").person_of(told(), "add_task", ARGUMENTS)
+        Requesters("tasks").requester_of(told(), "add_task", ARGUMENTS)
 
 
 @pytest.mark.parametrize("secret", ["", "x" * 31])
 def test_a_secret_that_can_be_guessed_is_none(secret: str) -> None:
     with pytest.raises(ValueError, match="too short"):
         Requesters("tasks", secret)
+
+
+FILES = {"file_1": {"name": "a.txt", "mediaType": "text/plain", "text": "words"}}
+
+
+def placed(channel: str | None = "slack:T1:C1", files: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What a host says of a call in a channel, with files."""
+    made = told_requester(
+        "slack:T1:U2", "tasks", "add_task", ARGUMENTS, secret=SECRET, at=NOW, channel=channel, files=files
+    )
+    said: dict[str, Any] = made[KEY]
+    return said
+
+
+def understood(said: Any, files: dict[str, Any] | None = None) -> Requester:
+    return Requesters("tasks", SECRET, now=lambda: NOW).requester_of(said, "add_task", ARGUMENTS, files)
+
+
+def test_in_which_channel_they_ask_is_signed_too() -> None:
+    assert understood(placed()) == Requester("slack:T1:U2", "slack:T1:C1")
+    assert understood(placed("")) == Requester("slack:T1:U2", "")
+    assert understood(placed(None)) == Requester("slack:T1:U2", None)
+    without = {name: value for name, value in placed().items() if name != "channel"}
+    elsewhere, nowhere = {**placed(), "channel": "slack:T1:C2"}, {**placed(), "channel": ""}
+    for forged in (elsewhere, nowhere, without, {**told(), "channel": ""}):
+        with pytest.raises(RequesterUnknown, match="is not signed"):
+            understood(forged)
+
+
+def test_files_are_those_that_the_host_handed_over() -> None:
+    assert understood(placed(files=FILES), FILES).person == "slack:T1:U2"
+    other = {"file_1": {**FILES["file_1"], "text": "other words"}}
+    for said, files in ((placed(files=FILES), other), (placed(files=FILES), None), (placed(), FILES)):
+        with pytest.raises(RequesterUnknown, match="is not signed"):
+            understood(said, files)
+    with pytest.raises(RequesterUnknown, match="was started without"):
+        Requesters("tasks").requester_of(None, "add_task", ARGUMENTS, FILES)

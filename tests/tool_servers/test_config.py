@@ -240,6 +240,7 @@ MISTAKES = {
         6,
         "goes only with `url` and `tellRequester`",
     ),
+    "a channel without a person": (entry('"command": "x"', '"tellChannel": true'), 5, "goes only with"),
     "nothing to sign with": (entry('"url": "http://h/"', '"tellRequester": true'), 5, "needs `requesterSecret`"),
     "too little to sign with": (
         entry('"url": "http://h/"', '"tellRequester": true', f'"requesterSecret": "{"x" * 31}"'),

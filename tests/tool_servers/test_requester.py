@@ -92,3 +92,25 @@ async def test_a_server_that_is_not_to_know_hears_nothing(tmp_path: Path) -> Non
     async with serving(foreign) as url, running(tmp_path, {"foreign": {"url": url}}) as servers:
         assert isinstance(await call(servers, "foreign__look"), Succeeded)
     assert heard == [{}]
+
+
+async def test_who_is_to_know_the_channel_is_told_it_and_no_other(tmp_path: Path) -> None:
+    server = PlainServer("forms")
+    server.requesters = Requesters("forms", SECRET)
+
+    @server.tool()
+    def where() -> str:
+        return f"in {requester.asking_in.get()!r}"
+
+    there = replace(CALLER, channel="slack:T1:C1")
+    async with serving(server) as url:
+        entry = {"url": url, "tellRequester": True, "requesterSecret": SECRET}
+        async with running(tmp_path, {"forms": entry}) as servers:
+            untold = await call(servers, "forms__where", caller=there)
+        async with running(tmp_path, {"forms": {**entry, "tellChannel": True}}) as servers:
+            told = [await call(servers, "forms__where", caller=caller) for caller in (there, CALLER)]
+    assert [each.text for each in (untold, *told) if isinstance(each, Succeeded)] == [
+        "in None",
+        "in 'slack:T1:C1'",
+        "in ''",
+    ]
