@@ -76,6 +76,8 @@ from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
 from bot.limits import TokenBudget, TurnLimit
 from bot.logs import configure_logs
+from bot.memory import Memories
+from bot.memory_threads import is_memory_thread
 from bot.outbox import Outbox
 from bot.plans import Plans
 from bot.platform import NotConnected, Platform
@@ -91,6 +93,7 @@ from bot.records.startup import (
     SettingsDroppedError,
     open_postgres_records,
     open_records,
+    told_when_damaged,
 )
 from bot.services import Services
 from bot.settings import DEMO, Settings, SettingsError, load_settings
@@ -111,6 +114,7 @@ from policies.secret_rules import load_rules
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+    from langgraph.store.base import BaseStore
 
     from bot.records.notifications import Notifications
     from bot.records.postgresql import PostgresDatabase
@@ -148,8 +152,8 @@ LONGEST_KEEPING_SECONDS = LONGEST_END_SECONDS + LONGEST_ASKING_SECONDS + KEPT_SE
 """Seconds after which it ends there although that is not kept: what is last asked for is asked for before the process
 would end otherwise."""
 CONNECTIONS = 20
-"""To PostgreSQL, at once, for the records and for the checkpoints each. Procrastinate has four, one listens and one
-tells."""
+"""To PostgreSQL, at once, for the records and for the checkpoints each. Procrastinate has four, so have memories, one
+listens and one tells."""
 FIRST_CONNECTION = 10.0
 """Seconds that the first turn waits for tool servers: a turn without its tools would be told that they are gone."""
 
@@ -224,6 +228,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         sign_ins = SignIns(
             *common, new_id=new_id, services=outside.services, links=links, sealer=sealer, address=address
         )
+
+        memories = Memories(await _memory_store(settings, stack), database, directory, clock)
 
         # Tools, and the accounts that they act with.
         tools = ToolServers(
@@ -307,9 +313,10 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         models = await stack.enter_async_context(AsyncExitStack())
 
         async def turn_handler() -> DeliveryHandler:
-            await imported("graph.workflow", "bot.turns.handler", "bot.gateway.handler")
+            await imported("graph.workflow", "bot.turns.handler", "bot.turns.remembering", "bot.gateway.handler")
             from bot.gateway.handler import GatewayCallHandler  # noqa: PLC0415
             from bot.turns.handler import TurnHandler  # noqa: PLC0415
+            from bot.turns.remembering import MemoryHandler  # noqa: PLC0415
             from graph.models.streaming import Retry  # noqa: PLC0415
             from graph.nodes.policy_router import create_router  # noqa: PLC0415
             from graph.nodes.use_tools import making_calls  # noqa: PLC0415
@@ -323,6 +330,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             same_model = settings.router_spec == settings.model_spec
             router_model = model if same_model else await asyncio.to_thread(_model, settings.router_spec)
             models.push_async_callback(close_model, router_model)
+            budget = TokenBudget(database, clock, settings.limit_tokens_per_day)
             ports = Ports(
                 model=model,
                 agents=agents,
@@ -335,7 +343,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 policy=policy,
                 directory=directory,
                 grants=standing_approvals,
-                budget=TokenBudget(database, clock, settings.limit_tokens_per_day),
+                budget=budget,
                 audit=audit,
                 masker=masker,
                 mode=settings.mode,
@@ -343,6 +351,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 calls_a_turn=settings.limit_calls_per_turn,
                 is_outage=is_outage,
                 files=files,
+                memory=memories if memories.is_on else None,
             )
             workflow = build_workflow(ports, records.checkpoints)
             agent = Agent(workflow, records.checkpoints, clock, making_calls(ports), ports.masker)
@@ -361,6 +370,10 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 choices,
                 files,
                 begins_turns=settings.agent_enable,
+                remembers=memories.is_on,
+            )
+            remembering = MemoryHandler(
+                database, memories, outbox, budget, engine, clock, router_model, retry, masker=masker
             )
             calls = GatewayCallHandler(database, SingleCalls(ports), open_requests, engine, clock, changes=call_changes)
             await tools.settled(FIRST_CONNECTION)
@@ -368,6 +381,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 log.warning("agent_pattern_fits_no_tool", agent=idle.agent, key=idle.key, pattern=str(idle.pattern))
 
             def handle(delivery: Delivery) -> Awaitable[None]:
+                if is_memory_thread(delivery.thread_id):
+                    return remembering.handle(delivery)
                 handler = calls if is_gateway_thread(delivery.thread_id) else turns
                 return handler.handle(delivery)
 
@@ -407,6 +422,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             agents=choices,
             gateway=gateway_calls,
             files=files,
+            memories=memories,
         )
         await stack.enter_async_context(gateway_calls.running())
         await outbox.start()
@@ -530,6 +546,23 @@ async def _open_records(settings: Settings, stack: AsyncExitStack) -> tuple[Reco
         records = await stack.enter_async_context(open_records(file))
         return records, given.get_secret_value().encode() if given else kept_key(file.parent)
     except (FolderInUseError, KeyFileError, NewerSchemaError, DamagedFileError) as error:
+        raise ConfigurationError(str(error)) from error
+
+
+async def _memory_store(settings: Settings, stack: AsyncExitStack) -> BaseStore | None:
+    """Where memories are kept; `None`: there are to be none."""
+    if not settings.memory:
+        return None
+    from bot.records import memory_store  # noqa: PLC0415  # half of what it imports is for this alone
+
+    file = settings.sqlite_file
+    if file is None:
+        return await stack.enter_async_context(memory_store.postgres_memory_store(settings.records_address))
+    beside = memory_store.memory_file(file)
+    try:
+        with told_when_damaged(beside, moved_away="Without it nothing is remembered of anybody."):
+            return await stack.enter_async_context(memory_store.sqlite_memory_store(beside))
+    except DamagedFileError as error:
         raise ConfigurationError(str(error)) from error
 
 

@@ -12,6 +12,7 @@ from bot.conversations import Conversations
 from bot.files import Files
 from bot.gateway.calls import GatewayCalls
 from bot.inbox import Inbox
+from bot.memory import Memories
 from bot.queries import Queries
 from bot.questions import Questions
 
@@ -42,3 +43,5 @@ class Services:
     """Calls that other agents make."""
     files: Files
     """What people hand over."""
+    memories: Memories
+    """What is remembered of people and channels."""

@@ -375,6 +375,11 @@ class Settings(BaseSettings):
     agent_mode: Mode = Field(Mode.DEFAULT, description="readOnly, default or safeWrite: the ceiling on the rules.")
     agent_strict_readonly: bool = Field(False, description="true: readOnly, whatever AGENT_MODE and the rules say.")
     agent_enable: bool = Field(True, description="false: no turn starts anywhere; people who write are told so.")
+    memory: bool = Field(
+        True,
+        description="false: nothing that people say of themselves or of a channel is remembered for later "
+        "conversations.",
+    )
     hitl_timeout_seconds: float = Field(
         120.0, gt=0, le=86400, description="Seconds after which approvals asked for by POST /query/stream expire."
     )

@@ -17,6 +17,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
+from demo_model.memory import is_memory_request, memory_answer, small_talk
 from demo_model.steps import next_message
 from demo_model.turn import DemoTurn, read_turn, system_text
 from graph.judging import QUOTE
@@ -63,9 +64,14 @@ class DemoChatModel(BaseChatModel):
     def answer(self, messages: Sequence[BaseMessage]) -> AIMessage:
         """The next message of the conversation. Pure, but for the clock where no message tells the time."""
         # Only the first line of the prompt asks for a summary: further down it may quote people.
-        if SUMMARY_REQUEST in system_text(messages).lstrip().partition("\n")[0].casefold():
+        first_line = system_text(messages).lstrip().partition("\n")[0]
+        if SUMMARY_REQUEST in first_line.casefold():
             return AIMessage(_summary(messages))
+        if is_memory_request(first_line):
+            return AIMessage(memory_answer(messages))
         turn = read_turn(messages)
+        if talk := small_talk(_without_name(messages, turn), messages):
+            return AIMessage(talk)
         text, wanted = next_message(turn, self.tool_names)
         calls = []
         for index, call in enumerate(wanted):
@@ -96,9 +102,12 @@ class DemoChatModel(BaseChatModel):
 
 def _own_words(messages: Sequence[BaseMessage], turn: DemoTurn) -> str:
     """The longest passage of the request that its author wrote, without their name before it and what they quoted."""
+    return max(own_words(_without_name(messages, turn)), key=len, default="")
+
+
+def _without_name(messages: Sequence[BaseMessage], turn: DemoTurn) -> str:
     named = _REQUESTER.search(system_text(messages))
-    written = turn.request.removeprefix(f"{named[1]}: ") if named else turn.request
-    return max(own_words(written), key=len, default="")
+    return turn.request.removeprefix(f"{named[1]}: ") if named else turn.request
 
 
 def _summary(messages: Sequence[BaseMessage]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from graph.agents import ONLY_DEFAULT, Agents, name_in
 from graph.files import NO_FILES, ThreadFiles
 from graph.interrupts import ApprovalAsked, FormField
+from graph.memory import Recalled
 from graph.presentation import NOTHING_KNOWN, CallPresentation
 from policies.approvers import StandingApproval
 from policies.judging import Policy
@@ -71,6 +72,8 @@ class Ports:
     """Name of an agent → its model, where that is another one than `model`."""
     files: ThreadFiles = NO_FILES
     """What people hand over."""
+    memory: Memory | None = None
+    """`None`: nothing is remembered from one conversation to the next."""
 
     def model_of(self, turn: Turn) -> BaseChatModel:
         """The model that works on a turn."""
@@ -401,6 +404,18 @@ class Grants(Protocol):
 
     async def grants_of(self, person_id: str) -> Sequence[StandingApproval]:
         """The grants that somebody gave themselves and has not revoked; some may be over."""
+        ...
+
+
+class Memory(Protocol):
+    """What is remembered of people and channels."""
+
+    async def recalled(self, requester: str, channel: str) -> Recalled:
+        """What the model of a turn is told. Never raises, cancellation aside.
+
+        Args:
+            channel: in which the turn is; empty: in a direct chat.
+        """
         ...
 
 

@@ -14,6 +14,7 @@ from graph.calls import CLARIFICATION, FOREIGN_RESULT
 from graph.files import as_shown, files_of
 from graph.interrupts import FieldType
 from graph.judging import QUOTE, with_quote
+from graph.memory import MEMORY_RULE, Recalled, recalled_text
 from graph.options import has_tools, may_ask
 from graph.ports import Unavailable
 from graph.state import State, Turn
@@ -71,9 +72,15 @@ def conversation(
     unavailable: Sequence[Unavailable],
     offers_tools: bool,
     agent: AgentConfig = ONLY_DEFAULT.default,
+    recalled: Recalled | None = None,
 ) -> list[AnyMessage]:
-    """Everything one model call gets: the rules, what the operator says to the agent, the present, the summary, and
-    the messages as this requester may see them. `mode`: the turn's."""
+    """Everything one model call gets: the rules, what the operator says to the agent, the present, the summary, what is
+    remembered, and the messages as this requester may see them.
+
+    Args:
+        mode: the turn's.
+        recalled: what was said in earlier conversations; `None`: nothing is remembered.
+    """
     lines = [_RULES]
     if mode is Mode.READ_ONLY:
         lines.append(_READ_ONLY)
@@ -81,6 +88,8 @@ def conversation(
         lines.append(_SAFE_WRITE)
     if not may_ask(turn):
         lines.append(_NOBODY_IS_ASKED)
+    if recalled is not None:
+        lines.append(MEMORY_RULE)
     lines += _words_of_the_operator(agent)
     lines.append(f"Now: {local_time(now, turn['time_zone'])} ({turn['time_zone']})")
     lines.append(f"The requester is {_plain(turn['requester_name'])}.")
@@ -91,7 +100,9 @@ def conversation(
     if state.get("summary"):
         lines.append(f"Earlier in this conversation:\n{state['summary']}")
     messages = _named(for_requester(state["messages"], turn["requester"]))
-    return [SystemMessage("\n".join(lines)), *_with_what_is_beside(messages, turn["delivery"])]
+    earlier = recalled_text(recalled, _plain(turn["requester_name"])) if recalled is not None else ""
+    remembered = [HumanMessage(earlier)] if earlier else []
+    return [SystemMessage("\n".join(lines)), *remembered, *_with_what_is_beside(messages, turn["delivery"])]
 
 
 def _words_of_the_operator(agent: AgentConfig) -> list[str]:

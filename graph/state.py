@@ -16,6 +16,7 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command
 
 from graph.interrupts import PlanEnded
+from graph.memory import Recalled
 from graph.ports import InTurn, Judged, Live, TaskState, Unfinished
 from graph.presentation import AskedAgain
 from policies.judging import Policy
@@ -231,6 +232,9 @@ class RunContext:
     stopped: dict[str, ToolCallState] = field(default_factory=dict)
     """The calls that stopped in this run until people decide, by the ids of calls, as they are made when approved
     unchanged."""
+    recalled: dict[str, Recalled] = field(default_factory=dict)
+    """What the model is told of earlier conversations, by the delivery of its turn: read once in a run, and in no
+    checkpoint."""
     begun: dict[str, BegunCall] = field(default_factory=dict)
     """Calls that were begun before the run comes to them, by their ids."""
 

@@ -131,6 +131,25 @@ def own_words(text: str) -> tuple[str, ...]:
     return tuple(stretch for stretch in stretches if stretch)
 
 
+def typed_words(text: str) -> str:
+    """What of a message (Markdown, as adapters write it) its author typed, as far as can be told: without lines that
+    quote, code in blocks, and whatever stands between the first and the last quotation mark. Unlike `own_words` it
+    keeps sentences that negate: “I don’t eat meat” is a wish, too."""
+    kept = [True] * len(text)
+    _leave_out_blocks(text, kept)
+    outside = "".join(c if keep else "\n" for c, keep in zip(text, kept, strict=True))
+    marks = [found.start() for found in _QUOTATION.finditer(outside)]
+    if marks:
+        end = marks[-1] + 1 if len(marks) > 1 else len(text)
+        kept[marks[0] : end] = [False] * (end - marks[0])
+    return "".join(c if keep else "\n" for c, keep in zip(text, kept, strict=True)).strip()
+
+
+def words_in(text: str) -> int:
+    """How many words a text has; two characters of scripts without spaces count as one."""
+    return len(_WORD.findall(text))
+
+
 def sentence_around(quote: str, said: Iterable[str]) -> str:
     """The words of a quote with the rest of their sentence, as they were written, for people to judge it by; the quote
     itself where it is in no text, or goes over more than `MOST_SENTENCES`. Linear in the length of the texts."""

@@ -135,6 +135,7 @@ UNMARKED = {
     "graph/diagram.py": OPERATORS,
     "graph/json_values.py": MODEL,
     "graph/judging.py": MODEL,
+    "graph/memory.py": MODEL,
     "graph/models/__init__.py": OPERATORS,
     "graph/models/anthropic.py:_BY_WORDS": PROGRAMS,
     "graph/models/chat_completions.py": OPERATORS,

@@ -20,6 +20,7 @@ from bot.identity.principal import Scope
 from bot.inbox import LONGEST_COMMENT
 from bot.safe_text import visible_line
 from bot.services import Services
+from graph.memory import LONGEST_MEMORY
 from policies.model import LONGEST_CLIENT
 
 
@@ -68,6 +69,23 @@ class StandingApprovalListShape(Shape):
 
     model_config = ConfigDict(frozen=True, title="StandingApprovalList")
     standing_approvals: list[StandingApprovalShape]
+
+
+class MemoryShape(Shape):
+    """Something that is remembered of you, as you wrote it."""
+
+    model_config = ConfigDict(frozen=True, title="Memory")
+    id: str
+    text: str
+    at: float = Field(description="When you said it, in seconds since the epoch, UTC.")
+
+
+class MemoryListShape(Shape):
+    """What is remembered of you, the newest first."""
+
+    model_config = ConfigDict(frozen=True, title="MemoryList")
+    memories: list[MemoryShape]
+    remembers: bool = Field(description="False: nothing is, because you do not want it, or MEMORY=false.")
 
 
 class FeedbackForm(Body):
@@ -141,6 +159,35 @@ class OwnResources:
                 tag="me",
             ),
             Operation(
+                "GET",
+                "/api/v1/memories",
+                "listMemories",
+                "Lists what is remembered of you.",
+                self.memories,
+                {200: Answer("The memories.", MemoryListShape)},
+                tag="me",
+            ),
+            Operation(
+                "DELETE",
+                "/api/v1/memories/{id}",
+                "forgetMemory",
+                "Forgets something about you.",
+                self.forget,
+                {200: Answer("It is forgotten.", ResultShape)},
+                scope="run",
+                tag="me",
+            ),
+            Operation(
+                "DELETE",
+                "/api/v1/memories",
+                "forgetMemories",
+                "Forgets everything about you.",
+                self.forget_all,
+                {200: Answer("They are forgotten.", ResultShape)},
+                scope="run",
+                tag="me",
+            ),
+            Operation(
                 "POST",
                 "/api/v1/feedback",
                 "giveFeedback",
@@ -190,6 +237,28 @@ class OwnResources:
         grant_id, person = id_in(call, "permission"), call.principal.person
         result = await self._services.approvals.revoke_standing_approval(grant_id, person)
         return json_answer(ResultShape.of(result) if isinstance(result, AlreadySettled) else settled(result))
+
+    async def memories(self, call: ApiCall) -> web.Response:
+        """`GET /api/v1/memories`."""
+        own = await self._services.memories.of_person(call.principal.person.person_id)
+        return json_answer(
+            MemoryListShape(
+                memories=[
+                    MemoryShape(id=item.memory_id, text=visible_line(item.text, LONGEST_MEMORY), at=item.at)
+                    for item in own.items
+                ],
+                remembers=own.is_remembered,
+            )
+        )
+
+    async def forget(self, call: ApiCall) -> web.Response:
+        """`DELETE /api/v1/memories/{id}`."""
+        memory_id = id_in(call, "memory")
+        return json_answer(settled(await self._services.memories.forget(call.principal.person.person_id, memory_id)))
+
+    async def forget_all(self, call: ApiCall) -> web.Response:
+        """`DELETE /api/v1/memories`."""
+        return json_answer(settled(await self._services.memories.forget_all(call.principal.person.person_id)))
 
     async def feedback(self, call: ApiCall) -> web.Response:
         """`POST /api/v1/feedback`."""

@@ -30,6 +30,16 @@ ENTER_CODE = "enter_code"
 """The one-time code that a sign-in ended with."""
 DISCONNECT = "disconnect"
 """Ends a connection; its id is the connection's."""
+FORGET = "forget"
+"""Deletes something that is remembered of whoever clicks; its id is the memory's."""
+FORGET_OF_CHANNEL = "forget_of_channel"
+"""The same of the channel in which they click."""
+FORGET_ALL = "forget_all"
+REMEMBER_NOTHING = "remember_nothing"
+"""Forgets everything of whoever clicks, and remembers nothing any more."""
+REMEMBER_AGAIN = "remember_again"
+OF_MEMORY = frozenset({FORGET, FORGET_OF_CHANNEL, FORGET_ALL, REMEMBER_NOTHING, REMEMBER_AGAIN})
+"""What the buttons of the list of memories do, which shows what came of it."""
 SIGNED_IN = "signed_in"
 """Only for links of the servers' own: with accounts, the callback knows."""
 NOT_NOW = "not_now"
@@ -42,6 +52,7 @@ SETTLING = frozenset(
     {
         *(APPROVE, REJECT, EDIT, ALWAYS, WITHDRAW, REVOKE, ANSWER, DECLINE, CANCEL, ENTER_CODE, DISCONNECT),
         *(SIGNED_IN, NOT_NOW, RETRY, IT_WAS_DONE, TRY_AGAIN, SKIP),
+        *OF_MEMORY,
     }
 )
 """Actions that settle one thing: `adapters.shared.clicks.settle` takes each of them."""

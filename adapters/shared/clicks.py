@@ -32,6 +32,7 @@ from bot.domain import (
     Unknown,
     Unwelcome,
 )
+from bot.memory import Memories
 from bot.queries import Queries
 from bot.services import Services
 from policies.approvers import DURATIONS
@@ -54,6 +55,8 @@ class Act:
     """Returns what was typed into, or chosen in, an input of ours; empty: nothing."""
     values: Callable[[Form], dict[str, Any]]
     """Returns what was filled in of a form, by the names of its fields."""
+    channel: str = ""
+    """In which it was done, as its platform says; empty: in a direct chat, or it does not matter."""
 
 
 # ------------------------------------------------------------------------------------------------ settling
@@ -89,6 +92,23 @@ async def settle(services: Services, act: Act) -> ClickResult:
         case actions.IT_WAS_DONE | actions.TRY_AGAIN | actions.SKIP as choice:
             outcome = cast("Literal['it_was_done', 'try_again', 'skip']", choice)
             return await services.approvals.settle_outcome(OutcomeChoice(key, person, subject, outcome))
+        case _:
+            return await _settle_memory(services.memories, act)
+
+
+async def _settle_memory(memories: Memories, act: Act) -> ClickResult:
+    person_id = act.person.person_id
+    match act.action:
+        case actions.FORGET:
+            return await memories.forget(person_id, act.subject)
+        case actions.FORGET_OF_CHANNEL:
+            return await memories.forget_of_channel(act.channel, act.subject)
+        case actions.FORGET_ALL:
+            return await memories.forget_all(person_id)
+        case actions.REMEMBER_NOTHING:
+            return await memories.stop_remembering(person_id)
+        case actions.REMEMBER_AGAIN:
+            return await memories.start_remembering(person_id)
         case _:
             return not_known()
 

@@ -25,8 +25,6 @@ from bot.safe_text import beginning_of_list, labels, visible_line, visible_passa
 from translations import gettext as _
 from translations import ngettext
 
-LONGEST_AGAIN = 400
-"""Characters of why something is asked again; the page has as many."""
 LONGEST_REASON = 2_000
 """Characters of the reason of a rejection."""
 LONGEST_HEADING = 150

@@ -22,6 +22,7 @@ from adapters.shared.live.entries import (
     form_json,
     grants_json,
     hidden_json,
+    memories_json,
     passage,
     threads_json,
 )
@@ -394,6 +395,29 @@ class PageActions:
         body = await read_body(request, CodeBody)
         result = await self._settle(request, visitor, actions.ENTER_CODE, body.id, body.code)
         return await self._told(result, request, visitor)
+
+    async def memories(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`GET /api/memories`: what is remembered of the visitor."""
+        memories = self._services.memories
+        return json_answer(memories_json(await memories.of_person(visitor.person.person_id), is_on=memories.is_on))
+
+    async def forget(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`DELETE /api/memories/{id}`: doing it twice is doing it once."""
+        return await self._settled(request, visitor, actions.FORGET)
+
+    async def forget_all(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`DELETE /api/memories`."""
+        return click_answer(await self._services.memories.forget_all(visitor.person.person_id))
+
+    async def stop_remembering(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`POST /api/memories/off`: forgets everything, too."""
+        await read_body(request, ClickBody)
+        return click_answer(await self._services.memories.stop_remembering(visitor.person.person_id))
+
+    async def start_remembering(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`POST /api/memories/on`."""
+        await read_body(request, ClickBody)
+        return click_answer(await self._services.memories.start_remembering(visitor.person.person_id))
 
     async def connections(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/connections`: the visitor's own, and at which services they can connect one."""

@@ -24,6 +24,7 @@ from bot.audit.entries import Link, faults
 from bot.data_folder import folder_lock
 from bot.records.addresses import shown_address
 from bot.records.audit import AuditReader, cause_of
+from bot.records.memory_store import STORE_COLUMNS, STORE_TABLE, memory_file
 from bot.records.postgres_checkpoints import CheckpointSerialiser, as_kept
 from bot.records.startup import NEWEST_REVISION, NewerSchemaError, upgrade_postgres
 from bot.records.tables import audit, metadata
@@ -32,7 +33,7 @@ Tables = Sequence[sa.Table]
 CONNECT_SECONDS = 10
 _PRODUCT = "countersign"
 """What the product's connections are called."""
-_CHECKPOINTS = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+_OF_LANGGRAPH = ("checkpoints", "checkpoint_blobs", "checkpoint_writes", STORE_TABLE)
 _WRITE_COLUMNS = "thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type"
 _READ_CHECKPOINTS = """
 SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints
@@ -62,7 +63,8 @@ class Copied:
 
 
 def copy_records(file: Path, address: str, further: Callable[[], Tables]) -> Copied:
-    """Copy the records in a file, and the checkpoints beside it, to an empty database. Blocks: for a command only.
+    """Copy the records in a file, with the checkpoints and the memories beside it, to an empty database. Blocks: for a
+    command only.
 
     Args:
         file: is not changed.
@@ -84,6 +86,7 @@ def copy_records(file: Path, address: str, further: Callable[[], Tables]) -> Cop
         folder_lock(file.resolve().parent),
         _reading(file) as records,
         _reading(beside) as checkpoints,
+        _memories_beside(file) as memories,
     ):
         _check_schema(records, file)
         tables, left = _tables_in(records, further)
@@ -95,7 +98,8 @@ def copy_records(file: Path, address: str, further: Callable[[], Tables]) -> Cop
                 f"{NEWEST_REVISION}). Copy with that version."
             )
         with _connected(address) as connection:
-            return Copied(**_copy_all(records, checkpoints, connection, address, tables), left=left)
+            beside_it = _Beside(checkpoints, memories)
+            return Copied(**_copy_all(records, beside_it, connection, address, tables), left=left)
 
 
 # ------------------------------------------------------------------------------------------- what is refused
@@ -121,7 +125,7 @@ def _check_schema(records: sqlite3.Connection, file: Path) -> None:
 def _check_target(connection: sa.Connection, address: str, tables: Tables) -> None:
     """Raises `CopyError` unless nothing is in there and nobody works with it."""
     there = set(sa.inspect(connection).get_table_names())
-    for name in (*(table.name for table in (*metadata.sorted_tables, *tables)), *_CHECKPOINTS):
+    for name in (*(table.name for table in (*metadata.sorted_tables, *tables)), *_OF_LANGGRAPH):
         if name in there and connection.scalar(sa.text(f'SELECT EXISTS (SELECT FROM "{name}")')):  # noqa: S608 (our own)
             raise CopyError(f"{shown_address(address)} is not empty: there are rows in {name}. Copy to a new database.")
     if connection.scalar(sa.text(_OTHERS), {"product": _PRODUCT}):
@@ -131,9 +135,18 @@ def _check_target(connection: sa.Connection, address: str, tables: Tables) -> No
 # ------------------------------------------------------------------------------------------------- copying
 
 
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """The files beside the records."""
+
+    checkpoints: sqlite3.Connection
+    memories: sqlite3.Connection | None
+    """`None`: nothing was ever remembered."""
+
+
 def _copy_all(
     records: sqlite3.Connection,
-    checkpoints: sqlite3.Connection,
+    beside: _Beside,
     connection: sa.Connection,
     address: str,
     tables: Tables,
@@ -144,7 +157,9 @@ def _copy_all(
     _lock(connection, address, tables)
     _check_target(connection, address, tables)
     rows = {table.name: _copy_table(records, driver, table) for table in tables}
-    rows |= _copy_checkpoints(checkpoints, driver)
+    rows |= _copy_checkpoints(beside.checkpoints, driver)
+    if beside.memories is not None:
+        rows[STORE_TABLE] = _copy_memories(beside.memories, driver)
     for table in tables:
         _set_counter(connection, table)
     found = list(faults(AuditReader(connection).links()))
@@ -158,7 +173,7 @@ def _copy_all(
 
 def _lock(connection: sa.Connection, address: str, tables: Tables) -> None:
     """Until the end nobody else writes there: neither a product that is started now, nor another copy."""
-    names = ", ".join(f'"{name}"' for name in (*(table.name for table in tables), *_CHECKPOINTS))
+    names = ", ".join(f'"{name}"' for name in (*(table.name for table in tables), *_OF_LANGGRAPH))
     try:
         connection.execute(sa.text(f"LOCK TABLE {names} IN EXCLUSIVE MODE NOWAIT"))
     except sa.exc.OperationalError as error:
@@ -227,6 +242,21 @@ def _copy_checkpoints(checkpoints: sqlite3.Connection, driver: psycopg.Connectio
     return {"checkpoints": count, "checkpoint_writes": written}
 
 
+def _copy_memories(memories: sqlite3.Connection, driver: psycopg.Connection) -> int:
+    """LangGraph keeps the same columns in both. SQLite's times have no zone: they are UTC."""
+    if STORE_TABLE not in _names_in(memories):
+        return 0
+    rows = memories.execute(f"SELECT {STORE_COLUMNS} FROM {STORE_TABLE}")  # noqa: S608 (our own)
+    with driver.cursor() as cursor:
+        return _streamed(cursor, STORE_TABLE, STORE_COLUMNS, map(_with_zones, rows))
+
+
+def _with_zones(row: Sequence[Any]) -> Sequence[Any]:
+    prefix, key, value, created, updated, *ends = row
+    value = value.decode() if isinstance(value, bytes) else value
+    return (prefix, key, value, f"{created}+00", f"{updated}+00", *ends)
+
+
 def _set_counter(connection: sa.Connection, table: sa.Table) -> None:
     """The numbers that PostgreSQL gives from now on are higher than all that are there."""
     for column in table.primary_key:
@@ -274,6 +304,16 @@ def _reading(file: Path) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
+def _memories_beside(file: Path) -> Iterator[sqlite3.Connection | None]:
+    beside = memory_file(file)
+    if not beside.is_file():
+        yield None
+        return
+    with _reading(beside) as memories:
+        yield memories
+
+
+@contextmanager
 def _connected(address: str) -> Iterator[sa.Connection]:
     """One transaction on the target."""
     engine = sa.create_engine(
@@ -294,7 +334,7 @@ def _told(file: Path, address: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise CopyError(f"{file}, or its checkpoints, cannot be read: {error}") from error
+        raise CopyError(f"{file}, or a file beside it, cannot be read: {error}") from error
     except sa.exc.DBAPIError as error:
         raise CopyError(f"{shown_address(address)} cannot be used: {cause_of(error)}") from error
     except psycopg.Error as error:

@@ -19,8 +19,9 @@ OUTAGES = "outages"
 COUNTED = 10_000
 """Deliveries of a state: how many more there are is for nobody to know within a request."""
 
-DeliveryKind = Literal["message", "resume", "stop", "timer", "call"]
-"""`call`: another agent calls a tool (`bot.gateway`)."""
+DeliveryKind = Literal["message", "resume", "stop", "timer", "call", "memory"]
+"""`call`: another agent calls a tool (`bot.gateway`). `memory`: the words of a message are looked through for what to
+remember."""
 
 
 @dataclass(frozen=True, slots=True)

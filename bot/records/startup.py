@@ -194,13 +194,13 @@ _WORKS_FROM = "works from revision "
 
 
 def upgrade_postgres(address: str) -> str:
-    """Migrate the database at this address to `NEWEST_REVISION`, and the checkpoints' tables to what the saver needs;
-    makes the tables when there are none. Returns the revision that it then has: a newer one is left as it is, if this
-    program can work with it. Blocks: call it in a thread. Several processes may do it at once, also while others work
-    with the database. Raises `NewerSchemaError`, and what SQLAlchemy and the driver raise."""
+    """Migrate the database at this address to `NEWEST_REVISION`, and the tables of checkpoints and memories to what
+    LangGraph needs; makes the tables when there are none. Returns the revision that it then has: a newer one is left as
+    it is, if this program can work with it. Blocks: call it in a thread. Several processes may do it at once, also
+    while others work with the database. Raises `NewerSchemaError`, and what SQLAlchemy and the driver raise."""
     import psycopg  # noqa: PLC0415  # SQLite has no use for it
 
-    from bot.records import postgres_checkpoints  # noqa: PLC0415  # the same
+    from bot.records import postgres_checkpoints, postgres_memory_store  # noqa: PLC0415  # the same
     from bot.records.postgres_connections import CONNECT_SECONDS, connection_parameters  # noqa: PLC0415  # the same
 
     settings = {"connect_timeout": CONNECT_SECONDS, "application_name": "countersign"}
@@ -223,6 +223,7 @@ def upgrade_postgres(address: str) -> str:
             _make_indexes(guard)
             driver: Any = guard.connection.driver_connection
             postgres_checkpoints.make_tables(driver)
+            postgres_memory_store.make_store_tables(driver)
         return revision
 
 

@@ -279,7 +279,7 @@ def next_action(facts: TurnFacts) -> Action:
             return _go_on(facts)
         case "stop":
             return _stop(facts)
-        case "call":
+        case "call" | "memory":
             return Park("it belongs to no conversation")
 
 

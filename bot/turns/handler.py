@@ -76,6 +76,7 @@ from bot.turns.failures import (
 )
 from bot.turns.messages import HUMAN, OWNERS, Introductions, NewTurn, Supersedes, announcement, meaning, message_of
 from bot.turns.open_requests import OpenRequests
+from bot.turns.remembering import to_remember
 from graph.agents import DEFAULT
 from graph.files import CarriedFile
 from graph.models import ModelProblem, Trouble
@@ -171,6 +172,8 @@ class TurnHandler:
     files: Files
     begins_turns: bool = True
     """False: no turn begins (`AGENT_ENABLE`); those that have begun go on."""
+    remembers: bool = False
+    """Whether the words of messages are looked through afterwards for what to remember (`MEMORY`)."""
     _broken_off: dict[str, tuple[Spoken, Claim | None]] = field(default_factory=dict, init=False)
     """Thread → what was being said when its run was broken off, until the next delivery is handled there; and the claim
     under which it ran."""
@@ -526,6 +529,8 @@ class TurnHandler:
             else:
                 for post in posts:
                     await self.outbox.say(tx, post)
+                if self.remembers and not failure:
+                    await self._remember_later(tx, handling)
             await self.requests.record(tx, thread_id, status.interrupts)
             if status.turn is not None and not _is_turn_of(handling.thread, status.turn):
                 await threads.set_turn(tx, thread_id, status.turn["requester"], status.turn["delivery"])
@@ -534,6 +539,14 @@ class TurnHandler:
             self._at_rest[thread_id] = status, current_claim()
             if len(self._at_rest) > MOST_AT_REST:
                 self._at_rest.popitem(last=False)
+
+    async def _remember_later(self, tx: Transaction, handling: Handling) -> None:
+        """Have the words that the turn began with looked through when the answer is out, once however often the turn
+        is taken up."""
+        channel, now = handling.thread.place.channel, self.clock()
+        later = to_remember(handling.delivery, handling.status, channel, now)
+        if later is not None and await deliveries.add(tx, later):
+            tx.afterwards(lambda: self.engine.wake(later.thread_id))
 
     async def _note_task(self, tx: Transaction, thread_id: str, status: ThreadStatus, failure: str) -> None:
         """Keep how far a task is. What would be said of it to its author is part of what came of it."""

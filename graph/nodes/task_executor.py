@@ -24,6 +24,7 @@ from graph.calls import (
 from graph.files import READ_FILE_TOOL, can_be_read
 from graph.json_values import storable
 from graph.judging import taken_out
+from graph.memory import Recalled
 from graph.models.streaming import stream_message, tokens_of
 from graph.models.tool_calls import MOST_CALLS
 from graph.nodes import Node
@@ -76,6 +77,7 @@ def task_executor(ports: Ports) -> Node:
             mode=mode,
             unavailable=ports.tools.unavailable(),
             offers_tools=bool(tools),
+            recalled=await _recalled(ports, turn, runtime.context),
         )
         live, message_id = runtime.context.live, f"{turn['delivery']}.{step}"
         model = bound.to(tools, turn, agent, has_files=can_be_read(state["messages"]))
@@ -85,6 +87,16 @@ def task_executor(ports: Ports) -> Node:
         return {"messages": [own_ids(message, turn["delivery"], step, take_out)]}
 
     return task_executor
+
+
+async def _recalled(ports: Ports, turn: Turn, context: RunContext) -> Recalled | None:
+    """What is remembered for a turn, read once in a run. Agents that work on a task of a plan are told what to do by
+    the one that made it, and nothing of people."""
+    if ports.memory is None or "said" in turn:
+        return None
+    if turn["delivery"] not in context.recalled:
+        context.recalled[turn["delivery"]] = await ports.memory.recalled(turn["requester"], turn["channel"])
+    return context.recalled[turn["delivery"]]
 
 
 def _left(unfinished: Unfinished) -> AIMessage:

@@ -16,6 +16,7 @@ PATHS = {
     "outcomes": "{outcome}",
     "connections": "{account}",
     "standing-approvals": "{grant}",
+    "memories": "{memory}",
 }
 """Part of a path → what its `{id}` stands for."""
 
@@ -67,6 +68,7 @@ async def everything_of_anas(served: ServedApi) -> Things:
             "sign_in": await served.sign_in(THREAD, message),
             "outcome": await served.outcome(THREAD, message),
             "account": await served.account(),
+            "memory": "0123456789abcdef0123",
             "provider": "board",
             "user_id": "ana",
         }

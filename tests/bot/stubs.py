@@ -30,6 +30,7 @@ from bot.gateway.changes import CallChanges
 from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
 from bot.limits import NO_LIMIT, Beginnings, BeginningsHere, TurnLimit
+from bot.memory import Memories
 from bot.outbox import Outbox
 from bot.plans import Plans
 from bot.platform import Platform
@@ -238,6 +239,7 @@ def make_parts(
             database, engine, clock, new_id, directory=directory, platforms=platforms, beginnings=beginnings
         ),
         files=Files(database, ChildFileReader(), platforms, outbox, clock, new_id=new_id),
+        memories=Memories(None, database, directory, clock),
     )
     return Parts(services, requests, standing_approvals, directory, sign_ins, codes, flow, open_requests)
 

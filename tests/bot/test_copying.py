@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -26,12 +27,14 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
+from langgraph.store.base import PutOp, SearchOp
 from langgraph.types import Command, Send, interrupt
 
 from adapters.slack.web_api.installing import installation_tables
 from bot.commands import run
 from bot.data_folder import folder_lock
 from bot.records.checkpoints import sqlite_checkpoints
+from bot.records.memory_store import memory_file, postgres_memory_store, sqlite_memory_store
 from bot.records.postgres_checkpoints import postgres_checkpoints
 from bot.records.startup import upgrade_postgres
 from bot.records.tables import metadata
@@ -45,6 +48,7 @@ ROWS = 5
 """Of each table; but one is the audit log, which has three entries."""
 JSON = ['{"b":1,  "a":"\\u0000 \\ud83d é\\ud800"}', "null", '[1.0, 1e3, "x"]', '"text"', "{}"]
 """Written as only our own `json` would not write it, so that it shows when it is read and written again."""
+MEMORY = {"text": "I prefer tea, über alles", "at": 1.5, "by": ""}
 LOG = chain(ended(1), ended(2), ended(3))
 _numbers = count(1)
 
@@ -96,6 +100,8 @@ async def installation(tmp_path: Path) -> Path:
             await graph.ainvoke({"messages": [HumanMessage("ü", id="m1")]}, where, durability="sync")
         answers = {each.id: "yes" for each in (await graph.aget_state(where)).interrupts}
         await graph.ainvoke(Command(resume=answers), where, durability="sync")
+    async with sqlite_memory_store(memory_file(file)) as store:
+        await store.abatch([PutOp(("memory", "person", "web:ana"), f"m{n}", MEMORY) for n in range(ROWS)])
     return file
 
 
@@ -228,6 +234,24 @@ async def test_conversations_are_read_from_the_copy_as_from_the_file(installatio
         waits, done = [await graph.aget_state({"configurable": {"thread_id": each}}) for each in ("web:t1", "web:t2")]
         assert (len(waits.interrupts), len(done.interrupts)) == (2, 0)
         assert [message.text for message in done.values["messages"]] == ["ü", "yes", "yes"]
+
+
+@pytest.mark.postgres
+async def test_what_is_remembered_is_read_from_the_copy_as_from_the_file(installation: Path, target: str) -> None:
+    code, out, _ = copy(installation, target)
+    assert (code, f"{ROWS}  store\n" in out) == (0, True)
+    wanted = [SearchOp(("memory", "person", "web:ana"))]
+    async with sqlite_memory_store(memory_file(installation)) as original, postgres_memory_store(target) as copied:
+        (before,), (after,) = [await store.abatch(wanted) for store in (original, copied)]
+        assert {each.key: each.value for each in after} == {f"m{n}": MEMORY for n in range(ROWS)}
+        made = {each.key: each.created_at.replace(tzinfo=UTC) for each in before}
+        assert {each.key: each.created_at for each in after} == made
+
+
+@pytest.mark.postgres
+def test_an_installation_that_never_remembered_anything_is_copied(installation: Path, target: str) -> None:
+    memory_file(installation).unlink()
+    assert copy(installation, target)[0] == 0
 
 
 @pytest.mark.postgres

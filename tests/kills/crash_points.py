@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from langgraph.store.sqlite.aio import AsyncSqliteStore
+
 import app
 from bot.records.checkpoints import Checkpoints
 from bot.records.sqlite import SqliteDatabase
@@ -26,8 +28,10 @@ WRITES: tuple[tuple[type[Any], str], ...] = (
     (Checkpoints, "aput_writes"),
     (Checkpoints, "prune_thread"),
     (Checkpoints, "sync"),
+    (AsyncSqliteStore, "abatch"),
 )
-"""Every method that makes something durable, or keeps something that is to become so. `sync` is called within
+"""Every method that makes something durable, or keeps something that is to become so; that of the memories reads, too.
+`sync` is called within
 `commit`, before the commit of the records."""
 DIED = 9
 """Exit code of the product that reached its crash point."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from adapters.shared.memories import MemoryList
 from adapters.slack.actions import Origin
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.cards import sign_in_piece
@@ -27,9 +28,12 @@ from adapters.slack.render.forms import (
     reject_modal,
 )
 from adapters.slack.render.home import connections_piece, home_view, overview_piece
+from adapters.slack.render.memories import memory_piece
 from adapters.slack.render.posts import help_piece, note, pieces, thread_start
 from bot.domain import Content, Form, GrantView, Notice, Overview, Said, Shown, Together, Vote
+from bot.memory import PersonMemories
 from graph.interrupts import FieldType, FormField
+from graph.memory import MemoryItem
 from tests.slack.shown import (
     ANA,
     NOW,
@@ -120,6 +124,12 @@ CONNECTIONS = (
     a_connection(connection_id="c2", service="notes", account="", scopes=(), used_at=None, status="revoked"),
 )
 SERVICES = (a_service(), a_service("notes", service="Notes & <b>more</b>", scopes=()))
+MEMORIES = MemoryList(
+    PersonMemories(
+        (MemoryItem("m1", "call me Al", 1_700_000_000.0), MemoryItem("m2", "<!here> & co", 1.0)), is_remembered=True
+    ),
+    (MemoryItem("m3", "we ship on Tuesdays", 1_700_000_000.0, "Ben"),),
+)
 OVERVIEW = Overview(
     (Shown(a_post(an_approval(requester="Ben"), "a:1"), {}),),
     (Shown(a_post(a_question(), "q:1"), {}), Shown(a_post(a_sign_in(), "s:1"), {})),
@@ -182,6 +192,8 @@ EXAMPLES: Mapping[str, Callable[[], Any]] = {
         sign_in_piece(an_account_wanted(), "https://bot.example.com/oauth/start?s=only-for-ana")
     ),
     "connections": lambda: _message(connections_piece(CONNECTIONS)),
+    "memory": lambda: _message(memory_piece(MEMORIES)),
+    "memory_of_nobody": lambda: _message(memory_piece(MemoryList(PersonMemories((), is_remembered=False)))),
     "connections_none": lambda: _message(connections_piece(())),
     "sign_in_done": _post(a_sign_in(status="done")),
     "sign_in_private": lambda: _message(sign_in_piece(a_sign_in(), "https://accounts.example.com/authorize?state=1")),

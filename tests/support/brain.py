@@ -10,7 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from langchain_core.messages.utils import convert_to_messages
+
+from demo_model.memory import memory_answer
 from graph.judging import QUOTE
+from graph.memory import MEMORY_REQUEST
 from tests.fakes.openai_server import Reply, Request, ToolUse
 
 SERVER = "workshop"
@@ -43,6 +47,14 @@ def obedient(request: Request) -> Reply:
             )
         case _:
             return Reply(text=f"You said: {text}")
+
+
+def attentive(request: Request) -> Reply:
+    """The same, and it says what is worth remembering as the demo model does."""
+    messages = request["messages"]
+    if not str(messages[0]["content"]).startswith(MEMORY_REQUEST):
+        return obedient(request)
+    return Reply(text=memory_answer(convert_to_messages(messages)))
 
 
 def _quoting(call: ToolUse, text: str, request: Request) -> ToolUse:

@@ -54,6 +54,7 @@ class ProductFolder:
             "MODEL_RETRIES": "0",
             "LIMIT_TURNS_PER_MINUTE": "0",
             "LIMIT_THREAD_TURNS_PER_MINUTE": "0",
+            "MEMORY": "false",  # a model is asked once more after a turn: those that count see to it themselves
             **(self._with_postgres(given) if postgres_cluster.is_used() else self._with_sqlite()),
             **given,
         }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from bot.agent_choices import AgentChoice
@@ -160,7 +160,7 @@ class StandInServices:
     def services(self) -> Services:
         """This, in the place of each of them."""
         each: Any = self
-        return Services(each, each, each, each, each, each, each, each, each, each)
+        return Services(*(each for _ in fields(Services)))
 
     def keep(self, content: Content) -> None:
         """From now on this is what there is under its id."""

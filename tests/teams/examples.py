@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from adapters.shared.memories import MemoryList
 from adapters.teams.ids import Activity
 from adapters.teams.render.dialogs import (
     Dialog,
@@ -21,6 +22,7 @@ from adapters.teams.render.dialogs import (
     show_all_dialog,
 )
 from adapters.teams.render.elements import Card
+from adapters.teams.render.memories import memory_card
 from adapters.teams.render.posts import (
     Audience,
     card_of,
@@ -46,7 +48,9 @@ from bot.domain import (
     Together,
     Vote,
 )
+from bot.memory import PersonMemories
 from graph.interrupts import FieldType, FormField
+from graph.memory import MemoryItem
 from graph.plans import MOST_TASKS
 from tests.support.views import a_plan_that_failed, a_plan_that_was_stopped, a_service
 from tests.teams.shown import (
@@ -329,9 +333,19 @@ def activities() -> dict[str, tuple[Activity, ...]]:
     return made | {name: (activity,) for name, activity in private.items()}
 
 
+MEMORIES = MemoryList(
+    PersonMemories(
+        (MemoryItem("m1", "call me Al", 1_700_000_000.0), MemoryItem("m2", "**bold** & co", 1.0)), is_remembered=True
+    ),
+    (MemoryItem("m3", "we ship on Tuesdays", 1_700_000_000.0, "Ben"),),
+)
+
+
 def cards() -> dict[str, Card]:
     """What only one person sees of what everybody sees."""
     return {
+        "memories": memory_card(MEMORIES),
+        "memories_of_nobody": memory_card(MemoryList(PersonMemories((), is_remembered=False))),
         "approval_waiting_for_one_who_may_decide": card_of(FOUR_EYES, decides=True),
         "approval_waiting_for_one_who_may_not": card_of(an_approval(), decides=False),
         "approval_with_everything": card_of(WITH_EVERYTHING, decides=True, asked=True),

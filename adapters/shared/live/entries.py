@@ -51,6 +51,7 @@ from bot.domain import (
 )
 from bot.files import LONGEST_NAME as LONGEST_FILE_NAME
 from bot.gateway.thread_ids import is_gateway_thread
+from bot.memory import PersonMemories
 from bot.readings import ReadableLine, change_in_words, main_value, readings
 from bot.safe_text import (
     cut_by_size,
@@ -64,6 +65,7 @@ from bot.safe_text import (
     written_value,
 )
 from graph.interrupts import FormField
+from graph.memory import LONGEST_MEMORY
 from graph.presentation import NOTHING_KNOWN, CallPresentation
 from translations import gettext as _
 
@@ -611,6 +613,15 @@ def grants_json(grants: Sequence[GrantView]) -> Json:
 def _unread_json(characters: int) -> Json:
     """The line that stands for arguments that are too long for a list: all of them are fetched when somebody asks."""
     return {"name": _("Values"), "value": None, "digest": "", "shown": "", "hidden": characters}
+
+
+def memories_json(memories: PersonMemories, *, is_on: bool) -> Json:
+    """What is remembered of somebody. `is_on`: whether anything is, of anybody."""
+    items = [
+        {"id": item.memory_id, "text": visible_line(item.text, LONGEST_MEMORY), "at": item.at}
+        for item in memories.items
+    ]
+    return {"memories": items, "remembers": memories.is_remembered, "on": is_on}
 
 
 def connections_json(

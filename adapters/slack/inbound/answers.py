@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from asyncio import timeout as deadline
+from dataclasses import replace
 
 import structlog
 
 from adapters.shared.calls import CallFailed
 from adapters.slack.ids import person_id
 from adapters.slack.inbound.payloads import SlackVisitor
-from adapters.slack.outbound.posting import SlackPrivateMessages
+from adapters.slack.outbound.posting import SlackPrivateMessages, put_in_place
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.forms import note_modal
 from adapters.slack.render.posts import note
@@ -80,6 +81,11 @@ class SlackAnswers:
     async def tell(self, visitor: SlackVisitor, piece: SlackMessage) -> None:
         """A message, by the first way that is open."""
         await self._private.tell(visitor.team, visitor.user, visitor.location, piece, visitor.response_url)
+
+    async def put_in_place(self, visitor: SlackVisitor, piece: SlackMessage) -> None:
+        """A message in the place of the one whose button was clicked, which they alone see."""
+        if not (visitor.response_url and await put_in_place(visitor.response_url, piece)):
+            await self.tell(replace(visitor, response_url=""), piece)
 
     async def open(self, visitor: SlackVisitor, view: dict[str, object]) -> None:
         """A modal. When Slack does not open it any more, a sentence says so."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from asyncio import timeout
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -28,6 +29,7 @@ from adapters.shared.clicks import (
     settled_already,
     whatever_happens,
 )
+from adapters.shared.memories import memory_list
 from adapters.shared.untrusted_json import words
 from adapters.slack.actions import (
     ASK_TO_WITHDRAW,
@@ -42,7 +44,14 @@ from adapters.slack.actions import (
 )
 from adapters.slack.ids import slack_id, slack_ts, token, within_team
 from adapters.slack.inbound.answers import SlackAnswers
-from adapters.slack.inbound.commands import LONGEST_QUOTE, WHO_WITHIN, AskedQuestion, QuestionStarter, answer_until
+from adapters.slack.inbound.commands import (
+    LONGEST_QUOTE,
+    WHO_WITHIN,
+    AskedQuestion,
+    QuestionStarter,
+    answer_until,
+    channel_of,
+)
 from adapters.slack.inbound.home_tab import SlackOverviews
 from adapters.slack.inbound.payloads import (
     Shortcut,
@@ -72,6 +81,7 @@ from adapters.slack.render.forms import (
     withdraw_modal,
 )
 from adapters.slack.render.inputs import entries, error_blocks, is_unchanged
+from adapters.slack.render.memories import memory_piece
 from adapters.slack.web_api.client import AT_ONCE
 from adapters.slack.web_api.texts import text_of
 from bot.accounts.codes import code_in
@@ -204,12 +214,15 @@ class SlackClickHandler:
             return
         with in_language(choose(person.locale)):
             result = await self._settled(click, person)
+            if click.action in actions.OF_MEMORY:
+                self._background.start(self._show_memories(click, person), "memories")
+                return
             self._background.start(self._tell(click, result), "click's answer")
 
     async def _settled(self, click: SlackClick, person: Person) -> ClickResult:
         if click.action != FEEDBACK:
-            nothing_typed = Act(click.action, click.key, person, click.value, lambda _name: "", lambda _form: {})
-            return await settle(self._services, nothing_typed)
+            nothing = Act(click.action, click.key, person, click.value, lambda _name: "", lambda _form: {})
+            return await settle(self._services, replace(nothing, channel=channel_of(click.visitor)))
         verdict, _, post_id = click.value.partition(":")
         if verdict not in ("good", "bad"):
             return not_known()
@@ -222,6 +235,14 @@ class SlackClickHandler:
             await self._answers.say(click.visitor, text)
         if click.visitor.home:
             await self._overviews.publish(click.visitor)
+
+    async def _show_memories(self, click: SlackClick, person: Person) -> None:
+        """The list as it is now, in its own place."""
+        async with whatever_happens(partial(self._answers.say, click.visitor)):
+            channel = channel_of(click.visitor)
+            listed = await memory_list(self._services.memories, person.person_id, channel)
+            with in_language(choose(person.locale)):
+                await self._answers.put_in_place(click.visitor, memory_piece(listed))
 
     # -------------------------------------------------------------------------------------------- ask lane
 

@@ -13,6 +13,7 @@ from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed
 from adapters.shared.clicks import in_words
+from adapters.shared.memories import memory_list
 from adapters.shared.untrusted_json import parts, words
 from adapters.slack.ids import SlackLocation, message_key, permalink, place_of, slack_ts, within_team
 from adapters.slack.inbound.answers import SlackAnswers
@@ -22,6 +23,7 @@ from adapters.slack.inbound.payloads import SlackVisitor, SlashCommand, code_ent
 from adapters.slack.outbound.posting import remove, show_piece, where
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.home import connections_piece, overview_piece
+from adapters.slack.render.memories import memory_piece
 from adapters.slack.render.posts import help_piece, note, thread_start
 from adapters.slack.sender import SlackSender
 from adapters.slack.web_api.texts import mentioned, plain_text, text_of, with_names
@@ -263,11 +265,13 @@ class SlackCommandHandler:
                 return ephemeral(await self._approvals(command, person))
             case "connections":
                 return ephemeral(connections_piece(await self._services.connections.of_person(person)))
+            case "memory":
+                listed = await memory_list(self._services.memories, person.person_id, channel_of(visitor))
+                return ephemeral(memory_piece(listed))
             case "stop":
                 return ephemeral(note(await self._stop(command, person)))
             case "agent":
-                place = place_of(SlackLocation(visitor.team, visitor.location.channel), direct=command.direct)
-                told = await self._services.agents.command(person.person_id, place.channel, command.text)
+                told = await self._services.agents.command(person.person_id, channel_of(visitor), command.text)
                 return ephemeral(note(told))
             case "ask" if code := code_in(command.text):  # typed here, it would stand in the channel
                 return ephemeral(
@@ -299,6 +303,12 @@ class SlackCommandHandler:
         return ngettext("Stopped {count} conversation.", "Stopped {count} conversations.", stopped).format(
             count=stopped
         )
+
+
+def channel_of(visitor: SlackVisitor) -> str:
+    """`ConversationReference.channel` of where somebody does something: the channel that Slack says they are in."""
+    here = visitor.location.channel
+    return place_of(SlackLocation(visitor.team, here), direct=here.startswith("D")).channel if here else ""
 
 
 def is_within(thread_id: str, channel: str) -> bool:

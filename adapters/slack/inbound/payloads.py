@@ -16,7 +16,7 @@ from bot.domain import CodeEntry, Person
 Payload = Mapping[str, Any]
 
 NOWHERE = SlackLocation("", "")
-CommandVerb = Literal["ask", "approvals", "connections", "agent", "stop", "help"]
+CommandVerb = Literal["ask", "approvals", "connections", "memory", "agent", "stop", "help"]
 """What the slash command can do."""
 
 
@@ -164,6 +164,8 @@ def command_words(text: str) -> tuple[CommandVerb, str]:
             return "approvals", ""
         case ("connections", ""):
             return "connections", ""
+        case ("memory", ""):
+            return "memory", ""
         case ("stop", ""):
             return "stop", ""
         case ("agent", name) if len(name.split()) <= 1:

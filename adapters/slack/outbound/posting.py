@@ -206,14 +206,18 @@ class SlackPrivateMessages:
 async def reply(response_url: str, location: SlackLocation, piece: SlackMessage) -> bool:
     """Answer a click at the address that came with it (Slack: five times within half an hour), for whoever clicked
     alone; no token is needed. False: it did not arrive."""
-    body: dict[str, Any] = {
-        "response_type": "ephemeral",
-        "replace_original": False,
-        "text": piece.text,
-        "blocks": list(piece.blocks),
-    }
-    if location.thread_ts:
-        body["thread_ts"] = location.thread_ts  # without it the answer to a click in a thread stands in the channel
+    # Without its thread the answer to a click in one stands in the channel.
+    within = {"thread_ts": location.thread_ts} if location.thread_ts else {}
+    return await _answer(response_url, piece, {"replace_original": False, **within})
+
+
+async def put_in_place(response_url: str, piece: SlackMessage) -> bool:
+    """The same in the place of the message that was clicked, which only they see."""
+    return await _answer(response_url, piece, {"replace_original": True})
+
+
+async def _answer(response_url: str, piece: SlackMessage, how: Mapping[str, Any]) -> bool:
+    body = {"response_type": "ephemeral", **how, "text": piece.text, "blocks": list(piece.blocks)}
     http = Http()
     headers = {"Content-Type": "application/json"}
     try:

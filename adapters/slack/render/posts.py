@@ -117,6 +117,7 @@ def help_piece() -> SlackMessage:
             _("• `{command} ask …` starts a conversation with your question").format(command=COMMAND),
             _("• `{command} approvals` lists requests that need you").format(command=COMMAND),
             _("• `{command} connections` lists your connected accounts").format(command=COMMAND),
+            _("• `{command} memory` lists what I remember about you and this channel").format(command=COMMAND),
             _("• `{command} agent` lists the agents, and `{command} agent NAME` picks one").format(command=COMMAND),
             _("• `{command} stop` stops what I’m doing for you here").format(command=COMMAND),
             _("• `{command} help` shows this").format(command=COMMAND),

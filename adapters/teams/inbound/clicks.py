@@ -18,14 +18,16 @@ from adapters.shared.clicks import (
     went_wrong,
     whatever_happens,
 )
+from adapters.shared.memories import MemoryList, memory_list
 from adapters.shared.untrusted_json import words
 from adapters.teams.actions import REFRESH, DialogButton
-from adapters.teams.ids import within_tenant
+from adapters.teams.ids import place_of, within_tenant
 from adapters.teams.inbound.activities import TeamsClick
 from adapters.teams.inbound.answers import Reply, TeamsAnswers, shown_card, told
 from adapters.teams.inbound.duplicates import Duplicates
 from adapters.teams.render.cards import has_asked
 from adapters.teams.render.inputs import entries
+from adapters.teams.render.memories import memory_card
 from adapters.teams.render.posts import card_of, open_a_chat_first, sign_in_link
 from bot.domain import ApprovalView, ChangeView, ClickResult, Content, Person, Settled, SignInView, Unknown, Unwelcome
 from bot.queries import Queries
@@ -62,6 +64,9 @@ class TeamsClickHandler:
         person = await self._answers.who(click.visitor)
         if isinstance(person, Unwelcome):
             return told(person.text)
+        if click.action in actions.OF_MEMORY:
+            await settle(self._services, act_of(click, person))
+            return shown_card(memory_card(await self._memories(click, person)))
         if click.action in actions.SETTLING:
             reply = await self._decided(click, person)
         elif click.action == REFRESH:
@@ -84,9 +89,14 @@ class TeamsClickHandler:
             self._start(self._link(click, person), click)
         elif click.action in _WINDOWS:
             self._answer(click, needs_a_window())
+        elif click.action in actions.OF_MEMORY:
+            self._answer(click, in_words(await settle(self._services, act_of(click, person))))
         elif click.action != REFRESH:
             await self._settled(click, person)
         self._duplicates.check(click)
+
+    async def _memories(self, click: TeamsClick, person: Person) -> MemoryList:
+        return await memory_list(self._services.memories, person.person_id, place_of(click.visitor.location).channel)
 
     async def _settled(self, click: TeamsClick, person: Person) -> None:
         try:
@@ -152,7 +162,8 @@ class TeamsClickHandler:
 def act_of(click: TeamsClick, person: Person) -> Act:
     """What a click settles, with what was filled in beside the button."""
     text, values = partial(words, click.data), partial(entries, click.data)
-    return Act(click.action, click.key, person, click.subject, text, values)
+    channel = place_of(click.visitor.location).channel
+    return Act(click.action, click.key, person, click.subject, text, values, channel)
 
 
 def within_of(click: TeamsClick) -> str:

@@ -12,6 +12,7 @@ import structlog
 
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.clicks import whatever_happens
+from adapters.shared.memories import memory_list
 from adapters.shared.messages import MessageDeleted, MessageEdited, keep
 from adapters.teams.ids import Activity, location_of, place_of
 from adapters.teams.inbound.activities import (
@@ -27,7 +28,14 @@ from adapters.teams.inbound.answers import TeamsAnswers, for_one
 from adapters.teams.inbound.clicks import TeamsClickHandler
 from adapters.teams.inbound.duplicates import messages_in
 from adapters.teams.inbound.visitors import TeamsRecipient, TeamsVisitor, overview_of, visitor_of
-from adapters.teams.render.posts import connections_activity, greeting, help_activity, note, overview_activity
+from adapters.teams.render.posts import (
+    connections_activity,
+    greeting,
+    help_activity,
+    memory_activity,
+    note,
+    overview_activity,
+)
 from adapters.teams.sender import TeamsSender
 from bot.domain import Feedback, Message, Person, Unwelcome
 from bot.platform import Reference
@@ -40,6 +48,7 @@ LARGE = 3_000
 a byte. Few messages have more."""
 APPROVALS = "approvals"
 CONNECTIONS = "connections"
+MEMORY = "memory"
 HELP = "help"
 AGENT = "agent"
 _AGENT = re.compile(rf"{AGENT}(?:\s+([a-z0-9-]{{1,60}}))?")
@@ -129,10 +138,12 @@ class TeamsMessageHandler:
                 await self._answers.say(visitor, told)
         else:
             async with whatever_happens(partial(self._answers.say, visitor)):
-                listed = await self._listed(command, visitor, person)
+                listed = await self._listed(command, visitor, person, channel)
                 await self._answers.tell(visitor, listed, instead=lambda: note(open_a_chat()))
 
-    async def _listed(self, command: str, visitor: TeamsVisitor, person: Person) -> Activity:
+    async def _listed(self, command: str, visitor: TeamsVisitor, person: Person, channel: str) -> Activity:
+        if command == MEMORY:
+            return memory_activity(await memory_list(self._services.memories, person.person_id, channel))
         connections = await self._services.connections.of_person(person)
         services = self._services.connections.to_connect(connections)
         if command == CONNECTIONS:
@@ -145,5 +156,5 @@ class TeamsMessageHandler:
 def command_in(message: Message) -> str:
     """The command that a message is, nothing else; empty: it is none of these."""
     said = message.text.strip().lower()
-    is_one = said in (APPROVALS, CONNECTIONS, HELP) or _AGENT.fullmatch(said) is not None
+    is_one = said in (APPROVALS, CONNECTIONS, MEMORY, HELP) or _AGENT.fullmatch(said) is not None
     return said if message.addressed and is_one else ""

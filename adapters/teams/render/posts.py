@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from adapters.shared.markdown import Run
+from adapters.shared.memories import MemoryList, about_memories
 from adapters.shared.plans import plan_title
 from adapters.shared.wording import LONGEST_NAME, approval_summary, change_line, overview_summary, passage, said_by
 from adapters.teams.actions import COMMANDS, REFRESH, action_data
@@ -15,6 +16,7 @@ from adapters.teams.render.calls import activity_card
 from adapters.teams.render.cards import LONGEST_IN_SUMMARY, SIGNS, CardMention, approval_card, change_card
 from adapters.teams.render.elements import Card, Element, label
 from adapters.teams.render.markdown import Citations, Page, pages, paragraph
+from adapters.teams.render.memories import memory_card
 from adapters.teams.render.overview import connections_card, connections_summary, overview_card
 from adapters.teams.render.plans import plan_card
 from adapters.teams.render.questions import (
@@ -114,6 +116,7 @@ def help_activity() -> Activity:
     commands = {
         "approvals": _("what needs you, and your open requests"),
         "connections": _("your accounts that I may use"),
+        "memory": _("what I remember about you, and here"),
         "agent": _("the agents; “agent NAME” picks one"),
         "new": _("start a new conversation, where there are no threads"),
         "stop": _("stop what I’m doing for you here"),
@@ -138,6 +141,11 @@ def overview_activity(
 def connections_activity(connections: Sequence[ConnectionView], services: Sequence[ServiceView] = ()) -> Activity:
     """The accounts that one person has connected, and where they can connect one."""
     return _message(connections_card(connections, services), connections_summary(connections))
+
+
+def memory_activity(listed: MemoryList) -> Activity:
+    """What is remembered of one person, and of where they ask."""
+    return _message(memory_card(listed), about_memories(listed))
 
 
 def greeting() -> str:

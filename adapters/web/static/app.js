@@ -9,6 +9,7 @@ import { wireGrants } from "./grants.js";
 import { drawHeader } from "./header.js";
 import { INBOX } from "./inbox.js";
 import { languageOf, speak } from "./language.js";
+import { wireMemories } from "./memories.js";
 import { settings } from "./settings.js";
 import { openSettings } from "./settings_dialog.js";
 import { wireShortcuts } from "./shortcuts.js";
@@ -135,6 +136,7 @@ wireDoor((session) => {
 });
 wireConnections();
 wireGrants();
+wireMemories();
 wireSidebar(startNew);
 wireShortcuts({ startNew, search: goToSearch });
 const composer = wireComposer((text, files) => view.send(text, files));

@@ -1,0 +1,281 @@
+"""What is remembered of people and of channels: kept in LangGraph's store, shown to those whom it is about, and deleted
+for good when they say so.
+
+A person's memories belong to the account with which they were said; they are in the turns of all accounts that
+platforms say are the same human's. A channel's belong to whoever is in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from langgraph.store.base import BaseStore, GetOp, Op, PutOp, SearchOp
+
+from bot.approvals.directory import PeopleDirectory
+from bot.domain import ClickResult, Clock, Settled, Unknown
+from bot.records import threads
+from bot.records.database import Database
+from graph.memory import (
+    MOST_REMEMBERED,
+    MemoryChanges,
+    MemoryItem,
+    Recalled,
+    superseded_by,
+    too_many,
+)
+from translations import gettext as _
+
+log = structlog.get_logger(__name__)
+RECALL_SECONDS = 2.0
+"""A turn waits no longer for what is remembered: it goes on without."""
+_READ = 2 * MOST_REMEMBERED
+"""Rows that are read of one person or channel: a few more than are kept, for a moment, where two processes add some."""
+_MEMORY = "memory"
+_WISHES = (_MEMORY, "wishes")
+"""Namespace of what people want, by person id: not to be remembered any more (`off`), or nothing of what they said
+before (`since`)."""
+Namespace = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PersonMemories:
+    """What somebody is shown of what is remembered of them."""
+
+    items: tuple[MemoryItem, ...]
+    """The newest first."""
+    is_remembered: bool
+    """False: they do not want to be."""
+    since: float = 0.0
+    """Of what they said before nothing is to be kept: seconds since the epoch."""
+
+
+class Memories:
+    """What is remembered. Fills `graph.ports.Memory`.
+
+    Args:
+        store: `None`: nothing is (MEMORY=false); then nothing is read or kept.
+    """
+
+    def __init__(self, store: BaseStore | None, database: Database, directory: PeopleDirectory, clock: Clock) -> None:
+        self._store = store
+        self._database = database
+        self._directory = directory
+        self._clock = clock
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is remembered at all."""
+        return self._store is not None
+
+    # ------------------------------------------------------------------------------------------- for a turn
+
+    async def recalled(self, requester: str, channel: str) -> Recalled:
+        """What the model of a turn is told. Never raises, cancellation aside: a turn goes on without."""
+        try:
+            async with asyncio.timeout(RECALL_SECONDS):
+                person, of_channel = await self._read(requester, channel)
+        except Exception:
+            log.exception("memory_not_read")
+            return Recalled()
+        own = person.items if person.is_remembered else ()
+        return Recalled(
+            tuple(item.text for item in reversed(own[:MOST_REMEMBERED])),
+            tuple(item.text for item in reversed(of_channel[:MOST_REMEMBERED])),
+        )
+
+    # ------------------------------------------------------------------------------------------- for people
+
+    async def of_person(self, person_id: str) -> PersonMemories:
+        """What is remembered of somebody. Raises what the store raises."""
+        person, _of_channel = await self._read(person_id, "")
+        return person
+
+    async def of_channel(self, channel: str) -> tuple[MemoryItem, ...]:
+        """What is remembered of a channel, the newest first; for people of it alone. Raises what the store raises."""
+        if not channel:
+            return ()
+        (found,) = await self._do([_all_in(_of_channel(channel))])
+        return _items(found, _of_channel(channel))
+
+    async def forget(self, person_id: str, memory_id: str) -> ClickResult:
+        """Delete something that is remembered of whoever says so. Raises what the store raises."""
+        accounts = await self._accounts(person_id)
+        found = await self._do([GetOp(_of_person(account), memory_id) for account in accounts])
+        if not any(found):
+            return _gone()
+        await self._do([PutOp(_of_person(account), memory_id, None) for account in accounts])
+        return Settled(_("Forgotten."))
+
+    async def forget_of_channel(self, channel: str, memory_id: str) -> ClickResult:
+        """Delete something that is remembered of a channel, for somebody who is in it. Raises what the store raises."""
+        if not channel or not any(await self._do([GetOp(_of_channel(channel), memory_id)])):
+            return _gone()
+        await self._do([PutOp(_of_channel(channel), memory_id, None)])
+        return Settled(_("Forgotten."))
+
+    async def forget_all(self, person_id: str) -> ClickResult:
+        """Delete all that is remembered of whoever says so. Raises what the store raises."""
+        accounts = await self._accounts(person_id)
+        # First, so that what is under way keeps nothing of what they said before.
+        await self._wish(accounts, {"since": self._clock()})
+        await self._delete_all(accounts)
+        return Settled(_("I’ve forgotten everything about you."))
+
+    async def stop_remembering(self, person_id: str) -> ClickResult:
+        """Remember nothing of somebody from now on, and forget what is remembered. Raises what the store raises."""
+        if not self.is_on:
+            return _off()
+        accounts = await self._accounts(person_id)
+        await self._wish(accounts, {"off": True})
+        await self._delete_all(accounts)
+        return Settled(_("I’ve forgotten everything about you, and won’t remember anything new."))
+
+    async def start_remembering(self, person_id: str) -> ClickResult:
+        """Remember somebody again. Raises what the store raises."""
+        if not self.is_on:
+            return _off()
+        await self._wish(await self._accounts(person_id), {"since": self._clock()})
+        return Settled(_("I’ll remember what you tell me about yourself."))
+
+    # ------------------------------------------------------------------------------------------- after a turn
+
+    async def known(self, person_id: str, channel: str) -> tuple[PersonMemories, tuple[MemoryItem, ...]]:
+        """What is remembered of somebody and of the channel in which they write. Raises what the store raises."""
+        return await self._read(person_id, channel)
+
+    async def apply(
+        self, changes: MemoryChanges, person_id: str, channel: str, *, name: str, key: str, said_at: float
+    ) -> bool:
+        """Keep and delete what came of a message; done twice it comes to the same. Returns whether it was done: they
+        may not want to be remembered any more. Raises what the store raises.
+
+        Args:
+            name: of the person.
+            key: of the message.
+            said_at: when it was accepted, in seconds since the epoch.
+        """
+        person, of_channel = await self._read(person_id, channel)
+        if not person.is_remembered or said_at < person.since:
+            return False
+        now = self._clock()
+        kept: list[Op] = []
+        new: dict[Namespace, list[MemoryItem]] = {}
+        gone = {*changes.forget}
+        for number, each in enumerate(changes.remember):
+            is_of_channel = each.about == "channel"
+            namespace = _of_channel(channel) if is_of_channel else _of_person(person_id)
+            before = of_channel if is_of_channel else person.items
+            # Those of one message in their order.
+            item = MemoryItem(memory_id_of(key, number), each.text, now + number / 1e6, name if is_of_channel else "")
+            gone |= {*superseded_by(each.text, before), each.replaces} & {known.memory_id for known in before}
+            kept.append(PutOp(namespace, item.memory_id, {"text": item.text, "at": item.at, "by": item.by}))
+            new.setdefault(namespace, []).append(item)
+        added = {item.memory_id for items in new.values() for item in items}
+        gone -= added
+        left = [item for item in (*person.items, *new.get(_of_person(person_id), ())) if item.memory_id not in gone]
+        of_channel = (*of_channel, *(new.get(_of_channel(channel), ()) if channel else ()))
+        left_in_channel = [item for item in of_channel if item.memory_id not in gone]
+        gone |= {*too_many(_once(left)), *too_many(_once(left_in_channel))}
+        places = [_of_person(account) for account in await self._accounts(person_id)]
+        places += [_of_channel(channel)] if channel else []
+        await self._do([*kept, *(PutOp(place, each, None) for place in places for each in sorted(gone))])
+        return True
+
+    # ------------------------------------------------------------------------------------------- the store
+
+    async def _read(self, person_id: str, channel: str) -> tuple[PersonMemories, tuple[MemoryItem, ...]]:
+        if not self.is_on:
+            return PersonMemories((), is_remembered=False), ()
+        accounts = await self._accounts(person_id)
+        places = [_of_person(account) for account in accounts] + ([_of_channel(channel)] if channel else [])
+        asked: list[Op] = [*map(_all_in, places), *(GetOp(_WISHES, account) for account in accounts)]
+        found = await self._do(asked)
+        items = [_items(rows, place) for place, rows in zip(places, found, strict=False)]
+        own = sorted((item for each in items[: len(accounts)] for item in each), key=_age)
+        wishes = [wish.value for wish in found[len(places) :] if wish is not None]
+        is_remembered = not any(wish.get("off") for wish in wishes)
+        since = max((float(wish.get("since", 0.0)) for wish in wishes), default=0.0)
+        return PersonMemories(tuple(own), is_remembered, since), items[-1] if channel else ()
+
+    async def _wish(self, accounts: Sequence[str], wish: dict[str, Any]) -> None:
+        await self._do([PutOp(_WISHES, account, wish) for account in accounts])
+
+    async def _delete_all(self, accounts: Sequence[str]) -> None:
+        places = [_of_person(account) for account in accounts]
+        found = await self._do([*map(_all_in, places)])
+        await self._do(
+            [PutOp(place, item.key, None) for place, rows in zip(places, found, strict=True) for item in rows]
+        )
+
+    async def _do(self, operations: Sequence[Op]) -> list[Any]:
+        """What each comes to, in one go."""
+        if self._store is None or not operations:
+            return [[] for _each in operations]
+        return list(await self._store.abatch(operations))
+
+    async def _accounts(self, person_id: str) -> tuple[str, ...]:
+        """Their person id and those of their other accounts. Platforms are asked only where records say that there are
+        others: what was said of them once may be somebody else's address by now."""
+        async with self._database.reading() as tx:
+            said = await threads.accounts_of(tx, person_id)
+        if len(said) < 2:
+            return said
+        return tuple(sorted(await self._directory.accounts_of(person_id)))
+
+
+def memory_id_of(key: str, number: int) -> str:
+    """Returns the id of a memory.
+
+    Args:
+        key: of the message that it was in.
+        number: its number among those of that message.
+    """
+    return hashlib.sha256(f"{key}\n{number}".encode("utf-8", "surrogatepass")).hexdigest()[:20]
+
+
+def _of_person(person_id: str) -> Namespace:
+    return _MEMORY, "person", _label(person_id)
+
+
+def _of_channel(channel: str) -> Namespace:
+    return _MEMORY, "channel", _label(channel)
+
+
+def _label(text: str) -> str:
+    """An id as LangGraph's store takes it: without a full stop, which divides namespaces."""
+    return text.replace("%", "%25").replace(".", "%2E")
+
+
+def _all_in(namespace: Namespace) -> SearchOp:
+    return SearchOp(namespace, limit=_READ)
+
+
+def _items(rows: object, namespace: Namespace) -> tuple[MemoryItem, ...]:
+    found = rows if isinstance(rows, list) else []
+    items = [
+        MemoryItem(row.key, str(row.value["text"]), float(row.value["at"]), str(row.value.get("by", "")))
+        for row in found
+        if row.namespace == namespace
+    ]
+    return tuple(sorted(items, key=_age))
+
+
+def _age(item: MemoryItem) -> tuple[float, str]:
+    return -item.at, item.memory_id
+
+
+def _once(items: Sequence[MemoryItem]) -> list[MemoryItem]:
+    return list({item.memory_id: item for item in items}.values())
+
+
+def _gone() -> ClickResult:
+    return Unknown(_("That’s forgotten already."))
+
+
+def _off() -> ClickResult:
+    return Unknown(_("I don’t remember anything here: memory is turned off."))
