@@ -231,7 +231,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
 
         memories = Memories(await _memory_store(settings, stack), database, directory, clock)
 
-        # Tools, and the accounts that they act with.
+        # Tools, the accounts that they act with, and the files that people hand over.
+        files = Files(database, ChildFileReader(), platforms, outbox, clock, new_id=new_id)
         tools = ToolServers(
             tool_config,
             mask=masker.mask,
@@ -239,6 +240,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             catalogues=outside.catalogues,
             completed=sign_ins.completed,
             calling=calling,
+            files=files,
         )
         await tools.start()
         stack.push_async_callback(tools.close)
@@ -284,7 +286,6 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         )
 
         choices = AgentChoices(database, agents, clock)
-        files = Files(database, ChildFileReader(), platforms, outbox, clock, new_id=new_id)
 
         # Calls of other agents.
         call_changes = CallChanges(notifications)

@@ -23,6 +23,7 @@ from graph.presentation import LONGEST_SAID, AskedAgain, CallPresentation, Known
 from graph.state import RunContext, ToolCallState
 from policies.model import Deny, Tool, canonical_json, tool_name_for_model
 from policies.trust import believed
+from translations import gettext as _
 
 log = structlog.get_logger(__name__)
 CARD_SECONDS = 2.0
@@ -86,8 +87,21 @@ async def _known_ids(ports: Ports, state: ToolCallState, tool: Tool, context: Ru
     # Also of what the turn has read: an object with that id may stand in words that a stranger wrote.
     named = [name for name in tool.lookups if wanted_id(state, name)][:MOST_LOOKUPS]
     looked_up = await asyncio.gather(*(_looked_up(ports, state, tool, name, context) for name in named))
+    looked_up.append(await _file(ports, state, tool))
     found = {**known, **{each.argument: each for each in looked_up if each is not None}}
     return tuple(found[name] for name in state["call"]["args"] if name in found)
+
+
+async def _file(ports: Ports, state: ToolCallState, tool: Tool) -> KnownId | None:
+    """Which file of the conversation the call hands over."""
+    value = state["call"]["args"].get(tool.file_argument) if tool.file_argument else None
+    if not isinstance(value, str):
+        return None
+    content = await ports.files.of_thread(state["turn"]["thread_id"], value)
+    if content is None:
+        return None
+    about = f"{content.name} ({content.size:,} bytes)"
+    return known_id(tool.file_argument, value, about, "", source=_("this conversation"), owner=None, looked_up=True)
 
 
 def wanted_id(state: ToolCallState, argument: str) -> str:

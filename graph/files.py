@@ -56,6 +56,16 @@ class FileContent(Protocol):
     """A file that was read."""
 
     @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        ...
+
+    @property
+    def media_type(self) -> str:
+        """As was said when it was handed over."""
+        ...
+
+    @property
     def name(self) -> str:
         """As its owner calls it."""
         ...

@@ -464,6 +464,9 @@ class Caller:
     model."""
     channel: str = ""
     """In which they ask, as `Turn.channel`; empty: nobody reads along."""
+    files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Files of the conversation that the call names, by their ids, as the server is handed them: `name`, `mediaType`
+    and `text`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,8 @@ class Tool:
     """Argument → what says what an id in it stands for (`lookupTools`)."""
     preview_tool: str = ""
     """Name of the tool of the same server that says what a call would change (`previewTools`); empty: none does."""
+    file_argument: str = ""
+    """The argument that holds the id of a file of the conversation (`fileArguments`); empty: none does."""
     fingerprint: str = ""
     """Fingerprint of the server's configuration; an approval given for one configuration is void for another."""
 

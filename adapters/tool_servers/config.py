@@ -110,9 +110,11 @@ class ServerConfig:
     sign_in: SignInRule | None = None
     """`None`: only its protocol says that somebody must sign in."""
     requester_secret: str | None = field(default=None, repr=False)
+    """What is signed with for whom a call is made; `None`: it is not told."""
     tells_channel: bool = False
     """Whether it is told in which channel they ask, too."""
-    """What is signed with for whom a call is made; `None`: it is not told."""
+    file_arguments: Mapping[str, str] = field(default_factory=dict)
+    """Tool → the argument that holds the id of a file of the conversation, which the server is handed with the call."""
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     """What was given to the server and must never be shown."""
 
@@ -131,7 +133,7 @@ class ToolServersConfig:
     """What stands in the file, as JSON; may hold secrets."""
 
 
-BUNDLED = frozenset({"servers.calendar", "servers.tasks"})
+BUNDLED = frozenset({"servers.calendar", "servers.documents", "servers.tasks"})
 """Modules of the bundled servers, which keep what they know in a file beside them."""
 
 
@@ -255,6 +257,7 @@ class _EntryReader:
             sign_in=SignInRule(compiled(entry.signIn.pattern), entry.signIn.host) if entry.signIn else None,
             requester_secret=requester_secret,
             tells_channel=self._tells_channel(),
+            file_arguments=self._file_arguments(),
             secrets=frozenset(self._secrets),
         )
 
@@ -313,6 +316,17 @@ class _EntryReader:
         if entry.tellChannel and not entry.tellRequester:
             raise self._error(("tellChannel",), "goes only with `tellRequester`", key=True)
         return entry.tellChannel
+
+    def _file_arguments(self) -> dict[str, str]:
+        entry = self._entry
+        if entry.fileArguments and not entry.tellRequester:
+            raise self._error(
+                ("fileArguments",), "goes only with `tellRequester`, which signs what is handed over", key=True
+            )
+        for tool in entry.fileArguments:
+            if entry.tools is not None and tool not in entry.tools:
+                raise self._error(("fileArguments", tool), f'"{tool}" is not among `tools`', key=True)
+        return dict(entry.fileArguments)
 
     def _requester_secret(self) -> str | None:
         entry = self._entry
@@ -532,6 +546,7 @@ class ServerEntry(BaseModel):
     signIn: SignInEntry | None = None  # noqa: N815
     tellRequester: bool = False  # noqa: N815
     tellChannel: bool = False  # noqa: N815
+    fileArguments: dict[ToolName, ArgumentName] = {}  # noqa: N815
     requesterSecret: str | None = None  # noqa: N815
 
 

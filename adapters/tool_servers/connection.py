@@ -284,6 +284,7 @@ class Connection:
                 secret=secret,
                 at=int(time.time()),
                 channel=caller.channel if self._server.tells_channel else None,
+                files=caller.files,
             )
             parameters.meta = types.RequestParams.Meta.model_validate(told)
         request = types.ClientRequest(types.CallToolRequest(params=parameters))

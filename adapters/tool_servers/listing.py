@@ -218,6 +218,7 @@ def _tool(server: ServerConfig, entry: Mapping[str, Any], mask: MaskText) -> Too
         category=server.category,
         lookups=_lookups(server, entry["inputSchema"]),
         preview_tool=server.preview_tools.get(name, ""),
+        file_argument=server.file_arguments.get(name, ""),
         fingerprint=server.fingerprint,
     )
 

@@ -39,6 +39,7 @@ from adapters.tool_servers.sessions import (
     still_offered,
 )
 from adapters.tool_servers.text import MaskText, unchanged
+from graph.files import NO_FILES, ThreadFiles
 from graph.ports import Caller, Failed, NotSent, Prepared, Progress, Ready, ToolOutcome, Unavailable
 from policies.model import Tool
 
@@ -73,8 +74,8 @@ class ToolServers:
     `result_limit`: bytes of a result that the model gets, at least 256 (`ValueError`). `mask`: masks secrets in all
     that tools say, before anybody sees it. `tokens`: people's accounts; without them a server that needs these cannot
     be used. `catalogues`: where the tools of such servers are remembered. `completed`: told the id of a call whose
-    link was used, as its server says. `calling`: the runs in which calls are made, where several processes could. To
-    be started and closed by the loop that calls it.
+    link was used, as its server says. `calling`: the runs in which calls are made, where several processes could.
+    `files`: what people hand over. To be started and closed by the loop that calls it.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class ToolServers:
         catalogues: CatalogueStore | None = None,
         completed: Completed | None = None,
         calling: CallingRun | None = None,
+        files: ThreadFiles = NO_FILES,
     ) -> None:
         if result_limit < SMALLEST_RESULT_LIMIT:
             raise ValueError(f"result_limit must be at least {SMALLEST_RESULT_LIMIT} bytes, not {result_limit}")
@@ -98,6 +100,7 @@ class ToolServers:
         self._waiting = WaitingCalls(timings.parked, completed, calling)
         self._hear_of_changes: list[Callable[[str], None]] = []
         self._mask = mask
+        self._files = files
         common = CommonParts(result_limit, timings, mask, self._waiting, calling, self._changed)
         made = {server.name: _server(server, common, tokens, catalogues) for server in config.servers}
         self._servers = {name: server for name, server in made.items() if server is not None}
@@ -185,6 +188,13 @@ class ToolServers:
             if known := self._waiting.prepared(tool, arguments, caller) or when_made_anew(tool, caller):
                 yield _logged(known)
                 return
+            if tool.file_argument and (named := arguments.get(tool.file_argument)) is not None:
+                content = await self._files.of_thread(caller.thread_id, str(named))
+                if content is None:
+                    yield _logged(Failed("There is no such file in this conversation. Nothing was called."))
+                    return
+                handed = {"name": content.name, "mediaType": content.media_type, "text": content.text}
+                caller = replace(caller, files={str(named): handed})
             async with server.prepared(tool, arguments, caller) as prepared:
                 yield _logged(prepared)
 

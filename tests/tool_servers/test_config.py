@@ -240,6 +240,7 @@ MISTAKES = {
         6,
         "goes only with `url` and `tellRequester`",
     ),
+    "files for whom nobody signs": (entry('"command": "x"', '"fileArguments": {"a": "b"}'), 5, "goes only with"),
     "a channel without a person": (entry('"command": "x"', '"tellChannel": true'), 5, "goes only with"),
     "nothing to sign with": (entry('"url": "http://h/"', '"tellRequester": true'), 5, "needs `requesterSecret`"),
     "too little to sign with": (

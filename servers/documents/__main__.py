@@ -1,0 +1,9 @@
+"""`python -m servers.documents`."""
+
+from __future__ import annotations
+
+from servers.documents.server import build
+from servers.start import start_server
+
+if __name__ == "__main__":
+    start_server("documents", database_variable="DOCUMENTS_DB", build=build)
