@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from bench import gateway, hostile_servers, measures, policy, postgres, records, rendering, slack, teams
+from bench import documents, gateway, hostile_servers, measures, policy, postgres, records, rendering, slack, teams
 from bench.client import Turn, visiting
 from bench.contestants import ROOT, Contestants, Opening
 from bench.cores import MEASURED, move_to
@@ -57,6 +57,7 @@ async def measure_the_rest(contestants: Contestants, sizes: Sizes, say: Say) -> 
         Section("At the gateway", through),
         Section("With much in the records", waiting),
         Section("Hostile input", hostile),
+        Section("Documents, found by words", documents.figures(), measured="bundled server"),
         Section("The floor", await _floor(contestants, sizes), measured="by itself"),
     ]
 

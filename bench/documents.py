@@ -1,0 +1,119 @@
+"""How well documents are found by words: a handbook made here from a seed, and questions in other words than its own.
+
+What is asked for is graded: the passage that answers is worth 2, others of its chapter 1. The questions share some
+words with the passage that answers, never all; the rest of the handbook is written with the words of all chapters.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from uuid import UUID
+
+from bench.figures import Figure
+from servers.documents.store import Asker, DocumentStore, Found
+
+SEED = 20261127
+ASKER = Asker("web:ana", "")
+FILLERS = 12
+"""Passages in each chapter that answer nothing."""
+HANDBOOK: Mapping[str, Sequence[tuple[str, str]]] = {
+    "Leave": (
+        ("Everybody has 28 days of paid leave a year.", "how many holidays do I get, are they paid"),
+        ("Days that are not taken can be carried over until the end of March.", "can I carry leave over to next year"),
+        ("For a wedding or a funeral in the family there are two extra days.", "time off for a family funeral"),
+        ("Enter absence in the calendar two weeks ahead, and tell your lead.", "whom do I tell before an absence"),
+    ),
+    "Travel": (
+        ("Book trains in second class; first class from four hours on.", "may I take a first class train"),
+        ("Hotels cost 140 euros a night at most, breakfast included.", "limit for a hotel night"),
+        ("Flights within the country need the approval of a director.", "who approves a domestic flight"),
+        ("Keep receipts of taxis, which are paid only at night or with luggage.", "is a taxi reimbursed with luggage"),
+    ),
+    "Expenses": (
+        ("Send receipts within 30 days, with a photo of each.", "deadline for handing in a receipt"),
+        ("The money is on your account after the next payroll run.", "when will expenses be on my account"),
+        ("Meals with customers need the names of all guests.", "dinner with a customer, what must I note"),
+        ("A private card can be used up to 500 euros.", "can I pay with my own card"),
+    ),
+    "Equipment": (
+        ("Laptops are replaced after three years.", "when do I get a new laptop"),
+        ("A second screen for the home office is lent on request.", "screen for working at home"),
+        ("Lost keys must be reported to the front desk on the same day.", "I lost my key"),
+        ("Private phones may read mail once they are enrolled.", "company mail on my own phone"),
+    ),
+    "Security": (
+        ("Use the password manager, and never the same password twice.", "where do I keep passwords"),
+        ("Report suspicious mail with the button above it.", "what to do about a suspicious message"),
+        ("Visitors wear a badge and are never alone in the building.", "do guests need a badge"),
+        ("Lock the screen when you leave the desk.", "leaving my desk for a minute"),
+    ),
+    "Health": (
+        ("A doctor’s note is needed from the third day of illness.", "sick for two days, do I need a doctor’s note"),
+        ("The flu shot is offered in October, free of charge.", "is there a flu vaccination"),
+        ("First aid boxes hang beside each kitchen.", "where is the first aid box"),
+        ("Eye tests and glasses for the screen are paid every two years.", "does the company pay for glasses"),
+    ),
+    "Parents": (
+        ("Parental leave is announced seven weeks before it begins.", "how early must I announce parental leave"),
+        ("There is a room for small children on the second floor.", "can I bring my child to the office"),
+        ("Part time of 15 to 32 hours is possible during parental leave.", "working part time as a parent"),
+        ("For a sick child there are ten days a year.", "my child is ill"),
+    ),
+    "Learning": (
+        ("Everybody has a budget of 1,500 euros for courses.", "what may a course cost"),
+        ("Two days a year are for a conference of your choice.", "can I go to a conference"),
+        ("Books need no approval below 60 euros.", "buying a book"),
+        ("Language lessons are held on Tuesdays, German and English.", "is there an English lesson"),
+    ),
+}
+
+
+def figures() -> list[Figure]:
+    """Recall, order and time of searching by words, in SQLite."""
+    rng = random.Random(SEED)  # no secret
+    with tempfile.TemporaryDirectory() as folder:
+        store = DocumentStore(Path(folder) / "documents.db")
+        chapters = {title: str(store.add(ASKER, title, _chapter(title, rng), "me").id) for title in HANDBOOK}
+        recalls, gains, took = [], [], []
+        for title, facts in HANDBOOK.items():
+            for answer, question in facts:
+                began = time.perf_counter()
+                found = store.search(ASKER, question, 10)
+                took.append(time.perf_counter() - began)
+                recalls.append(any(answer in each.text for each in found[:8]))
+                gains.append(_ndcg(found, answer, chapters[title]))
+        for each in chapters.values():
+            store.delete(ASKER, UUID(each))
+    return [
+        Figure("recall@8 of words", statistics.mean(recalls), ""),
+        Figure("nDCG@10 of words", statistics.mean(gains), ""),
+        Figure("one search", statistics.median(took) * 1000, "ms"),
+    ]
+
+
+def _chapter(title: str, rng: random.Random) -> str:
+    """A chapter, its answers among passages that only use such words."""
+    words = [word.strip(".,;").lower() for facts in HANDBOOK.values() for answer, _ in facts for word in answer.split()]
+    fillers = [f"Note that {' '.join(rng.sample(words, 12))}." for _ in range(FILLERS)]
+    parts = [answer for answer, _ in HANDBOOK[title]] + fillers
+    rng.shuffle(parts)
+    return "\n\n".join(
+        f"<!-- page {number} -->\n\n## {title} {number}\n\n{part}" for number, part in enumerate(parts, 1)
+    )
+
+
+def _ndcg(found: Sequence[Found], answer: str, chapter: str) -> float:
+    """Discounted gain of an order, beside the best there could be."""
+    worth = [2 if answer in each.text else int(each.document_id == chapter) for each in found]
+    best = [2, *([1] * (len(HANDBOOK["Leave"]) + FILLERS - 1))][:10]
+    return _gain(worth) / _gain(best)
+
+
+def _gain(worth: Sequence[int]) -> float:
+    return sum((2**each - 1) / math.log2(place + 2) for place, each in enumerate(worth))
