@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_xdist_auto_num_workers() -> int:
     # Tests wait for servers and browsers more than they compute: with one worker a core, the cores idle half the time.
-    return (os.cpu_count() or 2) * 3 // 2
+    return (os.cpu_count() or 2) * 2
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
