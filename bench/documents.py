@@ -16,7 +16,7 @@ from pathlib import Path
 from uuid import UUID
 
 from bench.figures import Figure
-from servers.documents.store import Asker, DocumentStore, Found
+from servers.documents.store import Asker, DocumentStore, FoundPassage
 
 SEED = 20261127
 ASKER = Asker("web:ana", "")
@@ -108,7 +108,7 @@ def _chapter(title: str, rng: random.Random) -> str:
     )
 
 
-def _ndcg(found: Sequence[Found], answer: str, chapter: str) -> float:
+def _ndcg(found: Sequence[FoundPassage], answer: str, chapter: str) -> float:
     """Discounted gain of an order, beside the best there could be."""
     worth = [2 if answer in each.text else int(each.document_id == chapter) for each in found]
     best = [2, *([1] * (len(HANDBOOK["Leave"]) + FILLERS - 1))][:10]

@@ -100,7 +100,7 @@ async def _file(ports: Ports, state: ToolCallState, tool: Tool) -> KnownId | Non
     content = await ports.files.of_thread(state["turn"]["thread_id"], value)
     if content is None:
         return None
-    about = f"{content.name} ({content.size:,} bytes)"
+    about = _("{name} ({size} bytes)").format(name=content.name, size=f"{content.size:,}")
     return known_id(tool.file_argument, value, about, "", source=_("this conversation"), owner=None, looked_up=True)
 
 

@@ -67,6 +67,7 @@ PROGRAMS, MODEL, OPERATORS, RECORDS, HEADERS = (
 UNMARKED = {
     "adapters/accounts.py": OPERATORS,
     "adapters/api/": PROGRAMS,
+    "adapters/files/child.py": MODEL,
     "adapters/gateway/": PROGRAMS,
     "adapters/oauth/chat_identity.py": OPERATORS,
     "adapters/oauth/connections.py": OPERATORS,
@@ -129,6 +130,7 @@ UNMARKED = {
     "bot/settings": OPERATORS,
     "bot/turns/decision.py": OPERATORS,
     "bot/turns/handler.py:TurnHandler._park_unknown": OPERATORS,
+    "graph/files.py": MODEL,
     "graph/agents_file.py": OPERATORS,
     "graph/call_endings.py": MODEL,
     "graph/calls.py": MODEL,

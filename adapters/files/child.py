@@ -50,7 +50,7 @@ WITHOUT_IT = frozenset(["html", "htm", "csv"])
 """Of these, what can be read without that package, less well."""
 
 
-class Unreadable(Exception):  # noqa: N818 - an answer, no defect
+class NotRead(Exception):  # noqa: N818 - an answer, no defect
     """The file cannot be read; `reason` is one of `REASONS`."""
 
     def __init__(self, reason: str) -> None:
@@ -70,7 +70,7 @@ def main() -> None:
     text, missing, reason = "", 0, ""
     try:
         text = read()
-    except Unreadable as unreadable:
+    except NotRead as unreadable:
         reason = unreadable.reason
     except (MemoryError, RecursionError):
         reason = "too_much"
@@ -232,7 +232,7 @@ def _kind_of_archive(content: bytes) -> str:
 
 def _raising(reason: str) -> Callable[[], str]:
     def read() -> str:
-        raise Unreadable(reason)
+        raise NotRead(reason)
 
     return read
 
@@ -282,7 +282,7 @@ def _mail(content: bytes) -> str:
     """The heads, the text, and the names of what is attached, which is not opened."""
     mail = BytesParser(policy=policy.default).parsebytes(content)
     if not mail.keys():
-        raise Unreadable("damaged")
+        raise NotRead("damaged")
     heads = [f"**{name}:** {mail[name]}" for name in ("From", "To", "Cc", "Date", "Subject") if mail[name]]
     attached = [f"- {part.get_filename() or part.get_content_type()}" for part in _attachments(mail)]
     body = mail.get_body(("plain", "html")) if isinstance(mail, EmailMessage) else None

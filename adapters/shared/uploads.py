@@ -10,6 +10,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from adapters.shared.requests import BodyNotReadError, read_whole_body
 from bot.files import LARGEST_FILE, too_large
+from translations import gettext as _
 
 UPLOAD_SECONDS = 120.0
 """How long a client may take to send a file: 20 MB at 1.4 Mbit/s."""
@@ -32,7 +33,7 @@ async def read_upload(request: web.Request) -> Uploaded:
         return await _of_form(request)
     name = request.query.get("name", "").strip()
     if not name:
-        raise BodyNotReadError(400, "name: say in the address what the file is called.")
+        raise BodyNotReadError(400, _("The file has no name."))
     content = await read_whole_body(request, LARGEST_FILE, _too_large(), seconds=UPLOAD_SECONDS)
     return Uploaded(name, request.content_type, content)
 
@@ -52,10 +53,10 @@ async def _of_form(request: web.Request) -> Uploaded:
                 if isinstance(part, BodyPartReader) and part.filename:
                     return Uploaded(part.filename, part.headers.get("Content-Type", ""), await _whole(part))
     except TimeoutError:
-        raise BodyNotReadError(408, "The file did not arrive in time.") from None
+        raise BodyNotReadError(408, _("The file didn’t arrive in time.")) from None
     except (web.RequestPayloadError, HttpProcessingError, ConnectionError, ValueError, AssertionError, RuntimeError):
-        raise BodyNotReadError(400, "The form can’t be read.") from None
-    raise BodyNotReadError(400, "The form has no file.")
+        raise BodyNotReadError(400, _("The form can’t be read.")) from None
+    raise BodyNotReadError(400, _("The form has no file."))
 
 
 async def _whole(part: BodyPartReader) -> bytes:

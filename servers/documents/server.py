@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from servers.documents.store import Asker, DocumentStore, Found, Kept, KeptFor
+from servers.documents.store import Asker, DocumentStore, FoundPassage, Kept, KeptFor
 from servers.plain_server import ADDS, READS, REPLACES, CallRefused, PlainServer, Title, described
 from servers.requester import asking, asking_in, handed_over
 
@@ -21,7 +21,7 @@ MOST_FOUND = 8
 """Passages of one result: with 1,200 characters each they fit into what a model is given of a result."""
 LONGEST_TEXT = 200_000
 """Characters of a document that is given as text. Our own choice: a model writes no more."""
-BY_WORDS = "Found by words only, not by meaning. Try other words if nothing fits."
+BY_WORDS = "FoundPassage by words only, not by meaning. Try other words if nothing fits."
 
 DocumentId = Annotated[UUID, described("Document", "Which document; its id is in list_documents")]
 FileId = Annotated[
@@ -189,7 +189,7 @@ def _shown(kept: Kept) -> Document:
     )
 
 
-def _passage(found: Found) -> PassageShown:
+def _passage(found: FoundPassage) -> PassageShown:
     return PassageShown(
         document_id=found.document_id,
         name=found.name,

@@ -89,7 +89,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundPassage:
     """A passage of a document."""
 
     document_id: str
@@ -132,7 +132,7 @@ class DocumentStore:
             )
         return kept
 
-    def search(self, asker: Asker, query: str, most: int) -> list[Found]:
+    def search(self, asker: Asker, query: str, most: int) -> list[FoundPassage]:
         """The passages that fit a query best, the best first (BM25)."""
         words = list(dict.fromkeys(_WORD.findall(query)))[:MOST_WORDS]
         if not words:
@@ -145,9 +145,9 @@ class DocumentStore:
         """  # noqa: S608 - constants
         with database.reading(self._path) as connection:
             rows = connection.execute(statement, {**asker.named, "wanted": wanted, "most": most}).fetchall()
-        return [Found(**dict(row)) for row in rows]
+        return [FoundPassage(**dict(row)) for row in rows]
 
-    def read(self, asker: Asker, document_id: UUID, start: int, most: int) -> tuple[list[Found], int]:
+    def read(self, asker: Asker, document_id: UUID, start: int, most: int) -> tuple[list[FoundPassage], int]:
         """Passages of a document from one on, in order, and how many there are in all. Raises `CallRefused`."""
         with database.reading(self._path) as connection:
             kept = _find(connection, asker, document_id)
@@ -156,7 +156,7 @@ class DocumentStore:
                 "SELECT page, section, text FROM passages WHERE document_id = ? AND place >= ? ORDER BY place LIMIT ?",
                 (kept.id, start, most),
             ).fetchall()
-        return [Found(kept.id, kept.name, **dict(row)) for row in rows], count
+        return [FoundPassage(kept.id, kept.name, **dict(row)) for row in rows], count
 
     def place_of_page(self, asker: Asker, document_id: UUID, page: int) -> int:
         """Place of the first passage of a page. Raises `CallRefused`."""

@@ -77,7 +77,7 @@ export function wireAttachments(onChange) {
     add([...chooser.files]);
     chooser.value = "";
   };
-  const holdsFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files") && !byId("composer").hidden;
+  const holdsFiles = (event) => [...(event.dataTransfer?.items ?? [])].some((item) => item.kind === "file") && !byId("composer").hidden;
   area.addEventListener("dragover", (event) => {
     if (!holdsFiles(event)) return;
     event.preventDefault();
