@@ -15,7 +15,7 @@ import structlog
 from bot.crypto import NewId
 from bot.domain import Clock, ConversationReference, FileReference, Message, Notice
 from bot.outbox import Outbox, notice
-from bot.platform import FileNotFetched, Platform
+from bot.platform import FileNotFetched, Platform, PostFailed
 from bot.records import deliveries, files
 from bot.records.database import Database
 from bot.records.files import FileRow
@@ -34,6 +34,8 @@ UPLOAD = "upload"
 """In the source of a reference: the id of what was uploaded before."""
 LARGEST_FILE = 20 * 1024 * 1024
 """Bytes of a file that is read. Our own choice: a handbook with pictures; Slack takes 1 GB, Teams 250 GB."""
+LARGEST_NOTED = 2**31 - 1
+"""Bytes of a file as they are kept; of larger ones, so many."""
 MOST_FILES = 10
 """Files of one message that are read; Slack and Teams take as many in one message."""
 MOST_REFERENCES = 20
@@ -48,6 +50,9 @@ UNUSED_SECONDS = 3600.0
 """So long an upload waits for its message."""
 BUSY_SECONDS = 5.0
 """After so long it makes sense to try again."""
+MOST_FETCHES = 5
+"""Tries to fetch a file whose platform does not give it now, over 15 seconds or as long as it asks to wait; then the
+turn goes on without."""
 MOST_AT_ONCE = 4
 """Files that are held in memory at a time, of whoever: so many that are uploaded, and as many that are fetched."""
 
@@ -154,14 +159,18 @@ class Files:
 
     # ------------------------------------------------------------------------------------- files of messages
 
-    async def taken_in(self, message: Message, thread_id: str) -> list[CarriedFile]:
+    async def taken_in(self, message: Message, thread_id: str, tries: int = 0) -> list[CarriedFile]:
         """What a message carries of its files, each fetched and read once. Its author is told what could not be read.
-        Raises `PostFailed` when one cannot be had now."""
+        Raises `PostFailed` when one cannot be had now.
+
+        Args:
+            tries: how often the message was put off before.
+        """
         async with self._database.reading() as tx:
             known = {row.number: row for row in await files.of_message(tx, message.key)}
         for number, reference in enumerate(message.files):
             if number not in known:
-                row = await self._taken_in(message, reference, number, thread_id)
+                row = await self._taken_in(message, reference, number, thread_id, tries)
                 async with self._database.writing(thread_id) as tx:
                     await files.add(tx, row)
                 known[number] = row
@@ -176,37 +185,50 @@ class Files:
                 await self._outbox.say(tx, told)
         return carried([(row.file_id, row.name, row.size, row.text, row.missing, row.reason) for row in rows])
 
-    async def _taken_in(self, message: Message, reference: FileReference, number: int, thread_id: str) -> FileRow:
+    async def _taken_in(
+        self, message: Message, reference: FileReference, number: int, thread_id: str, tries: int
+    ) -> FileRow:
         place, owner = message.place, message.author.person_id
         async with self._fetching:
-            content = await self._content(reference, number, place)
-            row = await self._read(owner, reference, content)
+            try:
+                known, content = await self._content(reference, number, place)
+            except PostFailed as failure:
+                if tries + 1 < MOST_FETCHES and not failure.permanent:
+                    raise
+                log.warning("file_not_fetched", platform=place.platform, cause=str(failure))
+                known, content = reference, FileUnreadable(_("I couldn’t get it. Send it again later"))
+            row = await self._read(owner, known, content)
         return replace(row, thread_id=thread_id, message_key=message.key, number=number)
 
     async def _content(
         self, reference: FileReference, number: int, place: ConversationReference
-    ) -> bytes | FileUnreadable:
-        if number >= MOST_FILES:
-            return FileUnreadable(_("only {most} files of a message are read").format(most=MOST_FILES))
-        if reference.refused:
-            return FileUnreadable(reference.refused)
-        if is_upload(reference):
-            return FileUnreadable(_("it isn’t available any more"))
-        if reference.size is not None and reference.size > LARGEST_FILE:
-            return FileUnreadable(too_large())
-        platform = self._platforms.get(place.platform)
-        if platform is None:
-            return FileUnreadable(_("its chat isn’t connected"))
+    ) -> tuple[FileReference, bytes | FileUnreadable]:
+        """A file, with what was learned of it meanwhile."""
+        if (reason := self._refused(reference, number, place)) is not None:
+            return reference, FileUnreadable(reason)
         try:
-            content = await platform.fetch_file(reference, place, LARGEST_FILE)
+            fetched = await self._platforms[place.platform].fetch_file(reference, place, LARGEST_FILE)
         except FileNotFetched as failure:
             log.warning("file_not_fetched", platform=place.platform, cause=failure.reason)
-            return FileUnreadable(failure.reason)
-        return content
+            return replace(reference, name=reference.name or failure.name), FileUnreadable(failure.reason)
+        name, media_type = reference.name or fetched.name, reference.media_type or fetched.media_type
+        return replace(reference, name=name, media_type=media_type), fetched.content
+
+    def _refused(self, reference: FileReference, number: int, place: ConversationReference) -> str | None:
+        """Why a file is not even fetched."""
+        if number >= MOST_FILES:
+            return _("only {most} files of a message are read").format(most=MOST_FILES)
+        if reference.refused:
+            return reference.refused
+        if is_upload(reference):
+            return _("it isn’t available any more")
+        if reference.size is not None and reference.size > LARGEST_FILE:
+            return too_large()
+        return None if place.platform in self._platforms else _("its chat isn’t connected")
 
     async def _read(self, owner: str, reference: FileReference, content: bytes | FileUnreadable) -> FileRow:
         name = visible_line(storable(reference.name), LONGEST_NAME) or _("unnamed file")
-        size = len(content) if isinstance(content, bytes) else reference.size or 0
+        size = len(content) if isinstance(content, bytes) else min(reference.size or 0, LARGEST_NOTED)
         read: FileText | FileUnreadable
         if isinstance(content, FileUnreadable):
             read = content

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from bot.domain import (
@@ -43,8 +44,8 @@ class Platform(Protocol):
         has come, since accepting it may not wait. Raises `PostFailed` when that cannot be found out now."""
         ...
 
-    async def fetch_file(self, file: FileReference, place: ConversationReference, limit: int) -> bytes:
-        """The content of a file of a message. `limit`: bytes that are read at most. Raises `FileNotFetched` where it
+    async def fetch_file(self, file: FileReference, place: ConversationReference, limit: int) -> FetchedFile:
+        """A file of a message. `limit`: bytes that are read at most. Raises `FileNotFetched` where it
         cannot be had, and `PostFailed` when it cannot be had now."""
         ...
 
@@ -89,13 +90,28 @@ class PostFailed(Exception):  # noqa: N818  # like ModelProblem
         self.retry_after = retry_after
 
 
-class FileNotFetched(Exception):  # noqa: N818  # like PostFailed
-    """A file cannot be had, and trying again does not help. `reason`: why, for people; ends a sentence that begins with
-    the file's name."""
+@dataclass(frozen=True, slots=True)
+class FetchedFile:
+    """A file of a message, and what its platform said of it only when it was asked."""
 
-    def __init__(self, reason: str) -> None:
+    content: bytes
+    name: str = ""
+    """Counts where the message did not say it, as the other."""
+    media_type: str = ""
+
+
+class FileNotFetched(Exception):  # noqa: N818  # like PostFailed
+    """A file cannot be had, and trying again does not help.
+
+    Attributes:
+        reason: why, for people; ends a sentence that begins with the file's name.
+        name: as the platform says it; counts where the message did not.
+    """
+
+    def __init__(self, reason: str, name: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
+        self.name = name
 
 
 class NotConnected(Exception):  # noqa: N818  # like PostFailed

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -121,7 +121,7 @@ class Http:
                             raise CallFailed(call, TOO_LARGE, permanent=True)
                     return HttpAnswer(response.status, response.headers, bytes(body))
         except ValueError:
-            raise CallFailed(call, "bad_address") from None
+            raise CallFailed(call, "bad_address", permanent=True) from None
 
     async def close(self) -> None:
         """Close the connections."""
@@ -144,6 +144,16 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     except ValueError:
         return None
     return None if math.isnan(said) else min(max(said, 0.0), LONGEST_WAIT)
+
+
+def is_kept_at(address: str, hosts: Iterable[str]) -> bool:
+    """Returns whether an address is one of these hosts, or below one, with `https`. It is read as it is requested."""
+    try:
+        url = URL(address, encoded=True)
+        host = (url.host or "").lower()
+    except ValueError:
+        return False
+    return url.scheme == "https" and any(host == each or host.endswith(f".{each}") for each in hosts)
 
 
 @contextmanager

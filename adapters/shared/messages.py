@@ -62,8 +62,13 @@ def file_name(said: str, otherwise: str) -> str:
     return visible_line(said, 200).replace("]", ")") or otherwise
 
 
-def _with_size(name: str, size: object) -> str:
-    return f"{name}, {_in_words(size)}" if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else name
+def size_in_bytes(said: object) -> int | None:
+    """Returns the size of a file where what a platform says is one; else `None`."""
+    return said if isinstance(said, int) and not isinstance(said, bool) and 0 <= said < 2**53 else None
+
+
+def _with_size(name: str, said: object) -> str:
+    return name if (size := size_in_bytes(said)) is None else f"{name}, {_in_words(size)}"
 
 
 def _in_words(size: int) -> str:

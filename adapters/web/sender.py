@@ -25,7 +25,7 @@ from bot.domain import (
 from bot.identity.identities import IdentityRecords
 from bot.identity.people import may_be_person
 from bot.outbox import message_of
-from bot.platform import FileNotFetched, Reference
+from bot.platform import FetchedFile, FileNotFetched, Reference
 from bot.queries import Queries
 from translations import gettext as _
 
@@ -83,7 +83,7 @@ class WebSender:
         """The page's people are known from their session, and nobody says anything there but to the bot."""
         return Introduction(arrival.message.author, arrival.message.text)
 
-    async def fetch_file(self, file: FileReference, place: ConversationReference, limit: int) -> bytes:
+    async def fetch_file(self, file: FileReference, place: ConversationReference, limit: int) -> FetchedFile:
         """What people hand over on the page was uploaded before: there is nothing to fetch."""
         raise FileNotFetched(_("it isn’t available any more"))
 

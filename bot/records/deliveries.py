@@ -245,6 +245,8 @@ async def is_at_work(tx: Transaction, thread_id: str, now: float) -> bool:
 async def drop(tx: Transaction, keys: Sequence[str]) -> None:
     """Drops messages that their author took back, so that they are not handled."""
     await tx.run(_dropped().where(deliveries.c.key.in_(keys)))
+    for key in keys:
+        await forget_sources(tx, key)
 
 
 async def drop_resumes(tx: Transaction, thread_id: str) -> None:
@@ -275,7 +277,7 @@ async def waiting_message(tx: Transaction, key: str) -> Delivery | None:
 async def forget_sources(tx: Transaction, key: str) -> None:
     """Of the files of a message, forget how they are fetched: that may be a link that needs no sign-in."""
     row = await tx.one(sa.select(deliveries.c.body).where(deliveries.c.key == key))
-    if row is not None and row.body.get("files"):
+    if row is not None and any(each["source"] for each in row.body.get("files", ())):
         files = [{**each, "source": {}} for each in row.body["files"]]
         await set_body(tx, key, {**row.body, "files": files})
 

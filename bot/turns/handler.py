@@ -425,9 +425,9 @@ class TurnHandler:
         if FILES not in handling.delivery.body:
             return ()
         handling.live.status(_("Reading your files…"))
-        return await self.files.taken_in(
-            message_of(handling.delivery, handling.thread, handling.delivery.body["text"]), handling.delivery.thread_id
-        )
+        delivery = handling.delivery
+        message = message_of(delivery, handling.thread, delivery.body["text"])
+        return await self.files.taken_in(message, delivery.thread_id, deliveries.outages(delivery))
 
     @asynccontextmanager
     async def _in_time(self, turn: Turn | None) -> AsyncIterator[None]:
@@ -534,6 +534,7 @@ class TurnHandler:
             await self.requests.record(tx, thread_id, status.interrupts)
             if status.turn is not None and not _is_turn_of(handling.thread, status.turn):
                 await threads.set_turn(tx, thread_id, status.turn["requester"], status.turn["delivery"])
+            await _forget_sources(tx, handling.delivery)
             handling.waits = await waiting.conclude(tx, thread_id, handling.delivery.key)
         if status is not NOT_READ:
             self._at_rest[thread_id] = status, current_claim()
@@ -572,6 +573,7 @@ class TurnHandler:
             settled = False
         async with self.database.writing(handling.delivery.thread_id) as tx:
             await self._regret(tx, handling.delivery, gave_up())
+            await _forget_sources(tx, handling.delivery)
             await deliveries.park(tx, handling.delivery.key, cause)
             if not settled:
                 await threads.leave_unsettled(tx, handling.delivery.thread_id)
@@ -587,6 +589,7 @@ class TurnHandler:
         cause = "its thread is not known"
         log.error("delivery_parked", cause=cause, reference=reference_of(delivery))
         async with self.database.writing(delivery.thread_id) as tx:
+            await _forget_sources(tx, delivery)
             await deliveries.park(tx, delivery.key, cause)
 
     async def _write_end(
@@ -598,6 +601,7 @@ class TurnHandler:
             case TurnAway(post=post):
                 await self.outbox.say(tx, post)
                 await threads.let_go(tx, delivery.thread_id, delivery.body["person"])
+                await _forget_sources(tx, delivery)
                 await deliveries.done(tx, delivery.key)
             case Remind():
                 await self.requests.on_timer(tx, delivery)
@@ -607,6 +611,7 @@ class TurnHandler:
                 thread = handling.thread
                 begun = await self.requests.void(tx, thread.thread_id, delivery.key, state_lost(), turn=thread.turn)
                 await self._regret(tx, delivery, loss_in_words(begun))
+                await _forget_sources(tx, delivery)
                 await deliveries.done(tx, delivery.key)
             case TryLater(seconds=seconds, cause=cause):
                 await deliveries.retry(tx, delivery.key, self.clock() + seconds, cause)
@@ -615,6 +620,12 @@ class TurnHandler:
                 due_at = self.clock() + pause_between(outages, retry_after)
                 await deliveries.put_off(tx, delivery, due_at, cause)
                 tx.afterwards(self.engine.timer_was_set)
+
+
+async def _forget_sources(tx: Transaction, delivery: Delivery) -> None:
+    """A delivery is over: how its files were fetched is of no use any more, and may be a link that opens them."""
+    if FILES in delivery.body:
+        await deliveries.forget_sources(tx, delivery.key)
 
 
 def _turn_of(handling: Handling) -> Turn:

@@ -14,7 +14,7 @@ import pytest
 from bot.crypto import NewId
 from bot.domain import AccountFacts, Arrival, ConversationReference, FileReference, Introduction, Post, Unwelcome
 from bot.outbox import Outbox
-from bot.platform import Reference
+from bot.platform import FetchedFile, Reference
 from bot.records import threads
 from bot.records.database import Database
 from bot.records.locks import UNLOCKED
@@ -103,9 +103,9 @@ class RecordingPlatform:
     async def introduce(self, arrival: Arrival) -> Introduction | Unwelcome:
         return Introduction(arrival.message.author, arrival.message.text)
 
-    async def fetch_file(self, file: FileReference, place: ConversationReference, limit: int) -> bytes:
+    async def fetch_file(self, file: FileReference, place: ConversationReference, limit: int) -> FetchedFile:
         self.asked.append((file.name, "file"))
-        return self.files[file.name]
+        return FetchedFile(self.files[file.name])
 
     def live(self, thread_id: str, place: ConversationReference, reader: str) -> Silent:
         return Silent()

@@ -247,11 +247,25 @@ CLICKS = st.fixed_dictionaries(
     },
     optional={"container": VALUES, "message": VALUES, "channel": VALUES, "trigger_id": VALUES, "response_url": VALUES},
 )
+FILES = st.dictionaries(
+    st.sampled_from(["id", "name", "title", "mimetype", "size", "mode", "file_access", "url_private_download"]),
+    VALUES | st.sampled_from(["F1", "tombstone", "external", "check_file_info", "https://[", 10**400, "x" * 9_000]),
+)
+MESSAGES = st.lists(FILES | VALUES, max_size=3).map(
+    lambda files: {
+        "type": "event_callback",
+        "team_id": "T1",
+        "event": {
+            **{"type": "message", "subtype": "file_share", "channel": "D1", "channel_type": "im", "user": "U1"},
+            **{"ts": "1700000000.000100", "text": "", "files": files},
+        },
+    }
+)
 USUAL = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 @USUAL
-@given(payload=PAYLOADS | EVENTS | CLICKS)
+@given(payload=PAYLOADS | EVENTS | CLICKS | MESSAGES)
 async def test_no_payload_makes_a_500(product: Served, payload: dict[str, Any]) -> None:
     as_json = await product.http.post(json.dumps(payload), JSON)
     as_form = await product.http.post("payload=" + quote(json.dumps(payload)), FORM)

@@ -241,7 +241,21 @@ CLICKED = st.one_of(
     DATA.map(lambda data: {"data": data}),
     DATA,
 )
+ATTACHED = st.fixed_dictionaries(
+    {
+        "contentType": st.sampled_from(
+            ["application/vnd.microsoft.teams.file.download.info", "reference", "text/html", "image/png"]
+        )
+    },
+    optional={
+        "name": VALUES,
+        "contentUrl": VALUES | st.just("https://["),
+        "content": VALUES
+        | st.fixed_dictionaries({"downloadUrl": VALUES | st.just("x" * 9_000), "fileSize": st.integers() | VALUES}),
+    },
+)
 CHANGES = st.one_of(
+    st.fixed_dictionaries({"attachments": st.lists(ATTACHED | VALUES, max_size=3)}),
     st.dictionaries(NAMES, VALUES, max_size=6),
     st.fixed_dictionaries({"name": INVOKES, "value": CLICKED | VALUES}),
     st.fixed_dictionaries({"value": DATA}),

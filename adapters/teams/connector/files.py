@@ -13,15 +13,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
+from yarl import URL
 
 from adapters.shared.calls import CallFailed
-from adapters.shared.http import TOO_LARGE, Http, HttpAnswer
+from adapters.shared.http import TOO_LARGE, Http, is_kept_at, retry_after
+from adapters.shared.messages import size_in_bytes
 from adapters.shared.untrusted_json import part, parts, words
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.people import Entra
 from bot.domain import ConversationReference, FileReference
-from bot.files import MOST_REFERENCES, too_large
-from bot.platform import FileNotFetched, PostFailed
+from bot.files import LONGEST_NAME, MOST_REFERENCES, too_large
+from bot.platform import FetchedFile, FileNotFetched, PostFailed
 from bot.settings import is_loopback
 from translations import gettext as _
 
@@ -32,25 +34,32 @@ LONGEST_ADDRESS = 4_096
 """Characters."""
 _UPLOADED = "application/vnd.microsoft.teams.file.download.info"
 _SHARED = "reference"
-_HOSTS = ("sharepoint.com", "sharepoint.us", "sharepoint.cn", "svc.ms", "onedrive.com", "1drv.com")
+_HOSTS = (
+    *("sharepoint.com", "sharepoint.us", "sharepoint-mil.us", "sharepoint.cn"),
+    *("svc.ms", "onedrive.com", "1drv.com"),
+)
 """Where Microsoft keeps files of Teams, by cloud."""
+_FACTS = "name,size,folder,createdBy,lastModifiedBy"
 
 
-def files_in(activity: Mapping[str, Any]) -> tuple[FileReference, ...]:
-    """The files of a message. Reads anything and raises nothing."""
-    return tuple(islice(_references(activity), MOST_REFERENCES))
+def files_in(activity: Mapping[str, Any], user: str) -> tuple[FileReference, ...]:
+    """The files of a message that this user wrote. Reads anything and raises nothing."""
+    return tuple(islice(_references(activity, user), MOST_REFERENCES))
 
 
-def _references(activity: Mapping[str, Any]) -> Iterator[FileReference]:
+def _references(activity: Mapping[str, Any], user: str) -> Iterator[FileReference]:
     for attached in parts(activity, "attachments"):
-        kind, name = words(attached, "contentType"), words(attached, "name")
+        kind, name = words(attached, "contentType"), words(attached, "name")[:LONGEST_NAME]
         content = part(attached, "content")
-        size = content.get("fileSize")
-        size = size if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else None
+        size = size_in_bytes(content.get("fileSize"))
         if kind == _UPLOADED:
-            yield FileReference(name, "", size, {"link": words(content, "downloadUrl")[:LONGEST_ADDRESS]})
+            yield FileReference(name, "", size, {"link": _bounded(words(content, "downloadUrl"))})
         elif kind == _SHARED:
-            yield FileReference(name, "", size, {"shared": words(attached, "contentUrl")[:LONGEST_ADDRESS]})
+            yield FileReference(name, "", size, {"shared": _bounded(words(attached, "contentUrl")), "author": user})
+
+
+def _bounded(address: str) -> str:
+    return address if len(address) <= LONGEST_ADDRESS else ""
 
 
 class TeamsFiles:
@@ -65,61 +74,85 @@ class TeamsFiles:
         self._entra = entra
         self._http = Http()
 
-    async def fetch_file(self, file: FileReference, place: ConversationReference, limit: int) -> bytes:
-        """The content of a file. Raises `FileNotFetched` and `PostFailed`."""
+    async def fetch_file(self, file: FileReference, place: ConversationReference, limit: int) -> FetchedFile:
+        """A file. Raises `FileNotFetched` and `PostFailed`."""
         try:
-            if link := str(file.source.get("link", "")):
-                answer = await self._linked(link, limit)
-            elif not self._config.graph_files:
-                raise FileNotFetched(_("I can read files only in a chat with me alone. Send it to me there"))
-            else:
-                tenant, address = str(place.address.get("tenant", "")), str(file.source.get("shared", ""))
-                answer = await self._shared(tenant, address, limit)
+            if "link" in file.source:
+                gone = _("its link isn’t valid any more. Send it again")
+                return FetchedFile(await self._linked(str(file.source["link"]), limit, gone))
+            if not self._config.graph_files:
+                raise FileNotFetched(_elsewhere(direct=place.direct))
+            return FetchedFile(await self._shared(file, str(place.address.get("tenant", "")), limit))
         except CallFailed as failure:
             raise _in_words(failure) from None
-        if answer.status in {429, 500, 502, 503, 504}:
-            raise PostFailed(f"file: http_{answer.status}")
-        if answer.status in {401, 403}:
-            log.warning("teams_file_not_allowed", status=answer.status)
-            raise FileNotFetched(_("I may not read it"))
-        if answer.status != 200:
-            raise FileNotFetched(_("it isn’t available any more. Send it again"))
-        return answer.body
 
-    async def _linked(self, link: str, limit: int) -> HttpAnswer:
+    async def _linked(self, link: str, limit: int, gone: str) -> bytes:
+        """What a link opens. `gone`: why it may open nothing."""
         if not self._is_microsofts(link):
             raise FileNotFetched(_("it isn’t kept where Teams keeps files"))
-        return await self._http.download("file", link, seconds=DOWNLOAD_SECONDS, most=limit)
+        answer = await self._http.download("file", link, seconds=DOWNLOAD_SECONDS, most=limit)
+        if answer.status == 429 or answer.status >= 500:
+            raise PostFailed(f"file: http_{answer.status}", retry_after=retry_after(answer.headers))
+        if answer.status != 200:
+            log.warning("teams_file_not_fetched", status=answer.status)
+            raise FileNotFetched(gone)
+        return answer.body
 
-    async def _shared(self, tenant: str, address: str, limit: int) -> HttpAnswer:
+    async def _shared(self, file: FileReference, tenant: str, limit: int) -> bytes:
         """https://learn.microsoft.com/graph/api/shares-get: Graph answers with a link of the other kind."""
+        address = str(file.source.get("shared", ""))
         if not self._is_microsofts(address):
             raise FileNotFetched(_("it isn’t kept where Teams keeps files"))
         encoded = base64.urlsafe_b64encode(address.encode()).decode().rstrip("=")
-        link = await self._entra.redirected(tenant, f"/v1.0/shares/u!{encoded}/driveItem/content")
-        return await self._linked(link, limit)
+        item = f"/v1.0/shares/u!{encoded}/driveItem"
+        facts = await self._entra.file_facts(tenant, f"{item}?$select={_FACTS}")
+        if "folder" in facts:
+            raise FileNotFetched(_("it is a folder"))
+        # The app may read what the author may not, and where a file lies can be written by hand.
+        author = str(file.source.get("author", "")).lower()
+        if author not in {words(facts, who, "user", "id").lower() for who in ("createdBy", "lastModifiedBy")} - {""}:
+            raise FileNotFetched(_("someone else put it there. Upload it yourself"))
+        size = size_in_bytes(facts.get("size"))
+        if size is not None and size > limit:
+            raise FileNotFetched(too_large())
+        link = await self._entra.file_link(tenant, f"{item}/content")
+        return await self._linked(link, limit, _("it isn’t available any more"))
 
     def _is_microsofts(self, address: str) -> bool:
         """Whether an address is where Microsoft keeps files; of this machine only where tokens are not looked at."""
-        try:
-            where = urlsplit(address)
-            host = (where.hostname or "").lower()
-        except ValueError:
-            return False
+        return is_kept_at(address, _HOSTS) or (self._is_local() and _is_on_this_machine(address))
+
+    def _is_local(self) -> bool:
         stands_in = is_loopback(urlsplit(self._config.cloud.graph_url).hostname or "")
-        if (stands_in or self._config.local_unauthenticated) and is_loopback(host):
-            return True
-        return where.scheme == "https" and any(host == each or host.endswith(f".{each}") for each in _HOSTS)
+        return stands_in or self._config.local_unauthenticated
 
     async def close(self) -> None:
         """Close the connections."""
         await self._http.close()
 
 
+def _is_on_this_machine(address: str) -> bool:
+    try:
+        return is_loopback(URL(address, encoded=True).host or "")
+    except ValueError:
+        return False
+
+
+def _elsewhere(*, direct: bool) -> str:
+    if direct:
+        return _("it is a link to a file. Upload the file itself")
+    return _(
+        "I can read files only in a chat with me alone. Send it to me there, or ask an admin to allow it here "
+        "(TEAMS_GRAPH_FILES)"
+    )
+
+
 def _in_words(failure: CallFailed) -> FileNotFetched | PostFailed:
     if failure.error == TOO_LARGE:
         return FileNotFetched(too_large())
-    if failure.permanent or failure.error in {"bad_address", "not_our_tenant"}:
+    if failure.status == 404:
+        return FileNotFetched(_("it isn’t available any more"))
+    if failure.permanent or failure.error == "not_our_tenant":
         log.warning("teams_file_not_fetched", error=failure.error)
-        return FileNotFetched(_("I may not read it"))
+        return FileNotFetched(_("I may not read files here. An admin has to allow it (Files.Read.All)"))
     return PostFailed(str(failure), retry_after=failure.retry_after)

@@ -390,6 +390,8 @@ class TeamsPersonFacts:
 KEEP_GROUPS = 120.0
 """Seconds that we believe who is in a group; what is decided with it cannot be undone, so not for longer."""
 KEEP_ACCOUNT = 600.0
+FILE_SECONDS = 10.0
+"""What a request for a file may take: nobody waits for the answer to a click then."""
 VERB = "graph"
 _Member = tuple[str, str, str]
 """Tenant, user, group."""
@@ -420,9 +422,16 @@ class Entra:
         """`displayName`, `mail`, `userPrincipalName` and `userType` of an account."""
         return await self._accounts.get((tenant, user), self._ask_account)
 
-    async def redirected(self, tenant: str, path: str) -> str:
-        """Where Graph sends whoever asks for this, as it does for the content of files."""
-        answer = await self._answer(tenant, "GET", path)
+    async def file_facts(self, tenant: str, path: str) -> Mapping[str, Any]:
+        """What Graph says of a file: https://learn.microsoft.com/graph/api/resources/driveitem."""
+        answer = await self._answer(tenant, "GET", path, seconds=FILE_SECONDS)
+        if answer.status != 200:
+            raise refusal_of(VERB, answer)
+        return answer.object()
+
+    async def file_link(self, tenant: str, path: str) -> str:
+        """A link that opens the content of a file, where Graph sends whoever asks for it."""
+        answer = await self._answer(tenant, "GET", path, seconds=FILE_SECONDS)
         location = answer.headers.get("Location", "")
         if answer.status != 302 or not location:
             raise refusal_of(VERB, answer)
@@ -459,7 +468,9 @@ class Entra:
             raise refusal_of(VERB, answer)
         return answer
 
-    async def _answer(self, tenant: str, method: str, path: str, body: Mapping[str, Any] | None = None) -> HttpAnswer:
+    async def _answer(
+        self, tenant: str, method: str, path: str, body: Mapping[str, Any] | None = None, *, seconds: float = AT_ONCE
+    ) -> HttpAnswer:
         tokens = self._tokens_of(tenant)
         token = await tokens.token()
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
@@ -467,7 +478,7 @@ class Entra:
             headers["Content-Type"] = "application/json"
         url = f"{self._config.cloud.graph_url.rstrip('/')}{path}"
         data = json.dumps(body).encode() if body is not None else None
-        answer = await self._http.request(VERB, method, url, seconds=AT_ONCE, headers=headers, data=data)
+        answer = await self._http.request(VERB, method, url, seconds=seconds, headers=headers, data=data)
         if answer.status == 401:
             tokens.refused(token)
         return answer

@@ -224,7 +224,7 @@ def _said(
         at=_time(activity, recipient),
         addressed=place.direct or mentions_us(activity),
         origin=_origin(visitor, written.quotes),
-        files=files_in(activity),
+        files=files_in(activity, visitor.caller.user),
     )
 
 

@@ -55,6 +55,11 @@ def routes(world: World, faults: Faults, sockets: Sockets, calls: list[ApiCall])
         """As Slack does: whoever may not see a file is shown where one signs in."""
         token = world.tokens.get(request.headers.get("Authorization", "").removeprefix("Bearer "))
         file = world.files.get(request.match_info["file"])
+        fault = faults.of("download", {"file": request.match_info["file"]})
+        if fault is not None:
+            return _failure(fault)
+        if request.match_info["file"] in world.moved:
+            return web.Response(status=302, headers={"Location": world.moved[request.match_info["file"]]})
         if file is None:
             return web.Response(status=404)
         if token is None or "files:read" not in world.workspaces[token.team].scopes.split(","):

@@ -103,6 +103,8 @@ class World:
         self.response_urls: dict[str, Json] = {}
         self.files: dict[str, tuple[bytes, Json]] = {}
         """Content of the files that people have uploaded, by id, and what Slack says of each."""
+        self.moved: dict[str, str] = {}
+        """Where whoever wants a file is sent instead, by its id."""
         self.product_mistakes: list[str] = []
         self._numbers = itertools.count(1)
         self._last_ts = 0

@@ -59,6 +59,9 @@ def routes(services: Services) -> list[web.RouteDef]:
     async def download(request: web.Request) -> web.StreamResponse:
         """For whoever has the link, which is good for some minutes."""
         content = services.world.files.get(request.match_info["name"])
+        fault = services.faults.of("download", {"name": request.match_info["name"]})
+        if fault is not None:
+            return _failure(fault)
         if content is None or request.query.get("tempauth") != TEMPORARY:
             return web.Response(status=404 if content is None else 401)
         return web.Response(body=content)
@@ -86,6 +89,7 @@ def routes(services: Services) -> list[web.RouteDef]:
         web.get("/msi/token", login_route("managed_identity")),
         web.post("/graph/v1.0/users/{user}/checkMemberGroups", graph_route("member_groups")),
         web.get("/graph/v1.0/users/{user}", graph_route("account")),
+        web.get("/graph/v1.0/shares/{share}/driveItem", graph_route("file_facts")),
         web.get("/graph/v1.0/shares/{share}/driveItem/content", graph_route("file")),
         web.get("/download/{name}", download),
     ]
@@ -129,8 +133,8 @@ async def _graph(services: Services, verb: str, request: web.Request) -> web.Str
         return _failure(fault)
     if not services.issuer.is_good(token):
         return _refusal(Refused("InvalidAuthenticationToken", "Access token is empty.", status=401))
-    if verb == "file":
-        return _shared_file(services.world, request)
+    if verb in {"file", "file_facts"}:
+        return _shared_file(services.world, verb, request)
     user = request.match_info["user"]
     try:
         answered = (
@@ -143,13 +147,19 @@ async def _graph(services: Services, verb: str, request: web.Request) -> web.Str
     return web.json_response(answered)
 
 
-def _shared_file(world: World, request: web.Request) -> web.StreamResponse:
+def _shared_file(world: World, verb: str, request: web.Request) -> web.StreamResponse:
     """Graph sends whoever asks for the content of a file to a link that is good for some minutes."""
     if not {"Files.Read.All", "Sites.Selected"} & world.graph_permissions:
         return _refusal(Refused("accessDenied", "Access denied", status=403))
     encoded = request.match_info["share"].removeprefix("u!")
     address = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
-    link = f"{request.url.origin()}/download/{address.rpartition('/')[2]}?tempauth={TEMPORARY}"
+    name = address.rpartition("/")[2]
+    if name not in world.files:
+        return _refusal(Refused("itemNotFound", "The resource could not be found.", status=404))
+    if verb == "file_facts":
+        people = {who: {"user": {"id": user}} for who, user in world.file_people.get(name, {}).items()}
+        return web.json_response({"name": name, "size": len(world.files[name]), **people})
+    link = f"{request.url.origin()}/download/{name}?tempauth={TEMPORARY}"
     return web.Response(status=302, headers={"Location": link})
 
 

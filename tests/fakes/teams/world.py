@@ -140,6 +140,8 @@ class World:
         """Members of groups, by the group's object id."""
         self.files: dict[str, bytes] = {}
         """Content of the files that people have uploaded, by name."""
+        self.file_people: dict[str, dict[str, str]] = {}
+        """Who made a file (`createdBy`) and changed it last (`lastModifiedBy`), by its name."""
         self.graph_permissions = {"GroupMember.Read.All", "User.Read.All"}
         """What an administrator has let the app do in Microsoft Graph."""
         self.targeted = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes.openai_server import FakeOpenAI
-from tests.fakes.teams.server import FakeTeams
+from tests.fakes.teams.server import ANA, FakeTeams
 from tests.fakes.teams.web import TEMPORARY
 from tests.support.product import ProductFolder
 from tests.support.product_records import rows_in_records
@@ -29,7 +29,7 @@ def uploaded(teams: FakeTeams, name: str, content: bytes) -> Json:
 
 def shared(teams: FakeTeams, name: str, content: bytes) -> Json:
     """A file as the bot hears of it elsewhere."""
-    teams.world.files[name] = content
+    teams.world.files[name], teams.world.file_people[name] = content, {"createdBy": ANA}
     return {"contentType": "reference", "name": name, "contentUrl": f"{SITE}/{name}", "content": None}
 
 
@@ -65,7 +65,7 @@ async def test_with_the_permission_they_are_read_there_too(talk: Talk, teams: Fa
 async def test_without_it_people_are_told_so(talk: Talk, teams: FakeTeams) -> None:
     said = await talk.person.says(talk.conversation, "look", files=[shared(teams, "plan.txt", b"the plan")])
     talk.conversation = said.conversation
-    assert "plan.txt: I may not read it" in words(await talk.says("I couldn’t read"))
+    assert "plan.txt: I may not read files here" in words(await talk.says("I couldn’t read"))
 
 
 async def test_a_link_is_followed_only_to_where_teams_keeps_files(chat: Talk, teams: FakeTeams) -> None:
@@ -76,7 +76,7 @@ async def test_a_link_is_followed_only_to_where_teams_keeps_files(chat: Talk, te
     await chat.person.says(chat.conversation, "look", files=[bait, gone])
     told = words(await chat.says("I couldn’t read 2 files"))
     assert "bait.txt: it isn’t kept where Teams keeps files" in told
-    assert "gone.txt: it isn’t available any more" in told
+    assert "gone.txt: its link isn’t valid any more" in told
 
 
 async def test_a_link_that_opens_a_file_is_forgotten_once_it_was_read(
