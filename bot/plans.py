@@ -197,7 +197,7 @@ class Plans:
         if conversation is None:
             raise ValueError(f"the plan's conversation {thread_id} is not known")
         await threads.ensure(tx, own, _place_of_task(conversation.place, own), task.id, now, requester=asked.requester)
-        turn: dict[str, Any] = {**asked.turn, "agent": task.agent, "said": list(asked.said)}
+        turn: dict[str, Any] = {**asked.turn, "agent": task.agent, "said": list(asked.said), "tasks": len(asked.tasks)}
         body = {
             "person": asked.requester,
             "name": turn["requester_name"],

@@ -32,6 +32,11 @@ VERSION = 1
 """The only version of the file there is."""
 MOST_AGENTS = 30
 """Agents of a file: a person picks from a list of them, and a model by their descriptions."""
+LARGEST_FILE = 300_000
+"""Characters of a file: more than as many agents with the longest words have. What is written to be slow to read takes
+two seconds for them, with one core."""
+_MOST_BYTES = 4 * LARGEST_FILE
+"""Of which a file of so many characters never has more, in UTF-8."""
 LONGEST_NAME = 40
 """Characters of a name: it is typed after `/countersign agent`."""
 LONGEST_DESCRIPTION = 300
@@ -87,7 +92,9 @@ def load_agents(path: Path, installation: Installation) -> Agents:
     """The agents in a file (UTF-8); without the file, the default one. Raises `AgentsFileError`, also when the file
     cannot be read."""
     try:
-        written = path.read_bytes().decode("utf-8-sig")
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)  # and no more: it may be a device
+        written = content.decode("utf-8-sig") if len(content) <= _MOST_BYTES else None
     except FileNotFoundError:
         return ONLY_DEFAULT
     except OSError as error:
@@ -95,15 +102,23 @@ def load_agents(path: Path, installation: Installation) -> Agents:
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise AgentsFileError(str(path), line, "is not UTF-8 text") from error
+    if written is None:
+        raise AgentsFileError(str(path), None, f"is too large: {_too_large()}")
     return parse_agents(written, str(path), installation)
 
 
 def parse_agents(text: str, source: str, installation: Installation) -> Agents:
     """The agents in a text; `source` names it in errors. Raises `AgentsFileError`, and nothing else."""
     try:
+        if len(text) > LARGEST_FILE:
+            raise LineError(text.count("\n", 0, LARGEST_FILE) + 1, f"too large: {_too_large()}")
         return _read_agents(read_yaml(text), installation)
     except LineError as fault:
         raise AgentsFileError(source, fault.line, fault.reason) from None
+
+
+def _too_large() -> str:
+    return f"at most {LARGEST_FILE:,} characters are read, and {MOST_AGENTS} agents need fewer"
 
 
 def _read_agents(root: Located | None, installation: Installation) -> Agents:

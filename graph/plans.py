@@ -7,12 +7,15 @@ then stops until all have ended. Whoever drives the graph has each of them done 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graph.interrupts import PlannedTask, TaskEnding
 from graph.json_values import storable
+
+if TYPE_CHECKING:  # the records of plans start without the libraries of models
+    from graph.state import Turn
 
 DELEGATE = "delegate"
 """A tool of ours: by it the model hands a plan over."""
@@ -21,6 +24,9 @@ FEWEST_TASKS, MOST_TASKS = 2, 12
 MOST_PLANS = 3
 """Plans that one turn may carry out: what the first brings up may need another. With them a turn has 36 tasks at most,
 however often its model hands over the same again."""
+SHARED_CALLS = 3
+"""How many times the calls of a turn the tasks of one plan may make together, in equal shares: three may each make as many
+as a turn, and a turn with all its plans makes ten times as many at most. Our own choice."""
 LONGEST_ID = 40
 """Characters of a task's id. Our own choice: it is shown beside its state."""
 LONGEST_INSTRUCTION = 8_000
@@ -98,6 +104,16 @@ def tasks_in(arguments: Mapping[str, Any], agents: Mapping[str, str]) -> tuple[P
             for task in given
         ]
     )
+
+
+def most_calls(turn: Turn, of_a_turn: int) -> int:
+    """Returns how many tool calls the model may make in a turn: in that of a task its share, and one at least.
+
+    Args:
+        of_a_turn: how many it may make in any other.
+    """
+    tasks = turn.get("tasks", 1)
+    return max(1, min(of_a_turn, SHARED_CALLS * of_a_turn // tasks))
 
 
 def _in_order(tasks: Sequence[PlannedTask]) -> tuple[PlannedTask, ...]:

@@ -64,7 +64,7 @@ class Ports:
     """Takes secrets out of what people give and a model is told."""
     retry: Retry
     calls_a_turn: int
-    """Tool calls that the model may make in one turn."""
+    """Tool calls that the model may make in one turn; those of the tasks of a plan share a multiple of it."""
     is_outage: Callable[[Exception], bool]
     """Whether an error says that the records, or the disk below them, cannot be used now: no fault of a call."""
     agents: Agents = ONLY_DEFAULT

@@ -57,6 +57,8 @@ class Turn(TypedDict):
     said: NotRequired[list[str]]
     """Of the turn of a task: what the requester wrote in the turn that it is part of. Its message is an instruction of
     the agent that made the plan."""
+    tasks: NotRequired[int]
+    """Of the turn of a task: how many tasks the plan has (`graph.plans.most_calls`)."""
 
 
 class State(TypedDict, total=False):

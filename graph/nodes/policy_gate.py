@@ -13,6 +13,7 @@ from graph.json_values import trouble_with
 from graph.judging import judged, keep, tool_of_agent
 from graph.nodes import BranchStep
 from graph.options import ask_within, has_tools, may_ask_for
+from graph.plans import most_calls
 from graph.ports import InTurn, Judged, Ports, Spoken
 from graph.presentation import presentation_of
 from graph.state import RunContext, ToolCallState
@@ -44,8 +45,8 @@ def policy_gate(ports: Ports) -> BranchStep:
             return await not_made(ports, state, "superseded", superseded(context.settling))
         if not has_tools(turn):
             return await not_made(ports, state, "failed", WITHOUT_TOOLS)
-        if state.get("before", 0) >= ports.calls_a_turn:
-            return await not_made(ports, state, "limited", _LIMITED.format(ports.calls_a_turn))
+        if state.get("before", 0) >= (most := most_calls(turn, ports.calls_a_turn)):
+            return await not_made(ports, state, "limited", _LIMITED.format(most))
         if call.get("error"):
             return await not_made(ports, state, "failed", f"Failed: {call['error']}")
         if trouble := trouble_with(call["args"]):

@@ -30,7 +30,7 @@ from graph.models.tool_calls import MOST_CALLS
 from graph.nodes import Node
 from graph.nodes.delegate import delegates
 from graph.options import has_tools, may_ask, mode_of
-from graph.plans import delegate_tool
+from graph.plans import delegate_tool, most_calls
 from graph.ports import Ports, Unfinished
 from graph.prompts import conversation, tool_definitions
 from graph.state import RunContext, State, Turn, turn_of
@@ -57,10 +57,10 @@ def task_executor(ports: Ports) -> Node:
         if step >= agent.max_steps:
             text = _("I stopped after {count} steps. Try a smaller request.").format(count=agent.max_steps)
             return {"messages": [gave_up(text, f"{turn['delivery']}.{step}")]}
-        made = calls_made(current_turn(state["messages"]))
-        if made >= ports.calls_a_turn + MOST_CALLS:
+        made, most = calls_made(current_turn(state["messages"])), most_calls(turn, ports.calls_a_turn)
+        if made >= most + MOST_CALLS:
             told = _("I stopped after {count} tool calls; one request may make {most}. Try a smaller request.")
-            text = told.format(count=made, most=ports.calls_a_turn)
+            text = told.format(count=made, most=most)
             return {"messages": [gave_up(text, f"{turn['delivery']}.{step}")]}
         if refused := await ports.budget.refusal(turn["requester"]):
             return {"messages": [gave_up(refused, f"{turn['delivery']}.{step}")]}

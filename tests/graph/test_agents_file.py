@@ -21,6 +21,7 @@ from graph.agents_file import (
     parse_agents,
 )
 from policies.model import Tool
+from tests.support.cpu import at_most_cpu
 
 ROOT = Path(__file__).parents[2]
 
@@ -271,6 +272,21 @@ def test_a_file_that_is_no_text_is_refused_with_the_line(tmp_path: Path) -> None
     file.write_bytes(b"version: 1\nagents: [\xff]")
     with pytest.raises(AgentsFileError, match="line 2: is not UTF-8 text"):
         load_agents(file, HERE)
+
+
+@pytest.mark.parametrize("characters", [300_100, 2_000_000])
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path, characters: int) -> None:
+    """A list of a million characters took six seconds to refuse."""
+    file = tmp_path / "agents.yaml"
+    file.write_text("a,\n".join(["[", *[""] * (characters // 3), "]"]))
+    with at_most_cpu(1), pytest.raises(AgentsFileError, match="too large: at most 300,000 characters"):
+        load_agents(file, HERE)
+
+
+def test_as_many_agents_as_there_may_be_with_the_longest_words_are_read() -> None:
+    words = "\n".join(["      " + "word " * 15] * 105)
+    agents = [f"  - name: a{n}\n    description: {'d' * 300}\n    systemMessage: |\n{words}" for n in range(30)]
+    assert len(read("\n".join(["version: 1", "agents:", *agents])).specialists) == 30
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:

@@ -15,11 +15,13 @@ from graph.plans import (
     PlanError,
     delegate_tool,
     instruction_of,
+    most_calls,
     owner_of,
     results_for_model,
     shortened,
     tasks_in,
 )
+from tests.graph.parts import turn
 from tests.support.examples import examples
 
 KEYS = ["id", "agent", "instruction", "depends_on", ""]
@@ -125,6 +127,13 @@ def test_what_is_for_one_person_alone_makes_all_results_so() -> None:
 def test_a_long_result_is_cut_with_a_count() -> None:
     assert shortened("x" * LONGEST_RESULT) == "x" * LONGEST_RESULT
     assert shortened("x" * (LONGEST_RESULT + 7)).endswith("x\n[cut: 7 more characters]")
+
+
+@pytest.mark.parametrize(("tasks", "most"), [(2, 50), (3, 50), (4, 37), (12, 12)])
+def test_the_tasks_of_a_plan_make_three_times_the_calls_of_a_turn_together(tasks: int, most: int) -> None:
+    assert most_calls({**turn("m1"), "tasks": tasks}, 50) == most
+    assert most_calls({**turn("m1"), "tasks": tasks}, 1) == 1
+    assert most_calls(turn("m1"), 50) == 50
 
 
 def test_the_tool_names_the_agents_with_what_they_are_for() -> None:

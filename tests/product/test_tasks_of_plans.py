@@ -94,6 +94,20 @@ async def test_a_task_that_reaches_a_limit_has_failed_and_what_depends_on_it_is_
     assert shop.done == []
 
 
+async def test_the_tasks_of_a_plan_share_the_calls_that_they_may_make(
+    workshop_home: ProductFolder, shop: Workshop
+) -> None:
+    workshop_home.variables["LIMIT_CALLS_PER_TURN"] = "2"
+    async with product_here(workshop_home) as url, visiting(url, "ana") as ana, ana.thread() as thread:
+        await thread.send("plan a: use look what=lamp; look what=chair, b: use look what=desk; look what=bed")
+        await thread.says("lamp looks fine", "chair looks fine", "desk looks fine", "bed looks fine")
+        shop.looked.clear()
+        tasks = ", ".join(f"{each}: use look what={each}; look what=more" for each in "abcdef")
+        await thread.send(f"plan {tasks}")
+        await thread.says("Limited: one turn may make 1 tool calls", "f looks fine")
+    assert sorted(shop.looked) == list("abcdef")
+
+
 async def test_a_question_of_a_task_is_answered_by_its_form(at_work: Thread) -> None:
     await at_work.send("plan ask: ask lamp, look: use look what=chair")
     question = await at_work.question()
