@@ -52,6 +52,7 @@ SHORTEST_TIMEOUT = 1.0
 LONGEST_TIMEOUT = 3600.0
 """Seconds: a run may take an hour."""
 HIGHEST_STEPS = 100
+_TOO_LARGE = f"too large: at most {LARGEST_FILE:,} characters are read, and {MOST_AGENTS} agents need fewer"
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _TOOL = re.compile(r"(?:[A-Za-z0-9._/*?-]|\[[^\]]+\])+")
 _KEYS = frozenset(
@@ -103,22 +104,22 @@ def load_agents(path: Path, installation: Installation) -> Agents:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise AgentsFileError(str(path), line, "is not UTF-8 text") from error
     if written is None:
-        raise AgentsFileError(str(path), None, f"is too large: {_too_large()}")
+        raise AgentsFileError(str(path), None, _TOO_LARGE)
     return parse_agents(written, str(path), installation)
 
 
 def parse_agents(text: str, source: str, installation: Installation) -> Agents:
     """The agents in a text; `source` names it in errors. Raises `AgentsFileError`, and nothing else."""
     try:
-        if len(text) > LARGEST_FILE:
-            raise LineError(text.count("\n", 0, LARGEST_FILE) + 1, f"too large: {_too_large()}")
+        _refuse_too_large(text)
         return _read_agents(read_yaml(text), installation)
     except LineError as fault:
         raise AgentsFileError(source, fault.line, fault.reason) from None
 
 
-def _too_large() -> str:
-    return f"at most {LARGEST_FILE:,} characters are read, and {MOST_AGENTS} agents need fewer"
+def _refuse_too_large(text: str) -> None:
+    if len(text) > LARGEST_FILE:
+        raise LineError(text.count("\n", 0, LARGEST_FILE) + 1, _TOO_LARGE)
 
 
 def _read_agents(root: Located | None, installation: Installation) -> Agents:

@@ -25,8 +25,8 @@ MOST_PLANS = 3
 """Plans that one turn may carry out: what the first brings up may need another. With them a turn has 36 tasks at most,
 however often its model hands over the same again."""
 SHARED_CALLS = 3
-"""How many times the calls of a turn the tasks of one plan may make together, in equal shares: three may each make as many
-as a turn, and a turn with all its plans makes ten times as many at most. Our own choice."""
+"""How many times the calls of a turn the tasks of one plan may make together, in equal shares: three may each make as
+many as a turn, and a turn with all its plans makes ten times as many at most. Our own choice."""
 LONGEST_ID = 40
 """Characters of a task's id. Our own choice: it is shown beside its state."""
 LONGEST_INSTRUCTION = 8_000

@@ -158,7 +158,8 @@ class _AnthropicAnswer:
                     call.complete = True
             case "message_delta":
                 self._count(event.get("usage"))
-                self._tells["stop_reason"] = event["delta"].get("stop_reason")
+                # Nothing that is said afterwards takes it back.
+                self._tells["stop_reason"] = self._tells.get("stop_reason") or _text(event["delta"].get("stop_reason"))
 
     def _begin(self, number: int, block: Mapping[str, Any]) -> None:
         match block.get("type"):

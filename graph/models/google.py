@@ -227,7 +227,7 @@ class _GoogleAnswer:
         for candidate in (event.get("candidates") or [])[:1]:
             for part in (candidate.get("content") or {}).get("parts") or []:
                 self._take_part(part)
-            self._ended = candidate.get("finishReason") or self._ended
+            self._end(candidate.get("finishReason"))
 
     def _take_part(self, part: Mapping[str, Any]) -> None:
         if call := part.get("functionCall"):
@@ -238,6 +238,13 @@ class _GoogleAnswer:
             if not isinstance(text, str):
                 raise ValueError("something else in the place of a text")
             self._lumps.add(text)
+
+    def _end(self, reason: Any) -> None:
+        """Some models say `STOP` with each piece; nothing that is said afterwards takes another reason back."""
+        if reason and not isinstance(reason, str):
+            raise ValueError("something else in the place of a reason")
+        if self._ended in {"", "STOP"}:
+            self._ended = reason or self._ended
 
     def finished(self) -> AIMessageChunk:
         """All of it but the text. Raises `ModelProblem` where it did not end, or was stopped by a filter."""

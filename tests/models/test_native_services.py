@@ -371,6 +371,20 @@ def sent(kind: str) -> Reply:
     return Reply(raw=f'event: error\ndata: {{"type": "error", "error": {{"type": "{kind}", "message": "no"}}}}\n\n')
 
 
+def ended(*reasons: Any) -> Reply:
+    """An answer of either service that says more than once why it ended."""
+    text = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "x"}}
+    ends = [
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": each},
+            "candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": each}],
+        }
+        for each in reasons
+    ]
+    return Reply(raw="".join(f"data: {json.dumps(event)}\n\n" for event in [text, *ends]))
+
+
 FAILURES = [
     *(
         (native, reply, trouble)
@@ -427,6 +441,11 @@ FAILURES = [
         Trouble.BROKE_OFF,
     ),
     (GOOGLE, Reply(finish_reason="MALFORMED_FUNCTION_CALL"), Trouble.MALFORMED),
+    # What is said afterwards takes no end back, and what is no word is none.
+    (ANTHROPIC, ended("refusal", "end_turn"), Trouble.FILTERED),
+    (GOOGLE, ended("SAFETY", "STOP"), Trouble.FILTERED),
+    (ANTHROPIC, ended(["end_turn"]), Trouble.MALFORMED),
+    (GOOGLE, ended(5), Trouble.MALFORMED),
 ]
 
 
