@@ -41,7 +41,7 @@ from adapters.shared.serving import (
     started_server,
 )
 from adapters.tool_servers.account_changes import AccountChanges
-from adapters.tool_servers.config import ConfigError, ToolServersConfig, keeping_files_here, load_config
+from adapters.tool_servers.config import ConfigError, ToolServersConfig, keeping_files_here, load_config, source_tools
 from adapters.tool_servers.elicitation import CallingRun, OnlyProcess
 from adapters.tool_servers.servers import ToolServers, look_up
 from adapters.web.config import DEFAULT_PEOPLE
@@ -353,6 +353,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 is_outage=is_outage,
                 files=files,
                 memory=memories if memories.is_on else None,
+                source_tools=source_tools(tool_config.servers),
             )
             workflow = build_workflow(ports, records.checkpoints)
             agent = Agent(workflow, records.checkpoints, clock, making_calls(ports), ports.masker)

@@ -54,6 +54,7 @@ from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Pauses, Transaction
 from bot.task_threads import conversation_of, is_task_thread, turn_of_call
 from bot.views import approval_view, clarification_view, outcome_view, place_in_turn, sign_in_view
+from graph.citations import Source, kept_sources
 from policies.approvers import Permitted
 from policies.masking import Masker
 from translations import gettext as _
@@ -142,6 +143,8 @@ class TurnState:
     """All that the bot said in it, oldest first; the answer is the last of it."""
     agent: str = ""
     """Name of the agent that said the answer; empty: the default one."""
+    sources: tuple[Source, ...] = ()
+    """What the answer cites."""
     asked: Mapping[str, str] = field(default_factory=dict)
     """All approvals of the turn, oldest first → how they stand; `changed`: somebody edited the call, so that people are
     asked anew and nothing runs under it."""
@@ -406,6 +409,7 @@ class Conversations:
             answer_id=newest[0].key if newest is not None and is_final else "",
             answer_number=newest[0].seq if newest is not None else 0,
             agent=str(newest[1].get("agent", "")) if newest is not None else "",
+            sources=kept_sources(newest[1].get("sources")) if newest is not None else (),
             notices=tuple(Notice(p.content["text"], p.content["tone"]) for p in about if p.content),
             calls=tuple(await self._calls(made, unmade, approvals_, reader)),
             approvals=tuple(approvals_),

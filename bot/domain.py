@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from graph.citations import Source
 from graph.interrupts import FormField
 from graph.presentation import NOTHING_KNOWN, CallPresentation
 
@@ -314,6 +315,8 @@ class Said:
     """How many were made before those."""
     agent: str = ""
     """Name of the agent that says it; empty: the default one."""
+    sources: tuple[Source, ...] = ()
+    """What it cites as `[1]`, by number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from bot.repeated_failures import RepeatedFailure
 from bot.rounds import ANSWER_FIRST, after_rounds
 from bot.task_threads import conversation_of, is_task_thread
 from bot.views import post_of
+from graph.citations import as_kept
 from graph.ports import Spoken
 from policies.masking import Masker
 from translations import in_shared_language
@@ -78,7 +79,8 @@ def said(thread_id: str, spoken: Spoken) -> NewPost:
     turn, _, step = spoken.message_id.rpartition(".")  # `graph.calls.own_ids`; calls are made after the first step
     of_turn = {"turn": turn} if spoken.final and step != "0" else {}
     of_agent = {"agent": spoken.agent} if spoken.agent else {}
-    content = {"text": spoken.text, "final": spoken.final, **of_turn, **of_agent}
+    citing = {"sources": as_kept(spoken.sources)} if spoken.sources else {}
+    content = {"text": spoken.text, "final": spoken.final, **of_turn, **of_agent, **citing}
     return NewPost(f"{_SAID}{spoken.message_id}", thread_id, "said", content=content)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 from bot.approvals import retries
 from bot.approvals.edits import is_asked_anew, why_asked_again
@@ -39,6 +40,7 @@ from bot.records.posts import PostRow
 from bot.records.sign_ins import SignInRow
 from bot.safe_text import apart_from_marks, one_line, shorten
 from bot.task_threads import is_task_thread
+from graph.citations import Source, kept_sources
 from graph.presentation import NOTHING_KNOWN, CallPresentation
 from policies.approvers import as_of, several_may_decide
 from policies.judging import describe_approvers
@@ -95,7 +97,7 @@ async def content_of(
         case "said":
             text, final = apart_from_marks(kept["text"]), kept.get("final", True)
             calls, earlier = await _activity(tx, kept["turn"]) if "turn" in kept else ((), 0)
-            return Said(text, final, calls, earlier, kept.get("agent", ""))
+            return Said(text, final, calls, earlier, kept.get("agent", ""), sources=_sources(kept))
         case "notice":
             return Notice(apart_from_marks(kept["text"]), kept["tone"])
         case "approval":
@@ -113,6 +115,14 @@ async def content_of(
             return await plan_view(tx, subject)
         case _:
             raise ValueError(f"unknown kind of post: {row.kind}")
+
+
+def _sources(kept: Mapping[str, Any]) -> tuple[Source, ...]:
+    """What an answer cites; the names are those that strangers gave their files."""
+    return tuple(
+        replace(source, name=apart_from_marks(source.name), section=apart_from_marks(source.section or "") or None)
+        for source in kept_sources(kept.get("sources"))
+    )
 
 
 def _is_chat_with_one(row: PostRow, place: ConversationReference) -> bool:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
 from graph.agents import shown_name
+from graph.citations import CITED, Source, sources_of
+from graph.citations import as_kept as sources_as_kept
 from graph.files import READ_FILE
 from graph.interrupts import Answered, Approved, Expired, FieldType, FormField, Rejected, Superseded, Withdrawn
 from graph.json_values import storable
@@ -56,11 +58,18 @@ TakingOut = Callable[[str, dict[str, Any]], tuple[dict[str, Any], str]]
 """Splits what a model gives a tool (its name, its arguments) into the tool's own arguments and a quote."""
 
 
-def own_ids(message: AIMessage, delivery: str, step: int, take_out: TakingOut | None = None) -> AIMessage:
+def own_ids(
+    message: AIMessage,
+    delivery: str,
+    step: int,
+    take_out: TakingOut | None = None,
+    sources: Sequence[Source] = (),
+) -> AIMessage:
     """The model's message under our ids: `{delivery}.{step}`, its calls `{delivery}.{step}.{index}`.
 
     Models reuse theirs (`call_0`), and the ledger is keyed by them. Calls whose arguments were not JSON are kept as
     calls that carry their `error`, so that each is answered rather than lost. `take_out`: where calls carry a quote.
+    `sources`: what the message cites.
     """
     calls: list[dict[str, Any]] = [_own(_name(c["name"]), storable(c["args"]), take_out) for c in message.tool_calls]
     calls += [
@@ -75,9 +84,15 @@ def own_ids(message: AIMessage, delivery: str, step: int, take_out: TakingOut | 
         additional_kwargs={
             "errors": {c["id"]: c["error"] for c in named if "error" in c},
             "quotes": {c["id"]: c["quote"] for c in named if c.get("quote")},
+            **carrying(sources),
         },
         usage_metadata=message.usage_metadata,
     )
+
+
+def carrying(sources: Sequence[Source]) -> dict[str, Any]:
+    """What a message of the model keeps of the sources that it cites, among its `additional_kwargs`."""
+    return {CITED: sources_as_kept(sources)} if sources else {}
 
 
 def _name(written: str) -> str:
@@ -178,7 +193,12 @@ def spoken_in(messages: Sequence[AnyMessage], turn: Turn | None) -> tuple[Spoken
     agent = "" if turn is None else shown_name(turn)
     return tuple(
         Spoken(
-            m.id or "", m.text, final=not m.tool_calls, agent=agent, gave_up=m.response_metadata.get(_GAVE_UP, False)
+            m.id or "",
+            m.text,
+            final=not m.tool_calls,
+            agent=agent,
+            gave_up=m.response_metadata.get(_GAVE_UP, False),
+            sources=() if m.tool_calls else sources_of(m),
         )
         for m in messages
         if isinstance(m, AIMessage) and m.text.strip()
@@ -188,7 +208,8 @@ def spoken_in(messages: Sequence[AnyMessage], turn: Turn | None) -> tuple[Spoken
 def as_kept(spoken: Spoken) -> dict[str, Any]:
     """What was said as the state of a call keeps it; without what the version before does not know, where it is
     empty."""
-    return {name: said for name, said in asdict(spoken).items() if said or name not in {"agent", "gave_up"}}
+    kept = {name: said for name, said in asdict(spoken).items() if said or name not in {"agent", "gave_up"}}
+    return {name: said for name, said in kept.items() if name != "sources"}  # which only a turn's end has
 
 
 def open_calls(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:

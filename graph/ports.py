@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from graph.agents import ONLY_DEFAULT, Agents, name_in
+from graph.citations import Source
 from graph.files import NO_FILES, ThreadFiles
 from graph.interrupts import ApprovalAsked, FormField
 from graph.memory import Recalled
@@ -74,6 +75,8 @@ class Ports:
     """What people hand over."""
     memory: Memory | None = None
     """`None`: nothing is remembered from one conversation to the next."""
+    source_tools: frozenset[str] = frozenset()
+    """Names, as the model calls them, of the tools whose results hold passages that answers cite."""
 
     def model_of(self, turn: Turn) -> BaseChatModel:
         """The model that works on a turn."""
@@ -95,6 +98,8 @@ class Spoken:
     """Name of the agent that said it; empty: the default one."""
     gave_up: bool = False
     """Whether it says why the turn ends before its end: a limit is reached, or its agent is no more."""
+    sources: tuple[Source, ...] = ()
+    """What it cites, where the turn ends with it."""
 
 
 @dataclass(frozen=True, slots=True)

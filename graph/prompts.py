@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from graph.agents import ONLY_DEFAULT, AgentConfig
 from graph.calls import CLARIFICATION, FOREIGN_RESULT
+from graph.citations import RULE, TurnSources, with_numbers
 from graph.files import as_shown, files_of
 from graph.interrupts import FieldType
 from graph.judging import QUOTE, with_quote
@@ -73,6 +74,7 @@ def conversation(
     offers_tools: bool,
     agent: AgentConfig = ONLY_DEFAULT.default,
     recalled: Recalled | None = None,
+    sources: TurnSources | None = None,
 ) -> list[AnyMessage]:
     """Everything one model call gets: the rules, what the operator says to the agent, the present, the summary, what is
     remembered, and the messages as this requester may see them.
@@ -80,6 +82,7 @@ def conversation(
     Args:
         mode: the turn's.
         recalled: what was said in earlier conversations; `None`: nothing is remembered.
+        sources: what the turn can cite by now; `None`: it is none that cites.
     """
     lines = [_RULES]
     if mode is Mode.READ_ONLY:
@@ -88,6 +91,8 @@ def conversation(
         lines.append(_SAFE_WRITE)
     if not may_ask(turn):
         lines.append(_NOBODY_IS_ASKED)
+    if sources is not None:
+        lines.append(RULE)
     if recalled is not None:
         lines.append(MEMORY_RULE)
     lines += _words_of_the_operator(agent)
@@ -100,6 +105,8 @@ def conversation(
     if state.get("summary"):
         lines.append(f"Earlier in this conversation:\n{state['summary']}")
     messages = _named(for_requester(state["messages"], turn["requester"]))
+    if sources is not None:
+        messages = with_numbers(messages, sources)
     earlier = recalled_text(recalled, _plain(turn["requester_name"])) if recalled is not None else ""
     remembered = [HumanMessage(earlier)] if earlier else []
     return [SystemMessage("\n".join(lines)), *remembered, *_with_what_is_beside(messages, turn["delivery"])]

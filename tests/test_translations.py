@@ -149,6 +149,7 @@ UNMARKED = {
     "graph/nodes/": MODEL,
     "graph/plans.py": MODEL,
     "graph/ports.py": MODEL,
+    "graph/citations.py": MODEL,
     "graph/prompts.py": MODEL,
     "policies/approvers.py:under_grants": RECORDS,
     "policies/commands.py": RECORDS,

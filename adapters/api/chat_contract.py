@@ -15,7 +15,7 @@ from pydantic import Field
 
 from adapters.api.bodies import DEEPEST, NOT_BLANK, LooseBody
 from adapters.api.endings import IDEMPOTENCY, answer_in, idempotency_key, runs_on
-from adapters.api.models import AgentName, Shape
+from adapters.api.models import AgentName, Shape, SourceShape, SourcesWhereAny
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.thread_names import new_thread_id
 from adapters.api.turns import LONGEST_TEXT, LONGEST_WAIT, ApiTurns
@@ -60,6 +60,7 @@ class ChatAnswer(Shape):
     agent_message_id: int
     agent_response: str
     tool_calls: list[ChatCall]
+    sources: SourcesWhereAny
 
 
 class ChatHealth(Shape):
@@ -139,6 +140,7 @@ class ChatContract:
                 agent_message_id=state.answer_number or await conversations.newest_post_number(thread_id),
                 agent_response=answer,
                 tool_calls=[await self._call(each, state) for each in state.calls],
+                sources=SourceShape.all_of(state),
             )
         )
 

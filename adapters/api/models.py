@@ -240,6 +240,40 @@ class CallShape(Shape):
     why: str = Field(description="Why it was not made: denied, rejected, expired, …; else empty.")
 
 
+class SourceShape(Shape):
+    """What an answer cites."""
+
+    model_config = ConfigDict(frozen=True, title="Source")
+    number: int = Field(description="Cited as [1] in the answer.")
+    name: str = Field(description="Of the document.")
+    page: int | None
+    section: str | None
+
+    @classmethod
+    def all_of(cls, state: TurnState) -> list[SourceShape]:
+        """The sources of a turn's answer."""
+        return [
+            cls(
+                number=each.number,
+                name=visible_line(each.name, LONGEST_LINE),
+                page=each.page,
+                section=visible_line(each.section, LONGEST_LINE) if each.section else None,
+            )
+            for each in state.sources
+        ]
+
+
+SourcesWhereAny = Annotated[
+    list[SourceShape],
+    Field(
+        default_factory=list,
+        exclude_if=lambda sources: not sources,
+        description="What the answer cites as [1]; left out where it cites nothing.",
+    ),
+]
+"""In contracts of others, which know nothing of them."""
+
+
 class TurnShape(Shape):
     """What has come of a message."""
 
@@ -248,6 +282,7 @@ class TurnShape(Shape):
     message_id: str
     status: Literal["running", "waiting", "ended"]
     answer: str = Field(description="What the bot said last, in Markdown.")
+    sources: list[SourceShape]
     agent: str = Field(description="Which agent of agents.yaml said it; empty: the default one.")
     notices: list[str] = Field(description="Sentences about the message itself: why no turn began, what went wrong.")
     calls: list[CallShape]
@@ -264,6 +299,7 @@ class TurnShape(Shape):
             message_id=message_id,
             status=state.status,
             answer=visible(state.answer),
+            sources=SourceShape.all_of(state),
             agent=state.agent,
             notices=[visible(notice.text) for notice in state.notices],
             calls=[

@@ -30,7 +30,7 @@ from adapters.api.following import (
     TurnFollower,
     sentences,
 )
-from adapters.api.models import LONGEST_LINE, AgentName, Shape
+from adapters.api.models import LONGEST_LINE, AgentName, Shape, SourceShape, SourcesWhereAny
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.turns import LONGEST_WAIT, ApiTurns
 from adapters.shared.problems import Problem
@@ -92,6 +92,7 @@ class QueryShape(Shape):
     response: str
     thread_id: str
     hitl_skipped_non_streaming: list[SkippedCallShape]
+    sources: SourcesWhereAny
 
 
 class RespondedShape(Shape):
@@ -184,6 +185,7 @@ class QueryContract:
                     for each in state.calls
                     if each.why == "skipped" and each.call_id not in before.calls
                 ],
+                sources=SourceShape.all_of(state) if said else [],
             )
         )
 

@@ -21,7 +21,7 @@ from pydantic import ConfigDict, Field, RootModel, model_validator
 
 from adapters.api.bodies import NOT_BLANK, LooseBody
 from adapters.api.endings import IDEMPOTENCY, answer_in, idempotency_key, key_of_request, runs_on, what_failed
-from adapters.api.models import AgentName, Shape, UploadIds
+from adapters.api.models import AgentName, Shape, SourceShape, SourcesWhereAny, UploadIds
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.sign_in_replies import SKIP, reply_to_sign_in
 from adapters.api.turns import LONGEST_TEXT, LONGEST_WAIT, ApiTurns
@@ -164,6 +164,7 @@ class RunDone(Shape):
 
     status: Literal["success"] = "success"
     response: str
+    sources: SourcesWhereAny
 
 
 class OpenQuestion(Shape):
@@ -377,7 +378,7 @@ class RunContract:
                 answer = answer_in(state)
                 if answer is None:
                     raise Problem(500, what_failed(state))
-                return json_answer(RunDone(response=answer))
+                return json_answer(RunDone(response=answer, sources=SourceShape.all_of(state)))
 
     # ----------------------------------------------------------------------------------- what pends
 

@@ -22,6 +22,7 @@ from bot.domain import (
 )
 from bot.readings import main_value
 from bot.safe_text import beginning_of_list, labels, visible_line, visible_passage
+from graph.citations import Source
 from translations import gettext as _
 from translations import ngettext
 
@@ -48,6 +49,9 @@ _RESULT = 500
 _MOST_CHOICES = 10
 """Fields whose options are listed on a question's card; the form has them all."""
 _CHOICES = 250
+_SOURCE = 160
+_MORE_SOURCES = 100
+"""Characters that are left for the words around a list of sources."""
 _LEAST = 24
 """Characters that a text has at least, so that something of it is left beside the count of what is not."""
 
@@ -499,6 +503,42 @@ def nothing_open() -> str:
 def more_in_list(count: int) -> str:
     """Returns what is said below a list of how many are not in it."""
     return ngettext("{count} more", "{count} more", count).format(count=number_in_words(count))
+
+
+def source_name(source: Source, longest: int) -> str:
+    """Returns where a passage stands that an answer cites, in at most `longest` characters."""
+    # The end says where in the document, so that it is the name which is cut.
+    space = max(longest // 2, _LEAST)
+    section = line(source.section, min(space, LONGEST_TITLE)) if source.section else ""
+    if source.page is None and not section:
+        return line(source.name, longest)
+    if not section:
+        where = _("page {page}").format(page=source.page)
+    elif source.page is None:
+        where = section
+    else:
+        where = _("page {page}, {section}").format(page=source.page, section=section)
+    where = line(where, space)
+    return f"{line(source.name, longest - len(where) - 2)}, {where}"
+
+
+def source_lines(sources: Sequence[Source], longest: int) -> list[str]:
+    """Returns what an answer cites, each on a line of its own, which no name can leave; `longest` characters in all,
+    and how many there are beside these."""
+    lines: list[str] = []
+    space_left = longest - _MORE_SOURCES
+    for source in sources:
+        shown = f"[{source.number}] {source_name(source, _SOURCE)}"
+        space_left -= len(shown) + 1
+        if space_left < 0:
+            return [*lines, more_in_list(len(sources) - len(lines))]
+        lines.append(shown)
+    return lines
+
+
+def sources_title() -> str:
+    """Returns what stands above what an answer cites."""
+    return _("Sources")
 
 
 def connect_title() -> str:

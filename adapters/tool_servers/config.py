@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from adapters.tool_servers.positions import LocatedJson, NotJsonError, locate
 from adapters.tool_servers.requester import NAME_VARIABLE, SECRET_VARIABLE, SHORTEST_SECRET, new_secret
 from adapters.tool_servers.text import names_a_secret, one_line, secret_parts
-from policies.model import SERVER_NAME, Lookup, canonical_json
+from policies.model import SERVER_NAME, Lookup, canonical_json, tool_name_for_model
 from policies.patterns import compiled
 
 Auth = Literal["none", "headers", "oauth"]
@@ -107,6 +107,8 @@ class ServerConfig:
     """Argument → what says what an id in it stands for, whichever tool of the server is called."""
     preview_tools: Mapping[str, str] = field(default_factory=dict)
     """Tool → the tool that says what a call of it would change."""
+    source_tools: frozenset[str] = frozenset()
+    """Tools whose results hold passages that answers cite."""
     sign_in: SignInRule | None = None
     """`None`: only its protocol says that somebody must sign in."""
     requester_secret: str | None = field(default=None, repr=False)
@@ -145,6 +147,11 @@ def keeping_files_here(servers: Iterable[ServerConfig]) -> list[str]:
         for each in servers
         if isinstance(each.transport, StdioTransport) and not BUNDLED.isdisjoint(each.transport.args)
     ]
+
+
+def source_tools(servers: Iterable[ServerConfig]) -> frozenset[str]:
+    """The names by which the model calls the tools whose results hold passages that answers cite."""
+    return frozenset(tool_name_for_model(server.name, tool) for server in servers for tool in server.source_tools)
 
 
 def load_config(path: Path, environ: Mapping[str, str]) -> ToolServersConfig:
@@ -254,6 +261,7 @@ class _EntryReader:
             read_only_tools=frozenset(entry.readOnlyTools),
             lookups={argument: _lookup(argument, written) for argument, written in entry.lookupTools.items()},
             preview_tools=dict(entry.previewTools),
+            source_tools=frozenset(entry.sourceTools),
             sign_in=SignInRule(compiled(entry.signIn.pattern), entry.signIn.host) if entry.signIn else None,
             requester_secret=requester_secret,
             tells_channel=self._tells_channel(),
@@ -352,7 +360,7 @@ class _EntryReader:
         entry = self._entry
         if entry.tools is None:
             return
-        for key in ("requireApproval", "idempotentTools", "readOnlyTools"):
+        for key in ("requireApproval", "idempotentTools", "readOnlyTools", "sourceTools"):
             names: list[str] = getattr(entry, key)
             for index, name in enumerate(names):
                 if name not in entry.tools:
@@ -543,6 +551,7 @@ class ServerEntry(BaseModel):
     readOnlyTools: list[ToolName] = []  # noqa: N815
     lookupTools: dict[ArgumentName, LookupToolEntry] = {}  # noqa: N815
     previewTools: dict[ToolName, ToolName] = {}  # noqa: N815
+    sourceTools: list[ToolName] = []  # noqa: N815
     signIn: SignInEntry | None = None  # noqa: N815
     tellRequester: bool = False  # noqa: N815
     tellChannel: bool = False  # noqa: N815

@@ -277,6 +277,7 @@ def _missing(server: ServerConfig, names: set[str]) -> Iterable[tuple[str, str]]
         ("readOnlyTools", server.read_only_tools),
         ("lookupTools", {lookup.tool for lookup in server.lookups.values()}),
         ("previewTools", {*server.preview_tools, *server.preview_tools.values()}),
+        ("sourceTools", server.source_tools),
     ):
         for name in sorted(wanted - names):
             yield key, name

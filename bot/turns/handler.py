@@ -78,6 +78,7 @@ from bot.turns.messages import HUMAN, OWNERS, Introductions, NewTurn, Supersedes
 from bot.turns.open_requests import OpenRequests
 from bot.turns.remembering import to_remember
 from graph.agents import DEFAULT
+from graph.citations import named_in_words
 from graph.files import CarriedFile
 from graph.models import ModelProblem, Trouble
 from graph.options import is_stricter
@@ -559,7 +560,8 @@ class TurnHandler:
             if answer is not None and answer.gave_up:
                 await self.plans.failed(tx, thread_id, answer.text)
             else:
-                said_last = answer.text if answer is not None else ""
+                # The agent that reads it has other sources: these are named.
+                said_last = named_in_words(answer.text, answer.sources) if answer is not None else ""
                 await self.plans.at_rest(tx, thread_id, delivery, said_last, waits=waits)
 
     async def _park(self, handling: Handling, cause: str) -> None:

@@ -14,6 +14,7 @@ from graph.agents import AgentConfig, name_in
 from graph.calls import (
     TakingOut,
     calls_made,
+    carrying,
     current_turn,
     gave_up,
     given_call,
@@ -21,6 +22,7 @@ from graph.calls import (
     next_step,
     own_ids,
 )
+from graph.citations import TurnSources, citing, filtered, sources_in
 from graph.files import READ_FILE_TOOL, can_be_read
 from graph.json_values import storable
 from graph.judging import taken_out
@@ -47,7 +49,9 @@ def task_executor(ports: Ports) -> Node:
         if runtime.context.settling:
             unfinished = runtime.context.unfinished
             is_this = unfinished is not None and unfinished.said.message_id == f"{turn['delivery']}.{step}"
-            return {"messages": [_left(unfinished)]} if unfinished is not None and is_this else {}
+            if unfinished is None or not is_this:
+                return {}
+            return {"messages": [_left(unfinished, sources_in(current_turn(state["messages"]), ports.source_tools))]}
         agent = ports.agents.of(turn)
         if agent is None:
             text = _("The agent “{name}” doesn’t exist anymore. Ask again to use another one.").format(
@@ -69,10 +73,12 @@ def task_executor(ports: Ports) -> Node:
         mode, categories = mode_of(turn, ports.mode), state.get("categories")
         available = agent.offered(await ports.tools.available()) if has_tools(turn) else ()
         tools = [tool for tool in available if not categories or tool.category in categories]
+        sources = _sources(ports, state, tools)
         prompt = conversation(
             state,
             turn,
             agent=agent,
+            sources=sources,
             now=runtime.context.now,
             mode=mode,
             unavailable=ports.tools.unavailable(),
@@ -81,10 +87,22 @@ def task_executor(ports: Ports) -> Node:
         )
         live, message_id = runtime.context.live, f"{turn['delivery']}.{step}"
         model = bound.to(tools, turn, agent, has_files=can_be_read(state["messages"]))
-        message = await stream_message(model, prompt, lambda delta: live.text(message_id, delta), retry=ports.retry)
+        citations = citing(sources) if sources is not None else None
+
+        def show(delta: str) -> None:
+            if text := citations.add(delta) if citations is not None else delta:
+                live.text(message_id, text)
+
+        message = await stream_message(model, prompt, show, retry=ports.retry)
+        if citations is not None and (held := citations.rest()):
+            live.text(message_id, held)
         await ports.budget.spent(turn["requester"], tokens_of(message))
         take_out = await _taking_out(ports, tools, message) if mode is Mode.SAFE_WRITE else None
-        return {"messages": [own_ids(message, turn["delivery"], step, take_out)]}
+        if sources is None:
+            return {"messages": [own_ids(message, turn["delivery"], step, take_out)]}
+        text, cited = filtered(message.text, sources)
+        message = message.model_copy(update={"content": text})
+        return {"messages": [own_ids(message, turn["delivery"], step, take_out, cited)]}
 
     return task_executor
 
@@ -99,12 +117,23 @@ async def _recalled(ports: Ports, turn: Turn, context: RunContext) -> Recalled |
     return context.recalled[turn["delivery"]]
 
 
-def _left(unfinished: Unfinished) -> AIMessage:
+def _sources(ports: Ports, state: State, tools: Sequence[Tool]) -> TurnSources | None:
+    """What the turn can cite; `None`: it is none in which anything could be."""
+    if not ports.source_tools:
+        return None
+    known = sources_in(current_turn(state["messages"]), ports.source_tools)
+    is_offered = any(tool.full_name in ports.source_tools for tool in tools)
+    return known if known.sources or is_offered else None
+
+
+def _left(unfinished: Unfinished, known: TurnSources) -> AIMessage:
     """The message of an answer that has no end: its reader keeps what was there, and the model knows of both."""
     text = storable(unfinished.said.text)
+    _text, cited = filtered(text, known)
     fence = "\n```" if text.count("```") % 2 else ""  # or the note would stand within the code
     note = _("stopped here") if unfinished.note == "stopped here" else _("broken off here")
-    return AIMessage(f"{text}{fence}\n\n*({note})*", id=unfinished.said.message_id)
+    said = f"{text}{fence}\n\n*({note})*"
+    return AIMessage(said, id=unfinished.said.message_id, additional_kwargs=carrying(cited))
 
 
 async def _taking_out(ports: Ports, offered: Sequence[Tool], message: AIMessage) -> TakingOut:

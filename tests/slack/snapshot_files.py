@@ -47,7 +47,7 @@ from tests.slack.shown import (
     an_approval,
     an_outcome,
 )
-from tests.support.views import a_plan_that_failed, a_plan_that_was_stopped, a_service
+from tests.support.views import CITING, a_plan_that_failed, a_plan_that_was_stopped, a_service
 
 FOLDER = Path(__file__).parent / "snapshots"
 ORIGIN = Origin("call-1.1", "C1", "1700000000.000200", "1700000000.000100")
@@ -203,6 +203,7 @@ EXAMPLES: Mapping[str, Callable[[], Any]] = {
     "plan_that_failed": _post(a_plan_that_failed(requester_id=ANA.person_id)),
     "plan_stopped": _post(a_plan_that_was_stopped(requester_id=ANA.person_id)),
     "answer": _post(Said(ANSWER)),
+    "answer_that_cites": _post(CITING),
     "answer_of_an_agent": _post(Said("Two invoices are open.", agent="finance")),
     "approval_of_an_agent": _post(an_approval(agent="finance", may_decide="Ben", approvers=("slack:T1:U2",))),
     "notice": _post(Notice("I am waiting for Ben.", "warning")),

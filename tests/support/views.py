@@ -13,13 +13,24 @@ from bot.domain import (
     OutcomeView,
     PlanTaskView,
     PlanView,
+    Said,
     ServiceView,
     SignInView,
 )
+from graph.citations import Source
 from graph.interrupts import FieldType, FormField
 
 NOW = 1_795_255_200.0
 """2026-11-21, 10:00 UTC."""
+
+CITING = Said(
+    "Leave is 28 days [1], and **more** after ten years [3]; see [the plan](https://example.com/plan). `days[1]`",
+    sources=(
+        Source(1, "Handbook [2].pdf", 3, "Leave"),
+        Source(3, "*<!channel> @everyone* <at>all</at> " + "x" * 180, None, "[1](https://evil.example) `"),
+    ),
+)
+"""An answer that cites; the names are strangers'."""
 
 EVENT_FIELDS = (
     FormField(name="name", label="Name"),

@@ -52,7 +52,7 @@ from bot.memory import PersonMemories
 from graph.interrupts import FieldType, FormField
 from graph.memory import MemoryItem
 from graph.plans import MOST_TASKS
-from tests.support.views import a_plan_that_failed, a_plan_that_was_stopped, a_service
+from tests.support.views import CITING, a_plan_that_failed, a_plan_that_was_stopped, a_service
 from tests.teams.shown import (
     ANA_ID,
     NOW,
@@ -274,6 +274,7 @@ _POSTS: Mapping[str, tuple[Content, Audience]] = {
     "outcome_settled": (an_outcome(status="it_was_done", settled_by="Ana"), EVERYBODY),
     "answer": (Said(ANSWER), CHAT),
     "answer_of_an_agent": (Said("Two invoices are open.", agent="finance"), CHAT),
+    "answer_that_cites": (CITING, CHAT),
     "answer_on_the_way": (Said("I look into the calendar first.", final=False), CHAT),
     "answer_and_its_calls": (Said("Blue is free.", activity=CALLS), CHAT),
     "change_that_is_allowed": (a_change(rule="tasks are allowed", grant_id=None), EVERYBODY),

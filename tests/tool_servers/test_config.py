@@ -18,6 +18,7 @@ from adapters.tool_servers.config import (
     StdioTransport,
     load_config,
     parse_config,
+    source_tools,
 )
 from adapters.tool_servers.positions import NotJsonError, locate
 from policies.model import Lookup
@@ -81,6 +82,7 @@ def test_all_that_the_operator_says_of_the_tools_is_kept() -> None:
             "requireApproval": ["write"],
             "idempotentTools": ["read"],
             "readOnlyTools": ["read"],
+            "sourceTools": ["read"],
             "trustAnnotations": True,
             "timeoutSeconds": 5,
         }
@@ -88,7 +90,8 @@ def test_all_that_the_operator_says_of_the_tools_is_kept() -> None:
     assert (server.category, server.trust_annotations, server.timeout) == ("office", True, 5.0)
     assert server.tools == frozenset({"read", "write"})
     assert server.require_approval == frozenset({"write"})
-    assert server.idempotent_tools == server.read_only_tools == frozenset({"read"})
+    assert server.idempotent_tools == server.read_only_tools == server.source_tools == frozenset({"read"})
+    assert source_tools([server]) == frozenset({"one__read"})
 
 
 def test_what_is_read_for_cards_is_named_by_argument_and_by_tool() -> None:
@@ -239,6 +242,11 @@ MISTAKES = {
         entry('"command": "x"', '"tellRequester": true', '"requesterSecret": "x"'),
         6,
         "goes only with `url` and `tellRequester`",
+    ),
+    "sources of a tool that is not there": (
+        entry('"command": "x"', '"tools": ["a"]', '"sourceTools": ["a",\n"b"]'),
+        7,
+        'sourceTools[1]: "b" is not among `tools`',
     ),
     "files for whom nobody signs": (entry('"command": "x"', '"fileArguments": {"a": "b"}'), 5, "goes only with"),
     "a channel without a person": (entry('"command": "x"', '"tellChannel": true'), 5, "goes only with"),

@@ -11,6 +11,7 @@ from a2a.types import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
 from adapters.api.agent_to_agent.task_names import TaskName
 from adapters.api.endings import answer_in, what_failed
 from adapters.api.following import says
+from adapters.api.models import SourceShape
 from bot.conversations import TurnState
 from bot.domain import ApprovalView, ClarificationView, MessageView
 from bot.safe_text import visible
@@ -49,6 +50,8 @@ def task_of(
     task = Task(id=name.task_id, context_id=name.context_id, status=status)
     if status.state == TaskState.TASK_STATE_COMPLETED and (text := answer_in(state)):
         task.artifacts.append(artifact(text))
+        if sources := [each.model_dump() for each in SourceShape.all_of(state)]:
+            task.artifacts[-1].metadata.update({"sources": sources})
     said = [each for each in state.said if state.status != "ended" or f"said:{each.message_id}" != state.answer_id]
     messages = [
         *([_message(name, begun_by.key, begun_by.text, Role.ROLE_USER)] if begun_by is not None else []),

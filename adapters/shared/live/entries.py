@@ -14,7 +14,16 @@ from typing import Any, assert_never
 from adapters.shared.arguments import call_asked_in, hidden_in_words, page_of
 from adapters.shared.plans import LONGEST_INSTRUCTION, plan_title, task_name, task_result, task_state
 from adapters.shared.previews import preview_rows
-from adapters.shared.wording import LONGEST_NAME, WHOLE, Titled, call_source, call_title, is_in_title, risks
+from adapters.shared.wording import (
+    LONGEST_NAME,
+    WHOLE,
+    Titled,
+    call_source,
+    call_title,
+    is_in_title,
+    risks,
+    source_name,
+)
 from bot.agent_choices import AgentChoice
 from bot.card_masks import unseen_in_words
 from bot.characters import before_suspicious
@@ -64,6 +73,7 @@ from bot.safe_text import (
     written_arguments,
     written_value,
 )
+from graph.citations import Source
 from graph.interrupts import FormField
 from graph.memory import LONGEST_MEMORY
 from graph.presentation import NOTHING_KNOWN, CallPresentation
@@ -95,6 +105,8 @@ LONGEST_TITLE = 120
 """Characters of a title."""
 LONGEST_RESULT = 400
 """Characters of a result's one line."""
+LONGEST_SOURCE = 300
+"""Characters of where a passage stands that is cited."""
 LONGEST_TASK_RESULT = 1_000
 """Characters of what came of a task of a plan."""
 MOST_ACTIVITIES = 200
@@ -201,6 +213,7 @@ def content_json(content: Content) -> Json:
                 "kind": "said",
                 "text": passage(content.text, LONGEST_ANSWER),
                 **({"agent": content.agent} if content.agent else {}),
+                **({"sources": [_source(each) for each in content.sources]} if content.sources else {}),
                 **activity_json(content.activity, content.earlier_calls),
             }
         case Notice():
@@ -219,6 +232,11 @@ def content_json(content: Content) -> Json:
             return _plan(content)
         case _:
             assert_never(content)
+
+
+def _source(source: Source) -> Json:
+    """What an answer cites, as one line; `number`: as it is cited."""
+    return {"number": source.number, "name": source_name(source, LONGEST_SOURCE)}
 
 
 def _plan(view: PlanView) -> Json:

@@ -11,7 +11,16 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from adapters.shared.plans import plan_text, plan_title, task_result, task_state, task_title
-from adapters.shared.wording import LONGEST_NAME, call_source, line, more_in_list, passage, said_by
+from adapters.shared.wording import (
+    LONGEST_NAME,
+    call_source,
+    line,
+    more_in_list,
+    passage,
+    said_by,
+    source_lines,
+    sources_title,
+)
 from adapters.slack.actions import COMMAND, FEEDBACK
 from adapters.slack.render.blocks import (
     LONGEST_TASK_TITLE,
@@ -52,6 +61,8 @@ from translations import gettext as _
 LONGEST_ANSWER = 40_000
 """Characters of an answer; more is cut with a count. It makes four messages or so, and takes 20 ms at most."""
 _TONES = {"info": "", "warning": "⚠️ ", "error": "❗ "}
+_LONGEST_SOURCES = 1_900
+"""Characters of the lines of sources: Slack takes 2,000 in a text of a context block."""
 _MOST_CALLS = 6
 """Names of calls below an answer; they take two lines or so."""
 _TASK_STATUS = {
@@ -148,11 +159,17 @@ def _plan(view: PlanView) -> SlackMessage:
 
 def _said(said: Said, post_id: str) -> tuple[SlackMessage, ...]:
     made = pages(parts(visible_passage(said.text, LONGEST_ANSWER))) or [[sentence(passage(said.text, LONGEST_TEXT))]]
-    below = [*_calls(said), _feedback(post_id)] if said.final else []
+    below = [*_sources(said), *_calls(said), _feedback(post_id)] if said.final else []
     if said.agent:
         made[0] = [context(plain(said_by(said.agent))), *made[0]]
     *beginning, last = made
     return tuple(piece(blocks, _read(blocks)) for blocks in [*beginning, [*last, *below]])
+
+
+def _sources(said: Said) -> list[Block]:
+    """What the answer cites; the names are literal."""
+    lines = [f"{sources_title()}:", *source_lines(said.sources, _LONGEST_SOURCES)]
+    return [context(plain("\n".join(lines)))] if said.sources else []
 
 
 def _calls(said: Said) -> list[Block]:

@@ -25,9 +25,10 @@ from adapters.shared.markdown import (
     table_as_text,
     words_of,
 )
-from adapters.shared.wording import line
+from adapters.shared.wording import line, source_name
 from adapters.teams.render.elements import escape_line_starts, escape_message, without_mentions
 from bot.safe_text import cut_lines, cut_text, link_host, visible, visible_passage
+from graph.citations import Source
 from translations import gettext as _
 
 MOST_CITATIONS = 20
@@ -36,6 +37,8 @@ _NAME = 80
 _ABSTRACT = 160
 _LONGEST_HOST = 50
 """Characters of a host that is shown whole beside a name."""
+_CITED = re.compile(r"\[([1-9]|1[0-9]|20)\]")
+"""A citation in an answer; Teams knows no more of them in a message."""
 _LONGEST_URL = 500
 """Characters; twenty of them leave most of a message to its text."""
 
@@ -49,12 +52,35 @@ class Citations:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
+        self._cited: set[int] = set()
+        """Numbers that the text itself has in brackets, as an answer cites documents."""
 
     def copy(self) -> Citations:
         """Returns a copy that changes independently."""
         made = Citations()
         made._numbers, made._names = dict(self._numbers), list(self._names)
+        made._cited = set(self._cited)
         return made
+
+    def text(self, text: str, after: str) -> str:
+        """Escaped text, but for citations of documents, of which Teams makes references. What this gives rests on what
+        came before alone, since answers are shown while they are written: a number that a link has already is text, and
+        links after a citation get no number.
+
+        Args:
+            after: what follows the text.
+        """
+        made: list[str] = []
+        end = 0
+        for found in _CITED.finditer(text):
+            number = int(found[1])
+            follows = text[found.end() : found.end() + 1] or after[:1]
+            if number <= len(self._numbers) or follows in {"(", ":"}:
+                continue
+            self._cited.add(number)
+            made += [escape_message(text[end : found.start()]), found[0]]
+            end = found.end()
+        return "".join([*made, escape_message(text[end:])])
 
     def mark(self, name: str, url: str) -> str:
         """What stands behind a link: ` [1]`. Empty where the link is not made a source."""
@@ -62,15 +88,19 @@ class Citations:
         if not host or len(host) > _LONGEST_HOST or len(url) > _LONGEST_URL:
             return ""
         if url not in self._numbers:
-            if len(self._numbers) == MOST_CITATIONS:
+            if self._cited or len(self._numbers) == MOST_CITATIONS:
                 return ""
             self._numbers[url] = len(self._numbers) + 1
             # The name is a link too, so that it says where that leads.
             self._names.append(host if name == host else line(f"{host}: {name}", _NAME))
         return f" [{self._numbers[url]}]"
 
-    def entity(self) -> dict[str, Any]:
-        """The entity of the message: Teams takes one, with the label and the sources."""
+    def entity(self, documents: Sequence[Source] = ()) -> dict[str, Any]:
+        """The entity of the message: Teams takes one, with the label and the sources.
+
+        Args:
+            documents: what the whole answer cites.
+        """
         made: dict[str, Any] = {
             "type": "https://schema.org/Message",
             "@type": "Message",
@@ -80,7 +110,8 @@ class Citations:
         sources = [
             _source(number, name, url) for (url, number), name in zip(self._numbers.items(), self._names, strict=True)
         ]
-        return {**made, "citation": sources} if sources else made
+        sources += [_passage(each) for each in documents if each.number in self._cited]
+        return {**made, "citation": sources[:MOST_CITATIONS]} if sources else made
 
 
 def _source(number: int, name: str, url: str) -> dict[str, Any]:
@@ -93,6 +124,15 @@ def _source(number: int, name: str, url: str) -> dict[str, Any]:
     return {"@type": "Claim", "position": number, "appearance": appearance}
 
 
+def _passage(source: Source) -> dict[str, Any]:
+    appearance = {
+        "@type": "DigitalDocument",
+        "name": line(source.name, _NAME),
+        "abstract": source_name(source, _ABSTRACT),
+    }
+    return {"@type": "Claim", "position": source.number, "appearance": appearance}
+
+
 LONGEST_URL = 2_000
 """Characters of a link's address; browsers and proxies take no much longer ones."""
 _MARKS = {"bold": "**", "italic": "*", "strike": "~~"}
@@ -101,8 +141,12 @@ _BREAK = "  \n"
 """A line break within a paragraph."""
 
 
-def paragraph(runs: Sequence[Run], citations: Citations) -> str:
-    """Running text, several lines perhaps, none of which begins anything but a paragraph."""
+def paragraph(runs: Sequence[Run], citations: Citations | None = None) -> str:
+    """Running text, several lines perhaps, none of which begins anything but a paragraph.
+
+    Args:
+        citations: notes the sources that it names; `None`: nothing in it is one.
+    """
     made: list[str] = []
     before = ""
     for run, following in zip(runs, [*runs[1:], None], strict=True):
@@ -122,15 +166,18 @@ def code_block(code: str) -> str:
     return f"{fence}\n{without_mentions(code)}\n{fence}"
 
 
-def _written(run: Run, before: str, after: str, citations: Citations) -> str:
+def _written(run: Run, before: str, after: str, citations: Citations | None) -> str:
     blanks, text, rest = _edges(run.text)
     if not text:
         return run.text
     if run.url:
         host = f" ({escape_message(run.host)})" if run.host else ""
-        mark = citations.mark(text, run.url)
+        mark = citations.mark(text, run.url) if citations is not None else ""
         return f"{blanks}[{escape_message(text)}]({run.url.translate(_DESTINATION)}){host}{mark}{rest}"
-    marked = _code_words(text) if "code" in run.styles else escape_message(text)
+    if "code" in run.styles:
+        marked = _code_words(text)
+    else:
+        marked = escape_message(text) if citations is None else citations.text(text, rest or after)
     marks = [_MARKS[style] for style in _MARKS if style in run.styles]
     if not _can_be_marked(marked, blanks or before, rest or after):
         marks = []

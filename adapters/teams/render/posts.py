@@ -9,13 +9,22 @@ from typing import Any, Literal, assert_never
 from adapters.shared.markdown import Run
 from adapters.shared.memories import MemoryList, about_memories
 from adapters.shared.plans import plan_title
-from adapters.shared.wording import LONGEST_NAME, approval_summary, change_line, overview_summary, passage, said_by
+from adapters.shared.wording import (
+    LONGEST_NAME,
+    approval_summary,
+    change_line,
+    overview_summary,
+    passage,
+    said_by,
+    source_lines,
+    sources_title,
+)
 from adapters.teams.actions import COMMANDS, REFRESH, action_data
 from adapters.teams.ids import Activity
 from adapters.teams.render.calls import activity_card
 from adapters.teams.render.cards import LONGEST_IN_SUMMARY, SIGNS, CardMention, approval_card, change_card
 from adapters.teams.render.elements import Card, Element, label
-from adapters.teams.render.markdown import Citations, Page, pages, paragraph
+from adapters.teams.render.markdown import Page, pages, paragraph
 from adapters.teams.render.memories import memory_card
 from adapters.teams.render.overview import connections_card, connections_summary, overview_card
 from adapters.teams.render.plans import plan_card
@@ -44,6 +53,7 @@ from bot.domain import (
     ServiceView,
     SignInView,
 )
+from graph.citations import Source
 from translations import gettext as _
 
 MOST_REFRESHED = 60
@@ -52,6 +62,7 @@ _CARD = "application/vnd.microsoft.card.adaptive"
 _TONES = {"info": "", "warning": "⚠ ", "error": "❗ "}
 _LONGEST_TEXT = 3_000
 _SUMMARY = 300
+_LONGEST_SOURCES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,13 +253,21 @@ def _text(markdown: str) -> dict[str, Any]:
 
 
 def _literal(text: str) -> str:
-    return paragraph((Run(passage(text, _LONGEST_TEXT)),), Citations())
+    return paragraph((Run(passage(text, _LONGEST_TEXT)),))
+
+
+def _sources(sources: Sequence[Source]) -> str:
+    """What an answer cites, below it: not every client shows references, and no name leaves its line."""
+    lines = "\n".join(source_lines(sources, _LONGEST_SOURCES))
+    return f"\n\n**{sources_title()}**\n\n{paragraph((Run(lines),))}"
 
 
 def _said(said: Said) -> tuple[Activity, ...]:
     text = f"**{said_by(said.agent)}**\n\n{said.text}" if said.agent else said.text
     made = pages(text) or (Page(_literal(text)),)
-    *beginning, last = [{**_text(page.text), "entities": [page.citations.entity()]} for page in made]
+    *beginning, last = [{**_text(page.text), "entities": [page.citations.entity(said.sources)]} for page in made]
+    if said.sources:
+        last["text"] += _sources(said.sources)
     if said.final:
         last["channelData"] = {"feedbackLoop": {"type": "default"}}
     if not said.activity or not said.final:

@@ -3,6 +3,7 @@
 import { activityList } from "./activity.js";
 import { approvalCard } from "./approval_card.js";
 import { fileChip } from "./attachments.js";
+import { citations } from "./citations.js";
 import { copyButton } from "./copying.js";
 import { h, icon, ICONS } from "./dom.js";
 import { t } from "./language.js";
@@ -50,12 +51,14 @@ function post(entry, around) {
   const { content } = entry;
   const only = entry.private ? h("p", { className: "only-you" }, t("Only you can see this.")) : null;
   if (content.kind === "said") {
+    const { cite, list } = citations(content.sources ?? []);
     return h(
       "div",
       { className: "entry said" },
       byBot(time(entry.at), content.agent),
       only,
-      h("div", { className: "prose", dir: "auto" }, markdown(content.text)),
+      h("div", { className: "prose", dir: "auto" }, markdown(content.text, cite)),
+      list,
       activityList(content.activity ?? [], content.more_activity ?? 0),
       tools(content.text),
     );

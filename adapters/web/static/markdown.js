@@ -16,9 +16,9 @@ const DEEPEST = 8;
 /** The level of the page's own last heading above a text. */
 const ABOVE = 2;
 
-/** Nodes for a Markdown text. */
-export function markdown(text) {
-  return blocks(text.replace(/\r\n?/g, "\n").split("\n"), { depth: 0, headings: { last: ABOVE } });
+/** Nodes for a Markdown text. `cite(number)`: the node of a citation like [1]; null: that is text. */
+export function markdown(text, cite = () => null) {
+  return blocks(text.replace(/\r\n?/g, "\n").split("\n"), { depth: 0, headings: { last: ABOVE }, cite });
 }
 
 /** `place` has the depth of nesting, and the level of the last heading above. */
@@ -40,19 +40,19 @@ function block(lines, at, place) {
   if (!line.trim()) return [null, at + 1];
   if (FENCE.test(line)) return fence(lines, at);
   const heading = HEADING.exec(line);
-  if (heading) return [title(heading, place.headings), at + 1];
+  if (heading) return [title(heading, place), at + 1];
   if (RULE.test(line)) return [h("hr"), at + 1];
   if (place.depth < DEEPEST && QUOTE.test(line)) return quote(lines, at, place);
   if (place.depth < DEEPEST && ITEM.test(line)) return list(lines, at, place);
-  if (isTable(lines, at)) return table(lines, at);
+  if (isTable(lines, at)) return table(lines, at, place);
   return paragraph(lines, at, place);
 }
 
 /** Below the page's own headings, and without leaving a level out, so that a list of the headings can be read. */
-function title(match, headings) {
+function title(match, { headings, cite }) {
   const level = Math.min(match[1].length + ABOVE, headings.last + 1, 6);
   headings.last = level;
-  return h(`h${level}`, {}, inline(match[2]));
+  return h(`h${level}`, {}, inline(match[2], cite));
 }
 
 function fence(lines, at) {
@@ -153,7 +153,7 @@ function cells(line) {
   return [...found, cell.trim()];
 }
 
-function table(lines, at) {
+function table(lines, at, { cite }) {
   let end = at + 2;
   while (end < lines.length && lines[end].includes("|")) end += 1;
   const head = cells(lines[at]);
@@ -162,9 +162,9 @@ function table(lines, at) {
     const row = cells(line);
     // What is more than there are columns stays readable, in the last of them.
     if (row.length > head.length) row.push(row.splice(head.length - 1).join(" | "));
-    return h("tr", {}, head.map((_, column) => h("td", { className: sides[column] }, inline(row[column] ?? ""))));
+    return h("tr", {}, head.map((_, column) => h("td", { className: sides[column] }, inline(row[column] ?? "", cite))));
   });
-  const header = h("thead", {}, h("tr", {}, head.map((cell, column) => h("th", { scope: "col", className: sides[column] }, inline(cell)))));
+  const header = h("thead", {}, h("tr", {}, head.map((cell, column) => h("th", { scope: "col", className: sides[column] }, inline(cell, cite)))));
   return [h("div", { className: "table", tabIndex: 0 }, h("table", {}, header, h("tbody", {}, rows))), end];
 }
 
@@ -179,7 +179,7 @@ function paragraph(lines, at, place) {
   const parts = [];
   for (const line of lines.slice(at, end)) {
     if (parts.length) parts.push(h("br"));
-    parts.push(...inline(line.trim()));
+    parts.push(...inline(line.trim(), place.cite));
   }
   return [h("p", {}, parts), end];
 }

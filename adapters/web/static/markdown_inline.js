@@ -13,10 +13,11 @@ const MARKS = [
 ];
 const WORD = /[\p{L}\p{N}]/u;
 const ADDRESS = /^https?:\/\/[^\s<>"'`|\\^{}]+/i;
+const CITATION = /^\[([1-9]\d{0,2})\]/;
 const ESCAPABLE = /[!-/:-@[-`{-~]/;
 
-/** Nodes for one line. */
-export function inline(text, depth = 0) {
+/** Nodes for one line. `cite(number)`: the node of a citation like [1]; null: that is text. */
+export function inline(text, cite, depth = 0) {
   const nodes = [];
   const unclosed = new Set();
   let plain = "";
@@ -27,7 +28,7 @@ export function inline(text, depth = 0) {
   };
   let at = 0;
   while (at < text.length) {
-    const found = depth < DEEPEST ? special(text, at, depth, unclosed) : null;
+    const found = depth < DEEPEST ? special(text, at, { cite, depth, unclosed }) : null;
     if (found) {
       take(found.node);
       at = found.end;
@@ -43,19 +44,19 @@ export function inline(text, depth = 0) {
   return nodes;
 }
 
-function special(text, at, depth, unclosed) {
+function special(text, at, { cite, depth, unclosed }) {
   switch (text[at]) {
     case "`":
       return code(text, at);
     case "*":
     case "_":
     case "~":
-      return marked(text, at, depth, unclosed);
+      return marked(text, at, { cite, depth, unclosed });
     case "!":
       // An image is shown as a link to it: nothing is loaded that nobody asked for.
-      return text[at + 1] === "[" ? link(text, at + 1, depth) : null;
+      return text[at + 1] === "[" ? link(text, at + 1) : null;
     case "[":
-      return link(text, at, depth);
+      return link(text, at) ?? citation(text, at, cite);
     case "<":
       return angled(text, at);
     case "h":
@@ -74,11 +75,11 @@ function code(text, at) {
   return { node: h("code", {}, text.slice(at + ticks, end).trim()), end: end + ticks };
 }
 
-function marked(text, at, depth, unclosed) {
+function marked(text, at, { cite, depth, unclosed }) {
   for (const [mark, tag] of MARKS) {
     if (!text.startsWith(mark, at)) continue;
     const end = closing(text, at, mark, unclosed);
-    if (end > 0) return { node: h(tag, {}, inline(text.slice(at + mark.length, end), depth + 1)), end: end + mark.length };
+    if (end > 0) return { node: h(tag, {}, inline(text.slice(at + mark.length, end), cite, depth + 1)), end: end + mark.length };
   }
   return null;
 }
@@ -99,7 +100,13 @@ function closing(text, at, mark, unclosed) {
   return -1;
 }
 
-function link(text, at, depth) {
+function citation(text, at, cite) {
+  const match = CITATION.exec(text.slice(at, at + 5));
+  const node = match ? cite(Number(match[1])) : null;
+  return node ? { node, end: at + match[0].length } : null;
+}
+
+function link(text, at) {
   const middle = text.indexOf("](", at);
   if (middle < 0 || text.slice(at + 1, middle).includes("[")) return null;
   const end = text.indexOf(")", middle);
@@ -108,7 +115,7 @@ function link(text, at, depth) {
   const url = webAddress(target);
   if (!url) return null;
   const label = text.slice(at + 1, middle).trim();
-  return { node: anchor(url, label ? inline(label, DEEPEST) : url.host, label), end: end + 1 };
+  return { node: anchor(url, label ? inline(label, () => null, DEEPEST) : url.host, label), end: end + 1 };
 }
 
 function angled(text, at) {
