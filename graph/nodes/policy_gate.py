@@ -18,7 +18,7 @@ from graph.ports import InTurn, Judged, Ports, Spoken
 from graph.presentation import presentation_of
 from graph.state import RunContext, ToolCallState
 from policies.approvers import digest_of, edit_needs_no_new_asking
-from policies.model import Allow, Ask, Deny, Verdict, home_of
+from policies.model import Allow, Ask, Deny, Tool, Verdict, home_of
 from policies.trust import risks_of
 
 _LIMITED = (
@@ -26,6 +26,7 @@ _LIMITED = (
     "for in a new message."
 )
 
+_NO_FILE = "Failed: {} names no file of this conversation that was read. The call was not made."
 _SKIPPED = (
     f"{SKIPPED}: people have to approve this call, and nobody is asked anything in this turn. The call was not made. "
     "Say so, and do not propose it again now."
@@ -54,6 +55,9 @@ def policy_gate(ports: Ports) -> BranchStep:
         tool = await tool_of_agent(ports, turn, call["name"])
         if tool is None:
             return await not_made(ports, state, "failed", not_found(ports, call["name"]))
+        if await _names_no_file(ports, state, tool):
+            await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
+            return await not_made(ports, state, "failed", _NO_FILE.format(tool.file_argument))
         policy = ports.policy()
         judgement = await judged(ports, state, tool, context.clock(), policy)
         match _verdict_on(state, judgement):
@@ -81,6 +85,15 @@ def policy_gate(ports: Ports) -> BranchStep:
                 return Command(goto="human_confirmation", update=update)
 
     return policy_gate
+
+
+async def _names_no_file(ports: Ports, state: ToolCallState, tool: Tool) -> bool:
+    """Whether the call would hand over a file that was not handed over in its conversation, or could not be read. Also
+    looked at right before it is sent; but nobody should be asked about such a call."""
+    named = state["call"]["args"].get(tool.file_argument) if tool.file_argument else None
+    if named is None:
+        return False
+    return not isinstance(named, str) or await ports.files.of_thread(state["turn"]["thread_id"], named) is None
 
 
 def _verdict_on(state: ToolCallState, judgement: Judged) -> Verdict:

@@ -21,7 +21,7 @@ MOST_FOUND = 8
 """Passages of one result: with 1,200 characters each they fit into what a model is given of a result."""
 LONGEST_TEXT = 200_000
 """Characters of a document that is given as text. Our own choice: a model writes no more."""
-BY_WORDS = "FoundPassage by words only, not by meaning. Try other words if nothing fits."
+BY_WORDS = "Found by words only, not by meaning. Try other words if nothing fits."
 
 DocumentId = Annotated[UUID, described("Document", "Which document; its id is in list_documents")]
 FileId = Annotated[

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.api.contract_clients import with_tokens
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, fake_openai
+from tests.gateway.agents import agent
+from tests.gateway.test_protocol import ended
 from tests.support.files import pdf
 from tests.support.forks import ROOT, quick_python
 from tests.support.product import ProductFolder, product_here
@@ -45,7 +48,8 @@ def library(home: ProductFolder, model: FakeOpenAI) -> ProductFolder:
     """The product with the documents server alone."""
     command, *arguments = quick_python("-m", "servers.documents")
     entry: dict[str, Any] = {"command": command, "args": arguments, "trustAnnotations": True}
-    told = {"tellRequester": True, "tellChannel": True, "fileArguments": {"add_document": "file"}}
+    told: dict[str, Any] = {"tellRequester": True, "tellChannel": True, "fileArguments": {"add_document": "file"}}
+    told["sourceTools"] = ["search_documents", "read_document"]
     database = {"env": {"DOCUMENTS_DB": str(home.folder / "documents.db")}}
     home.tool_servers({"documents": entry | told | database | {"cwd": str(ROOT)}})
     home.policy(POLICY)
@@ -71,18 +75,41 @@ async def test_a_file_is_kept_after_approval_and_found_by_whom_it_is_for(library
         await other.send("how many days of leave?")
         answer = await other.says("28 days")
         assert '"page": 2' in answer and "handbook.pdf" in answer
+        (said,) = other.contents("said")  # the number by which the model is to cite it is in what it repeats
+        assert [each["name"] for each in said["sources"]] == ["handbook.pdf, page 2"]
         await his.send("how many days of leave?")
         assert "28 days" not in await his.says("Nothing. Found by words only")
 
 
 async def test_a_file_of_another_conversation_is_handed_to_nobody(library: ProductFolder) -> None:
+    """Neither by somebody else, nor by its owner elsewhere, nor by another agent; and nobody is asked about it."""
+    with_tokens(library)
     async with product_here(library) as url, visiting(url, "ana") as ana, visiting(url, "ben") as ben:
         uploaded = (await ana.upload("plan.txt", b"The plan.")).body["id"]
-        async with ana.thread() as thread, ben.thread() as his:
+        async with ana.thread() as thread, ana.thread() as other, ben.thread() as his:
             await thread.send("the plan", files=[uploaded])
             await thread.says("Nothing")
-            await his.send(f"keep {uploaded} for everybody")
-            (card,) = await his.waiting()
-            assert "plan.txt" not in str(card)
-            await his.approve(card["id"])
-            assert await his.says("no such file in this conversation")
+            for elsewhere in (other, his):
+                await elsewhere.send(f"keep {uploaded} for everybody")
+                assert await elsewhere.says("file names no file of this conversation")
+                assert elsewhere.approvals() == []
+        async with agent(url) as cursor:
+            result = await ended(cursor, "documents__add_document", file=uploaded, keep_for="everybody")
+            assert result.isError and "file names no file of this conversation" in str(result.content)
+        async with ben.thread() as his:
+            await his.send("plan")
+            assert "The plan." not in await his.says("Nothing")
+
+
+async def test_a_file_that_an_approver_puts_in_is_checked_like_the_models(library: ProductFolder) -> None:
+    async with product_here(library) as url, visiting(url, "ana") as ana, ana.thread() as thread, ana.thread() as other:
+        foreign, own = [(await ana.upload(f"{name}.txt", name.encode())).body["id"] for name in ("foreign", "own")]
+        await other.send("read this", files=[foreign])
+        await other.says("Nothing")
+        await thread.send("keep it for me", files=[own])
+        (card,) = await thread.waiting()
+        assert "own.txt (3 bytes)" in str(card)
+        await thread.approve(card["id"], values={"file": foreign})
+        assert await thread.says("file names no file of this conversation")
+        await thread.send("foreign")
+        assert await thread.says("Nothing")
