@@ -133,6 +133,8 @@ class Introduction:
     """The message with names in the place of ids."""
     background: tuple[Quote, ...] = ()
     """What people said in the thread since the bot last heard something in it, oldest first."""
+    files: tuple[FileReference, ...] | None = None
+    """Files of the message, where its platform names them only when it is asked; `None`: those that it came with."""
 
 
 @dataclass(frozen=True, slots=True)

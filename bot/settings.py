@@ -459,8 +459,8 @@ class Settings(BaseSettings):
     teams_graph_files: bool = Field(
         False,
         description="Read files that people share in channels and group chats, through Microsoft Graph; needs its "
-        "application permission Files.Read.All or Sites.Selected. Only what a message's author has uploaded or changed "
-        "last is read. false: files of direct chats only.",
+        "application permission Files.Read.All or Sites.Selected, and the app installed with RSC=1. Only what a "
+        "message's author has uploaded or changed last is read. false: files of direct chats only.",
     )
     teams_local_unauthenticated: bool = Field(
         False, description="Let local Teams clients talk to the bot without a token; loopback only."

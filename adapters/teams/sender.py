@@ -51,8 +51,8 @@ class TeamsSender:
 
         outbound = TeamsPostSender(self.connector, self.people, self._drafts, self.private, sign_in_link)
         self.send, self.update, self.find = outbound.send, outbound.update, outbound.find
-        self.introduce = partial(introduce, self.people)
         self._files = TeamsFiles(config, self.facts.entra)
+        self.introduce = partial(introduce, self.people, self._files)
         self.fetch_file = self._files.fetch_file
         self.live = self._drafts.live
         self.in_group, self.in_channel = self.facts.in_group, self.facts.in_channel

@@ -9,7 +9,7 @@ from bot.accounts.codes import Codes, code_in
 from bot.agent_choices import AGENT
 from bot.approvals.retries import given_call_of
 from bot.domain import Arrival, Clock, Message, Notice, Person, Quote, Unwelcome
-from bot.files import references_in
+from bot.files import FILES, as_kept, references_in
 from bot.outbox import notice
 from bot.plans import is_task
 from bot.platform import Platform
@@ -230,6 +230,9 @@ class Introductions:
             "background": storable(in_lines(background)),
             HUMAN: accounts[0],
         }
+        if introduced.files is not None:
+            body = {name: value for name, value in body.items() if name != FILES}
+            body |= {FILES: as_kept(introduced.files)} if introduced.files else {}
         return replace(delivery, body=body)
 
 

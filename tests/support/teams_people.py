@@ -56,12 +56,14 @@ class TeamsPerson:
         markup: str | None = None,
         quoting: str = "",
         files: Sequence[Mapping[str, Any]] = (),
+        unsaid_files: Sequence[Mapping[str, Any]] = (),
     ) -> Said:
         """Write a message; in groups and channels with a mention of the bot in front, unless there is one in it.
 
         In a channel it begins a thread, unless `conversation` is one or `reply_to` names a message of one.
         `<at>Name</at>` in the text mentions others. `markup`: its HTML, if it is more than the text. `quoting`: id of
         the message that is quoted. Teams tells the bot of it only if it is mentioned, or `teams.rsc` is set.
+        `unsaid_files`: attached to it, as Graph says and Teams does not, in groups and channels.
         """
         place = self._entered(conversation)
         if mention and place.kind != "personal" and MENTION not in text:
@@ -70,6 +72,7 @@ class TeamsPerson:
         content = activities.message_content(self._who, text, markup=markup, quoted=quoted, files=files)
         where = place.messages[reply_to].conversation if reply_to else conversation
         message = self._world.post(where, self.user, content)
+        self._world.unsaid_files[message.id] = [dict(file) for file in unsaid_files]
         answer = await self._told(place, message, activities.message_activity(self._who, place, message))
         return _said(answer, message)
 

@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
-from adapters.teams.connector.files import TeamsFiles, files_in
+from adapters.teams.connector.files import TeamsFiles, files_in, hidden_in
 from adapters.teams.connector.people import Entra
-from bot.domain import ConversationReference
+from bot.domain import ConversationReference, Message, Person
 from bot.files import LARGEST_FILE
 from bot.platform import FileNotFetched, PostFailed
 from tests.fakes.teams.server import ANA, BEN, TENANT, FakeTeams, fake_teams
 from tests.fakes.teams.web import TEMPORARY
+from tests.fakes.teams.world import CHANNEL as CHANNEL_ID
+from tests.fakes.teams.world import GROUP, GROUP_OF_TEAM
 from tests.support.examples import examples
 from tests.support.moments import Moments
 
@@ -168,6 +171,86 @@ async def test_nobody_but_microsoft_is_asked(teams: FakeTeams, address: str) -> 
     said["content"]["downloadUrl"] = address
     assert await refusal(teams, said, CHAT) == ELSEWHERE
     assert await refusal(teams, {**shared(teams, createdBy=ANA), "contentUrl": address}) == ELSEWHERE
+
+
+# ------------------------------------------------------------------- what Teams does not say, and Graph does
+
+GROUP_CHAT = ConversationReference("teams", "teams:g", {"tenant": TENANT, "kind": "groupChat", "conversation": GROUP})
+
+
+def thread_of(root: str) -> ConversationReference:
+    address = {"tenant": TENANT, "kind": "channel", "conversation": f"{CHANNEL_ID};messageid={root}"}
+    return ConversationReference("teams", "teams:t", address)
+
+
+PLAN = {"contentType": "reference", "name": "plan.txt", "contentUrl": f"{SITE}/plan.txt"}
+
+
+def message(place: ConversationReference, number: str, **facts: Any) -> Message:
+    author, origin = Person(f"teams:{TENANT}:{ANA}", "Ana"), {"team": GROUP_OF_TEAM}
+    return Message(f"{place.key}:{number}", place, author, "look", 0.0, **{"origin": origin, **facts})
+
+
+def written(teams: FakeTeams, conversation: str, attached: list[Json]) -> str:
+    """Id of a message that somebody has written."""
+    teams.world.graph_permissions = {"ChannelMessage.Read.Group", "ChatMessage.Read.Chat"}
+    number = teams.world.post(conversation, ANA, {"text": "look"}).id
+    teams.world.unsaid_files[number] = attached
+    return number
+
+
+async def found(teams: FakeTeams, asked: Message, **config: Any) -> tuple[str, ...] | None:
+    async with files_of(teams, **config) as files:
+        found = await files.of_message(asked)
+    return None if found is None else tuple(file.name for file in found)
+
+
+async def test_graph_says_what_is_attached_to_a_message(teams: FakeTeams) -> None:
+    in_chat = message(GROUP_CHAT, written(teams, GROUP, [PLAN, {"contentType": "messageReference"}]))
+    assert await found(teams, in_chat) == ("plan.txt",)
+    root = written(teams, CHANNEL_ID, [PLAN])
+    place = thread_of(root)
+    thread = place.address["conversation"]
+    assert await found(teams, message(place, root)) == ("plan.txt",)
+    reply = written(teams, thread, [{**PLAN, "name": "another.txt"}])
+    assert await found(teams, message(place, reply)) == ("another.txt",)
+    assert await found(teams, message(place, written(teams, thread, []))) == ()
+
+
+async def test_graph_is_asked_only_where_that_is_switched_on_and_the_answer_not_known(teams: FakeTeams) -> None:
+    number = written(teams, CHANNEL_ID, [PLAN])
+    place = thread_of(number)
+    known = files_in({"attachments": [PLAN]}, ANA)
+    assert await found(teams, message(place, number), graph_files=False) is None
+    assert await found(teams, message(place, number, files=known)) is None
+    assert await found(teams, message(place, number, origin={})) is None
+    assert await found(teams, message(place, "1?$expand=hostedContents")) is None
+    assert await found(teams, message(CHAT, number)) is None
+    assert teams.login_calls == []
+
+
+async def test_without_an_answer_a_turn_goes_on_with_what_is_known(teams: FakeTeams) -> None:
+    number = written(teams, CHANNEL_ID, [PLAN])
+    place = thread_of(number)
+    teams.world.graph_permissions = set()
+    with capture_logs() as logs:
+        assert await found(teams, message(place, number)) is None
+    assert "teams_files_not_found_out" in [entry["event"] for entry in logs]
+    assert await found(teams, message(place, "1700000000009")) is None
+
+
+async def test_of_something_that_is_attached_and_not_described_people_are_told_what_is_needed(
+    teams: FakeTeams,
+) -> None:
+    page = {"contentType": "text/html", "content": '<div>look <attachment id="x"></attachment></div>'}
+    (hidden,) = hidden_in({"attachments": [page]})
+    assert hidden_in({"attachments": [page, PLAN]}) == hidden_in({"attachments": [{**page, "content": "x"}]}) == ()
+    async with files_of(teams) as files:
+        with pytest.raises(FileNotFetched, match=r"ChannelMessage\.Read\.Group, ChatMessage\.Read\.Chat"):
+            await files.fetch_file(hidden, CHANNEL, LARGEST_FILE)
+    async with files_of(teams, graph_files=False) as files:
+        with pytest.raises(FileNotFetched, match="in a chat with me alone"):
+            await files.fetch_file(hidden, CHANNEL, LARGEST_FILE)
 
 
 # ------------------------------------------------------------------------------------- channels and group chats

@@ -1,16 +1,18 @@
 """Files of messages in Teams: what an activity says of them, which is pure, and how they are fetched.
 
-In a personal chat Teams gives the bot a link that needs no token and is valid for some minutes. Elsewhere it says only
-where the file lies, and Microsoft Graph has to be asked for it, with a permission that the operator has granted.
+In a personal chat Teams gives the bot a link that needs no token and is valid for some minutes. Elsewhere it mostly
+says nothing of files: Microsoft Graph has to be asked for the message, which says where they lie, and then for each of
+them, with permissions that the operator has granted.
 """
 
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import structlog
 from yarl import URL
@@ -18,10 +20,12 @@ from yarl import URL
 from adapters.shared.calls import CallFailed
 from adapters.shared.http import TOO_LARGE, Http, is_kept_at, retry_after
 from adapters.shared.messages import size_in_bytes
+from adapters.shared.people import user_of
 from adapters.shared.untrusted_json import part, parts, words
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.people import Entra
-from bot.domain import ConversationReference, FileReference
+from adapters.teams.ids import is_object_id
+from bot.domain import ConversationReference, FileReference, Message
 from bot.files import LONGEST_NAME, MOST_REFERENCES, too_large
 from bot.platform import FetchedFile, FileNotFetched, PostFailed
 from bot.settings import is_loopback
@@ -32,6 +36,8 @@ DOWNLOAD_SECONDS = 60.0
 """What a download may take, from connecting to the last byte."""
 LONGEST_ADDRESS = 4_096
 """Characters."""
+MESSAGES = "ChannelMessage.Read.Group, ChatMessage.Read.Chat"
+"""Permissions to read messages in a team, and in a group chat, that its owner grants with the app."""
 _UPLOADED = "application/vnd.microsoft.teams.file.download.info"
 _SHARED = "reference"
 _HOSTS = (
@@ -39,12 +45,24 @@ _HOSTS = (
     *("svc.ms", "onedrive.com", "1drv.com"),
 )
 """Where Microsoft keeps files of Teams, by cloud."""
+_ATTACHED = re.compile(r"<attachment\s")
+"""In the HTML of a message, in place of a file, a card or a forwarded message."""
+_THREAD = ";messageid="
 _FACTS = "name,size,folder,createdBy,lastModifiedBy"
 
 
 def files_in(activity: Mapping[str, Any], user: str) -> tuple[FileReference, ...]:
     """The files of a message that this user wrote. Reads anything and raises nothing."""
     return tuple(islice(_references(activity, user), MOST_REFERENCES))
+
+
+def hidden_in(activity: Mapping[str, Any]) -> tuple[FileReference, ...]:
+    """One file without a name where something is attached to a message that Teams does not describe. Reads anything
+    and raises nothing."""
+    attached = [(words(each, "contentType"), words(each, "content")) for each in parts(activity, "attachments")]
+    html = [content for kind, content in attached if kind == "text/html"]
+    is_hidden = len(html) == len(attached) and any(map(_ATTACHED.search, html))
+    return (FileReference("", source={"hidden": True}),) if is_hidden else ()
 
 
 def _references(activity: Mapping[str, Any], user: str) -> Iterator[FileReference]:
@@ -74,6 +92,21 @@ class TeamsFiles:
         self._entra = entra
         self._http = Http()
 
+    async def of_message(self, message: Message) -> tuple[FileReference, ...] | None:
+        """The files of a message in a channel or a group chat, where Teams does not say them and the operator lets us
+        ask; `None`: those that it came with. Raises nothing: without an answer the turn goes on as it is."""
+        is_said = any("hidden" not in file.source for file in message.files)
+        if not self._config.graph_files or message.place.direct or is_said:
+            return None
+        path, tenant = _path_of(message), str(message.place.address.get("tenant", ""))
+        if not path:
+            return None
+        try:
+            return files_in(await self._entra.read(tenant, path), user_of(message.author.person_id))
+        except CallFailed as failure:
+            log.warning("teams_files_not_found_out", error=failure.error, needed=MESSAGES)
+            return None
+
     async def fetch_file(self, file: FileReference, place: ConversationReference, limit: int) -> FetchedFile:
         """A file. Raises `FileNotFetched` and `PostFailed`."""
         try:
@@ -82,6 +115,9 @@ class TeamsFiles:
                 return FetchedFile(await self._linked(str(file.source["link"]), limit, gone))
             if not self._config.graph_files:
                 raise FileNotFetched(_elsewhere(direct=place.direct))
+            if "hidden" in file.source:
+                needed = _("I may not read messages here. An admin has to allow it ({permission})")
+                raise FileNotFetched(needed.format(permission=MESSAGES))
             return FetchedFile(await self._shared(file, str(place.address.get("tenant", "")), limit))
         except CallFailed as failure:
             raise _in_words(failure) from None
@@ -105,7 +141,7 @@ class TeamsFiles:
             raise FileNotFetched(_("it isn’t kept where Teams keeps files"))
         encoded = base64.urlsafe_b64encode(address.encode()).decode().rstrip("=")
         item = f"/v1.0/shares/u!{encoded}/driveItem"
-        facts = await self._entra.file_facts(tenant, f"{item}?$select={_FACTS}")
+        facts = await self._entra.read(tenant, f"{item}?$select={_FACTS}")
         if "folder" in facts:
             raise FileNotFetched(_("it is a folder"))
         # The app may read what the author may not, and where a file lies can be written by hand.
@@ -129,6 +165,24 @@ class TeamsFiles:
     async def close(self) -> None:
         """Close the connections."""
         await self._http.close()
+
+
+def _path_of(message: Message) -> str:
+    """How Graph names a message; empty: that cannot be told.
+
+    https://learn.microsoft.com/graph/api/chatmessage-get
+    """
+    address, number = message.place.address, message.key.rpartition(":")[2]
+    conversation, _thread, root = str(address.get("conversation", "")).partition(_THREAD)
+    if not (number.isascii() and number.isdigit()):
+        return ""
+    if address.get("kind") != "channel":
+        return f"/v1.0/chats/{quote(conversation, safe='')}/messages/{number}"
+    team = words(message.origin, "team")
+    if not is_object_id(team) or not (root.isascii() and root.isdigit()):
+        return ""
+    thread = f"/v1.0/teams/{team}/channels/{quote(conversation, safe='')}/messages/{root}"
+    return thread if number == root else f"{thread}/replies/{number}"
 
 
 def _is_on_this_machine(address: str) -> bool:

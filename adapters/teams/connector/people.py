@@ -422,8 +422,9 @@ class Entra:
         """`displayName`, `mail`, `userPrincipalName` and `userType` of an account."""
         return await self._accounts.get((tenant, user), self._ask_account)
 
-    async def file_facts(self, tenant: str, path: str) -> Mapping[str, Any]:
-        """What Graph says of a file: https://learn.microsoft.com/graph/api/resources/driveitem."""
+    async def read(self, tenant: str, path: str) -> Mapping[str, Any]:
+        """What Graph says of a message (https://learn.microsoft.com/graph/api/resources/chatmessage), or of a file
+        (https://learn.microsoft.com/graph/api/resources/driveitem)."""
         answer = await self._answer(tenant, "GET", path, seconds=FILE_SECONDS)
         if answer.status != 200:
             raise refusal_of(VERB, answer)

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from adapters.shared.messages import WORDLESS, MessageDeleted, MessageEdited
 from adapters.shared.untrusted_json import MalformedBodyError, json_in, part, parts, refuse_unsound, words
 from adapters.teams.actions import ACTION, SUBJECT
-from adapters.teams.connector.files import files_in
-from adapters.teams.ids import TeamsLocation, click_key, message_key, our_id, place_of, token
+from adapters.teams.connector.files import files_in, hidden_in
+from adapters.teams.ids import TeamsLocation, click_key, guid, message_key, our_id, place_of, token
 from adapters.teams.inbound.texts import QuotedMessage, mentions_us, written_in
 from adapters.teams.inbound.visitors import (
     TeamsRecipient,
@@ -223,14 +223,15 @@ def _said(
         text=text,
         at=_time(activity, recipient),
         addressed=place.direct or mentions_us(activity),
-        origin=_origin(visitor, written.quotes),
-        files=files_in(activity, visitor.caller.user),
+        origin=_origin(activity, visitor, written.quotes),
+        files=files_in(activity, visitor.caller.user) or (() if place.direct else hidden_in(activity)),
     )
 
 
-def _origin(visitor: TeamsVisitor, quotes: tuple[QuotedMessage, ...]) -> dict[str, Any]:
+def _origin(activity: Activity, visitor: TeamsVisitor, quotes: tuple[QuotedMessage, ...]) -> dict[str, Any]:
     """What is needed to introduce a message later."""
-    return {
+    team = guid(activity, "channelData", "team", "aadGroupId")
+    return ({"team": team} if team else {}) | {
         "address": visitor.caller.address,
         "locale": visitor.caller.locale,
         "quotes": [{"author": q.author, "text": _without_code(q.text), "at": q.at} for q in quotes],

@@ -17,6 +17,7 @@ from adapters.shared.people import locale_of, shown_name, time_zone_of, user_of
 from adapters.shared.sending import as_post_failures
 from adapters.shared.untrusted_json import part, parts, words
 from adapters.teams.connector.client import AT_ONCE, BotConnector
+from adapters.teams.connector.files import TeamsFiles
 from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import (
     PLATFORM,
@@ -153,7 +154,7 @@ ADMISSION_SECONDS = 10.0
 """Seconds for finding out who it is: nobody waits at a button."""
 
 
-async def introduce(people: TeamsPeople, arrival: Arrival) -> Introduction | Unwelcome:
+async def introduce(people: TeamsPeople, files: TeamsFiles, arrival: Arrival) -> Introduction | Unwelcome:
     """Fills `bot.platform.Platform.introduce`. Raises `PostFailed` when the author cannot be found out.
 
     What others said in the thread before is not among it: Teams gives that only to apps with Graph permissions.
@@ -173,7 +174,7 @@ async def introduce(people: TeamsPeople, arrival: Arrival) -> Introduction | Unw
     if isinstance(person, Unwelcome):
         return person
     quotes = tuple(_quote(quote, message.at) for quote in parts(message.origin, "quotes"))
-    return Introduction(person, message.text, quotes)
+    return Introduction(person, message.text, quotes, await files.of_message(message))
 
 
 def _quote(quote: Mapping[str, Any], otherwise: float) -> Quote:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tests.fakes.teams.world import BOT, BOT_NAME, Conversation, Json, Message, User, World
+from tests.fakes.teams.world import BOT, BOT_NAME, GROUP_OF_TEAM, Conversation, Json, Message, User, World
 
 MENTION = re.compile(r"<at>(.+?)</at>")
 FILE = "application/vnd.microsoft.teams.file.download.info"
@@ -71,7 +71,7 @@ def channel_data(place: Conversation) -> Json:
         "teamsChannelId": place.id,
         "teamsTeamId": place.team,
         "channel": {"id": place.id},
-        "team": {"id": place.team},
+        "team": {"id": place.team, "aadGroupId": GROUP_OF_TEAM},
         "tenant": {"id": place.tenant},
     }
 

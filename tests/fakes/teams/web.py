@@ -16,7 +16,7 @@ from tests.fakes.teams.calls import ApiCall, bearer, read_body
 from tests.fakes.teams.refused import CODES, Refused
 from tests.fakes.teams.streams import Streams
 from tests.fakes.teams.tokens import Issuer
-from tests.fakes.teams.world import World
+from tests.fakes.teams.world import GROUP_OF_TEAM, World
 
 TEMPORARY = "temporary-secret"
 """What a link to a file has to say."""
@@ -89,6 +89,9 @@ def routes(services: Services) -> list[web.RouteDef]:
         web.get("/msi/token", login_route("managed_identity")),
         web.post("/graph/v1.0/users/{user}/checkMemberGroups", graph_route("member_groups")),
         web.get("/graph/v1.0/users/{user}", graph_route("account")),
+        web.get("/graph/v1.0/chats/{place}/messages/{root}", graph_route("message")),
+        web.get("/graph/v1.0/teams/{team}/channels/{place}/messages/{root}", graph_route("message")),
+        web.get("/graph/v1.0/teams/{team}/channels/{place}/messages/{root}/replies/{reply}", graph_route("message")),
         web.get("/graph/v1.0/shares/{share}/driveItem", graph_route("file_facts")),
         web.get("/graph/v1.0/shares/{share}/driveItem/content", graph_route("file")),
         web.get("/download/{name}", download),
@@ -135,6 +138,8 @@ async def _graph(services: Services, verb: str, request: web.Request) -> web.Str
         return _refusal(Refused("InvalidAuthenticationToken", "Access token is empty.", status=401))
     if verb in {"file", "file_facts"}:
         return _shared_file(services.world, verb, request)
+    if verb == "message":
+        return _message(services.world, request.match_info)
     user = request.match_info["user"]
     try:
         answered = (
@@ -145,6 +150,19 @@ async def _graph(services: Services, verb: str, request: web.Request) -> web.Str
     except Refused as refused:
         return _refusal(refused)
     return web.json_response(answered)
+
+
+def _message(world: World, named: Mapping[str, str]) -> web.StreamResponse:
+    """A message with all that is attached to it."""
+    wanted = "ChannelMessage.Read.Group" if "team" in named else "ChatMessage.Read.Chat"
+    if wanted not in world.graph_permissions:
+        return _refusal(Refused("Forbidden", "Missing role permissions on the request.", status=403))
+    place = world.conversations.get(named["place"])
+    message = place.messages.get(named.get("reply", named["root"])) if place is not None else None
+    thread = f"{named['place']};messageid={named['root']}" if "team" in named else named["place"]
+    if message is None or message.conversation != thread or named.get("team", GROUP_OF_TEAM) != GROUP_OF_TEAM:
+        return _refusal(Refused("NotFound", "NotFound", status=404))
+    return web.json_response({"id": message.id, "attachments": world.unsaid_files.get(message.id, [])})
 
 
 def _shared_file(world: World, verb: str, request: web.Request) -> web.StreamResponse:

@@ -27,6 +27,8 @@ BEN = "b0000000-0000-4000-8000-00000000000b"
 CHLOE = "c0000000-0000-4000-8000-00000000000c"
 GUS = "d0000000-0000-4000-8000-00000000000d"
 TEAM = "19:team@thread.tacv2"
+GROUP_OF_TEAM = "d1000000-0000-4000-8000-0000000000d1"
+"""The team in Entra and in Graph."""
 CHANNEL = "19:channel@thread.tacv2"
 GROUP = "19:group@thread.v2"
 _THREAD = ";messageid="
@@ -140,6 +142,8 @@ class World:
         """Members of groups, by the group's object id."""
         self.files: dict[str, bytes] = {}
         """Content of the files that people have uploaded, by name."""
+        self.unsaid_files: dict[str, list[Json]] = {}
+        """What Graph says is attached to a message, by its id."""
         self.file_people: dict[str, dict[str, str]] = {}
         """Who made a file (`createdBy`) and changed it last (`lastModifiedBy`), by its name."""
         self.graph_permissions = {"GroupMember.Read.All", "User.Read.All"}
