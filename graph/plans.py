@@ -7,7 +7,7 @@ then stops until all have ended. Whoever drives the graph has each of them done 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -28,7 +28,7 @@ SHARED_CALLS = 3
 """How many times the calls of a turn the tasks of one plan may make together, in equal shares: three may each make as
 many as a turn, and a turn with all its plans makes ten times as many at most. Our own choice."""
 LONGEST_ID = 40
-"""Characters of a task's id. Our own choice: it is shown beside its state."""
+"""Characters of a task's id, as of an agent's name: both are shown beside its state. Our own choice."""
 LONGEST_INSTRUCTION = 8_000
 """Characters of what an agent is told to do. Our own choice: two pages."""
 LONGEST_RESULT = 20_000
@@ -52,9 +52,9 @@ class _TaskGiven(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     id: str = Field(min_length=1, max_length=LONGEST_ID, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
-    agent: str
+    agent: str = Field(max_length=LONGEST_ID)
     instruction: str = Field(min_length=1, max_length=LONGEST_INSTRUCTION)
-    depends_on: tuple[str, ...] = ()
+    depends_on: tuple[Annotated[str, Field(max_length=LONGEST_ID)], ...] = Field((), max_length=MOST_TASKS)
 
 
 class _PlanGiven(BaseModel):

@@ -43,6 +43,8 @@ _BY_TYPE = {
     "overloaded_error": Trouble.SERVER_FAILED,
 }
 """https://platform.claude.com/docs/en/api/errors; those within a stream have no status."""
+_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+"""What it counts, as far as we add it up; whatever else it says of that is not kept."""
 _BY_WORDS = (
     ("prompt is too long", Trouble.TOO_LONG),
     ("exceed context limit", Trouble.TOO_LONG),
@@ -180,7 +182,8 @@ class _AnthropicAnswer:
 
     def _count(self, usage: Mapping[str, Any] | None) -> None:
         """The counts of the end stand above those of the beginning."""
-        self._tokens |= {name: count for name, count in (usage or {}).items() if type(count) is int}
+        said = usage or {}
+        self._tokens |= {name: said[name] for name in _COUNTS if type(said.get(name)) is int}
 
     def finished(self) -> AIMessageChunk:
         """All of it but the text. Raises `ModelProblem` where it did not end, or was stopped by a filter."""

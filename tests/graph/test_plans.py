@@ -67,6 +67,9 @@ def test_tasks_come_after_those_that_they_depend_on_and_else_in_the_models_order
         (plan({"id": "a b"}, {"id": "c"}), "tasks.0.id"),
         (plan({"id": "a", "instruction": ""}, {"id": "c"}), "tasks.0.instruction"),
         (plan({"id": "a", "instruction": "x" * 8_001}, {"id": "c"}), "tasks.0.instruction"),
+        (plan({"id": "a", "agent": "x" * 900_000}, {"id": "c"}), "tasks.0.agent: String should have at most 40"),
+        (plan({"id": "a", "depends_on": ["x" * 900_000]}, {"id": "c"}), "tasks.0.depends_on.0: String should have"),
+        (plan({"id": "a", "depends_on": ["x"] * 9_000}, {"id": "c"}), "tasks.0.depends_on: Tuple should have at most"),
     ],
 )
 def test_what_cannot_be_carried_out_is_refused_with_the_reason(arguments: dict[str, Any], reason: str) -> None:

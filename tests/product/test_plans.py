@@ -11,7 +11,7 @@ import pytest
 from tests.api.serving import EventReader
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, fake_openai
 from tests.support.brain import obedient
-from tests.support.finance import ANSWER, REQUEST, TASKS, acts_of, brain, finance_company, offered_to
+from tests.support.finance import AGENTS, ANSWER, REQUEST, TASKS, acts_of, brain, finance_company, offered_to
 from tests.support.fixtures import connect
 from tests.support.product import ProductFolder, product_here
 from tests.support.tools import Workshop
@@ -106,6 +106,39 @@ async def test_stop_ends_all_tasks_and_what_they_asked(
     (told,) = [str(m["content"]) for m in bookkeeping_model.requests[-1]["messages"] if m["role"] == "tool"]
     assert "## find (bookkeeper): done\nthree: INV-7, INV-8, INV-9" in told
     assert "## check (bookkeeper): stopped" in told
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "states_then", "acts"),
+    [
+        ("[folder, orders]", "[folder]", {"check": "done", "mail": "done"}, ["draft"]),
+        ("name: bookkeeper", "name: auditor", {"check": "failed", "mail": "not_run"}, []),
+        ("name: writer", "name: auditor", {"check": "done", "mail": "failed"}, ["flag INV-8"]),
+    ],
+    ids=["without the tool", "without the agent", "without another one's agent"],
+)
+async def test_a_plan_goes_on_without_what_its_agents_may_not_do_any_more(
+    home: ProductFolder,
+    bookkeeping_model: FakeOpenAI,
+    before: str,
+    after: str,
+    states_then: dict[str, str],
+    acts: list[str],
+) -> None:
+    """The operator narrows an agent, or takes it out, while a task waits, and starts again."""
+    finance_company(home, bookkeeping_model)
+    async with product_here(home) as url, visiting(url, "ana") as ana, ana.thread() as thread:
+        await thread.send(REQUEST)
+        flag = await asked_about(thread, "flag")
+        thread_id = thread.thread_id
+    home.agents(AGENTS.replace(before, after))
+    async with product_here(home) as url, visiting(url, "ana") as ana, ana.thread(thread_id) as thread:
+        await thread.approve(flag["id"])
+        if "draft" in acts:
+            await thread.approve((await asked_about(thread, "draft"))["id"])
+        await stand(thread, find="done", orders="done", **states_then)
+        await thread.until(lambda: len(thread.said) > 1, "an answer")
+    assert acts_of(home) == acts
 
 
 async def test_a_rejection_is_told_to_the_agent_that_asked_and_the_others_go_on(

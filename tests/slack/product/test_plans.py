@@ -57,6 +57,28 @@ async def test_a_plan_is_one_post_and_what_its_tasks_ask_is_asked_in_its_thread(
     assert len(answers) == 1, ANSWER
 
 
+async def test_nobody_else_decides_answers_or_stops_what_a_task_asks(
+    talk: Talk, home: ProductFolder, ben: SlackPerson
+) -> None:
+    await talk.mentions(REQUEST)
+    flag, bens = await talk.card("orders › flag"), as_(ben, talk)
+    await bens.clicks(flag, "approve")
+    await bens.told("can’t approve this")
+    await bens.mentions("stop")
+    await bens.told("Waiting on someone else", "orders › flag")
+    assert acts_of(home) == []
+    await talk.clicks(flag, "approve")
+    await talk.says("To whom?")
+    await bens.replies("to Mallory")
+    await bens.mentions("to Mallory")
+    await bens.told("Waiting on someone else", "an answer")
+    await talk.replies("to Klee")
+    await talk.card("mail › draft")
+    await bens.clicks(flag, "approve")
+    await bens.told("Already approved by Ana")
+    assert acts_of(home) == ["flag INV-8"]
+
+
 async def test_stop_in_the_thread_ends_the_plan(talk: Talk, home: ProductFolder) -> None:
     await talk.mentions(REQUEST)
     flag = await talk.card("orders › flag")
