@@ -117,7 +117,7 @@ class DocumentStore:
         kept = Kept(str(uuid4()), name, kept_for, asker.person, len(text), _now())
         channel = asker.channel if kept_for == "channel" else ""
         with database.writing(self._path) as connection:
-            whose = "kept_for = :for AND (:for = 'everybody' OR (:for = 'me' AND person = :person) OR channel = :of)"
+            whose = "kept_for = :for AND channel = :of AND (:for != 'me' OR person = :person)"
             given = {"for": kept_for, "person": asker.person, "of": channel}
             (count,) = connection.execute(f"SELECT count(*) FROM documents WHERE {whose}", given).fetchone()  # noqa: S608
             if count >= MOST_DOCUMENTS:

@@ -18,7 +18,8 @@ from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult
 
 from adapters.tool_servers.requester import told_requester
-from servers.documents.store import Asker, DocumentStore
+from servers.documents.store import Asker, DocumentStore, KeptFor
+from servers.plain_server import CallRefused
 from tests.servers.conftest import ROOT
 from tests.support.forks import quick_python
 
@@ -190,3 +191,16 @@ def test_what_is_deleted_is_found_no_more(tmp_path: Path) -> None:
     kept = store.add(Asker(ANA, ""), "secret", "The word is Saffronish.", "me")
     store.delete(Asker(ANA, ""), UUID(kept.id))
     assert store.search(Asker(ANA, ""), "Saffronish", 8) == []
+
+
+def test_nobody_uses_up_the_space_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("servers.documents.store.MOST_DOCUMENTS", 1)
+    store = DocumentStore(tmp_path / "documents.db")
+    for asker in (Asker(ANA, ""), Asker(BEN, ""), Asker(ANA, C1), Asker(ANA, C2)):
+        kept_for: KeptFor = "channel" if asker.channel else "me"
+        store.add(asker, "first", "The first.", kept_for)
+        with pytest.raises(CallRefused, match="documents already"):
+            store.add(asker, "second", "The second.", kept_for)
+    store.add(Asker(ANA, ""), "of all", "Another.", "everybody")
+    with pytest.raises(CallRefused, match="documents already"):
+        store.add(Asker(BEN, ""), "of all", "Another.", "everybody")
