@@ -44,6 +44,9 @@ LONGEST_NAME = 200
 """Characters of a file's name; file systems take 255 bytes."""
 LONGEST_TEXT = 2_000_000
 """Characters of a file that are kept. Our own choice: a thousand pages."""
+_STEP = 50_000
+"""Characters of it that are made visible at a time, which holds up everything else for some milliseconds even where
+each of them is hidden."""
 MOST_UNUSED = 20
 """Files that somebody may have uploaded without having sent a message with them."""
 UNUSED_SECONDS = 3600.0
@@ -240,9 +243,8 @@ class Files:
             read = await self._reader.read(name, reference.media_type, content)
         text, missing, reason = "", 0, ""
         if isinstance(read, FileText):
-            text = await asyncio.to_thread(_kept_text, read.text)
-            missing = read.missing + max(0, len(text) - LONGEST_TEXT)
-            text = text[:LONGEST_TEXT]
+            text, left_out = await asyncio.to_thread(_kept_text, read.text)
+            missing = read.missing + left_out
             if not text.strip():
                 text, missing, reason = "", 0, _("there is no text in it")
         else:
@@ -272,9 +274,19 @@ class Files:
         return row if row is not None and row.thread_id == conversation_of(thread_id) and not row.reason else None
 
 
-def _kept_text(text: str) -> str:
-    """Hidden text is where instructions are hidden: the model sees that something is there."""
-    return visible(storable(text))
+def _kept_text(text: str) -> tuple[str, int]:
+    """What is kept of a text, and how many characters are not. Hidden text is where instructions are hidden: the model
+    sees that something is there."""
+    text = storable(text)
+    shown: list[str] = []
+    start = length = 0
+    while start < len(text) and length <= LONGEST_TEXT:
+        end = min(start + _STEP, len(text))
+        if end < len(text):
+            end = text.rfind("\n", start, end) + 1 or end
+        shown.append(visible(text[start:end]))
+        start, length = end, length + len(shown[-1])
+    return "".join(shown)[:LONGEST_TEXT], max(0, length - LONGEST_TEXT) + len(text) - start
 
 
 def _not_read(rows: Sequence[FileRow]) -> str:
