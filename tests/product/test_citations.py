@@ -6,12 +6,13 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import aiohttp
 import pytest
 
+from tests.api.contract_clients import Runs, token, with_tokens
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, fake_openai
 from tests.support.planning import with_agents
 from tests.support.product import ProductFolder, product_here
-from tests.support.product_records import rows_in_records
 from tests.support.shelf import shelf
 from tests.support.visitor import visiting
 
@@ -64,7 +65,6 @@ async def test_an_answer_cites_what_was_found_and_nothing_else(library: ProductF
         assert sources_of(thread.entries) == [[{"number": 2, "name": "Hand⟨U+202E⟩book [1].pdf, page 3, Leave"}]]
         async with ana.thread(thread.thread_id) as again:  # as it is kept
             assert sources_of(again.entries) == sources_of(thread.entries)
-        assert '"page": 3' in str(rows_in_records(library, "SELECT content FROM posts WHERE kind = 'said'"))
     told = model.requests[-1]["messages"]
     (result,) = [json.loads(m["content"]) for m in told if m["role"] == "tool"]
     assert [each["cite"] for each in result["passages"]] == ["[1]", "[2]"]
@@ -93,12 +93,18 @@ async def test_turns_without_such_tools_are_left_as_they_are(home: ProductFolder
 
 
 async def test_programs_get_the_sources_beside_the_answer(library: ProductFolder) -> None:
-    async with product_here(library) as url, visiting(url) as ana:
-        run = (await ana.post("/run", {"user_request": "say 28 days [2]", "thread_id": "t1"})).body
+    with_tokens(library)
+    async with product_here(library) as url, aiohttp.ClientSession() as http:
+        ana = Runs(url, http, token("ana"))
+        run = (await ana.run("t1", "say 28 days [2]")).body
         source = {"number": 2, "name": "Hand⟨U+202E⟩book [1].pdf", "page": 3, "section": "Leave"}
         assert (run["response"], run["sources"]) == ("28 days [2]", [source])
         asked = (await ana.post("/query", {"query": "say 28 days [2]"})).body
         assert (asked["response"], asked["sources"]) == ("28 days [2]", [source])
+        here = f"/api/v1/threads/{(await ana.post('/api/v1/threads', {})).body['id']}/messages"
+        sent = (await ana.post(here, {"text": "say 28 days [2]"})).body["message_id"]
+        turn = (await ana.get(f"{here}/{sent}?wait=60")).body
+        assert (turn["answer"], turn["sources"]) == ("28 days [2]", [source])
         plain = (await ana.post("/query", {"query": "hello"})).body
         assert "sources" not in plain
 

@@ -11,6 +11,7 @@ import pytest
 from adapters.slack.ids import SlackLocation, place_of
 from adapters.slack.outbound.streams import MOST_STREAMED
 from bot.domain import CallActivity, Said
+from graph.citations import Source
 from tests.slack.stage import NEVER, QUICK, Stage, feedback_of, human_says, shown_text, staged, streaming
 
 STREAMS = ("chat.startStream", "chat.appendStream", "chat.stopStream")
@@ -150,6 +151,22 @@ async def test_an_answer_whose_stream_shows_the_calls_has_no_line_of_them_below(
     await stage.outbound.send(stage.post("said:d.2", Said("Found it.", activity=(looked,))))
     [message] = stage.answers()
     assert [block["type"] for block in message["blocks"]] == ["task_card", "markdown", "context_actions"]
+
+
+async def test_what_an_answer_cites_stands_below_its_stream(stage: Stage) -> None:
+    """Also where the stream shows the calls itself."""
+    live = stage.live()
+    live.task("t1", "documents: Search", "running")
+    await streaming(stage)
+    live.task("t1", "documents: Search", "done")
+    await stage.slack.until(lambda: stage.answers()[0]["blocks"][0]["status"] == "complete")
+    live.text("d.2", "It is 28 days [1].")
+    looked = CallActivity("t1", "documents", "search", "Search", "done", 1.0, 2.0)
+    cited = Said("It is 28 days [1].", activity=(looked,), sources=(Source(1, "Handbook.pdf", 3),))
+    await stage.outbound.send(stage.post("said:d.2", cited))
+    [message] = stage.answers()
+    assert [block["type"] for block in message["blocks"]] == ["task_card", "markdown", "context", "context_actions"]
+    assert message["blocks"][2]["elements"][0]["text"] == "Sources:\n[1] Handbook.pdf, page 3"
 
 
 async def test_an_answer_names_no_call_that_a_message_above_shows(stage: Stage) -> None:

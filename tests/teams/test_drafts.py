@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 
 from bot.domain import Said
+from graph.citations import Source
 from tests.fakes.teams.calls import ApiCall
 from tests.fakes.teams.server import ANA
 from tests.teams.outbound_stage import APPROVAL, IMPATIENT, LONG, NEVER, QUICK, Stage, staged
@@ -77,6 +78,19 @@ async def test_only_the_final_message_is_labelled_and_asks_for_an_opinion(stage:
     assert message["channelData"]["feedbackLoop"]
     assert "AIGeneratedContent" in str(message["entities"])
     assert all("feedbackLoop" not in str(call.body) for call in live_calls(stage))
+
+
+async def test_an_answer_that_cites_ends_its_stream_with_its_sources(stage: Stage) -> None:
+    stage.live().text("d.1", "It is 28 days [1] there, see [a](https://a.example/x)\n\nand more\n\n")
+    stream = await stage.streaming("28 days [1] there")
+    whole = "It is 28 days [1] there, see [a](https://a.example/x)\n\nand more"
+    said = Said(whole, sources=(Source(1, "Handbook.pdf", 3),))
+    await stage.outbound.send(stage.post("said:d.1", said, stage.chat()))
+    [message] = stage.seen(stage.chat())
+    assert (message["id"], message["edited"]) == (stream, False)
+    assert message["text"].endswith("and more\n\n**Sources**\n\n\\[1\\] Handbook.pdf, page 3")
+    [claim] = message["entities"][0]["citation"]
+    assert (claim["position"], claim["appearance"]["name"]) == (1, "Handbook.pdf")
 
 
 async def test_a_stream_is_paced() -> None:

@@ -17,7 +17,7 @@ from adapters.slack.outbound.streams import MOST_STREAMED, Ending
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.cards import sign_in_piece
 from adapters.slack.render.markdown import streamable
-from adapters.slack.render.posts import pieces
+from adapters.slack.render.posts import pieces, sources_of
 from adapters.slack.web_api.client import WebApi
 from bot.domain import Post, Said, SignInView
 from bot.platform import Reference
@@ -164,7 +164,9 @@ def _ending(post: Post, said: Said, shown: Sequence[SlackMessage]) -> Ending:
         and all(block["type"] != "table" for block in blocks)
         and html.unescape(streamable(said.text)) == said.text
     )
-    calls, below = ([block for block in blocks if block["type"] == kind] for kind in ("context", "context_actions"))
+    sources = sources_of(said)
+    calls = [block for block in blocks if block["type"] == "context" and block not in sources]
+    below = [*sources, *(block for block in blocks if block["type"] == "context_actions")]
     return Ending(said.text if as_streamed else "", calls, below, mark(post.post_id, 0))
 
 

@@ -159,15 +159,15 @@ def _plan(view: PlanView) -> SlackMessage:
 
 def _said(said: Said, post_id: str) -> tuple[SlackMessage, ...]:
     made = pages(parts(visible_passage(said.text, LONGEST_ANSWER))) or [[sentence(passage(said.text, LONGEST_TEXT))]]
-    below = [*_sources(said), *_calls(said), _feedback(post_id)] if said.final else []
+    below = [*sources_of(said), *_calls(said), _feedback(post_id)] if said.final else []
     if said.agent:
         made[0] = [context(plain(said_by(said.agent))), *made[0]]
     *beginning, last = made
     return tuple(piece(blocks, _read(blocks)) for blocks in [*beginning, [*last, *below]])
 
 
-def _sources(said: Said) -> list[Block]:
-    """What the answer cites; the names are literal."""
+def sources_of(said: Said) -> list[Block]:
+    """Returns what an answer cites; the names are literal."""
     lines = [f"{sources_title()}:", *source_lines(said.sources, _LONGEST_SOURCES)]
     return [context(plain("\n".join(lines)))] if said.sources else []
 
