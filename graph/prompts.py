@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from graph.agents import ONLY_DEFAULT, AgentConfig
 from graph.calls import CLARIFICATION, FOREIGN_RESULT
 from graph.citations import RULE, TurnSources, with_numbers
-from graph.files import as_shown, files_of
+from graph.files import as_shown, files_of, list_as_shown
 from graph.interrupts import FieldType
 from graph.judging import QUOTE, with_quote
 from graph.memory import MEMORY_RULE, Recalled, recalled_text
@@ -109,6 +109,8 @@ def conversation(
         messages = with_numbers(messages, sources)
     earlier = recalled_text(recalled, _plain(turn["requester_name"])) if recalled is not None else ""
     remembered = [HumanMessage(earlier)] if earlier else []
+    if files := [*state.get("files", ()), *turn.get("files", ())]:
+        remembered.append(HumanMessage(list_as_shown(files)))
     return [SystemMessage("\n".join(lines)), *remembered, *_with_what_is_beside(messages, turn["delivery"])]
 
 

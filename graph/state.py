@@ -15,6 +15,7 @@ from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.graph.message import add_messages
 from langgraph.types import Command
 
+from graph.files import ListedFile
 from graph.interrupts import PlanEnded
 from graph.memory import Recalled
 from graph.ports import InTurn, Judged, Live, TaskState, Unfinished
@@ -57,6 +58,8 @@ class Turn(TypedDict):
     said: NotRequired[list[str]]
     """Of the turn of a task: what the requester wrote in the turn that it is part of. Its message is an instruction of
     the agent that made the plan."""
+    files: NotRequired[list[ListedFile]]
+    """Of the turn of a task: what was handed over in the conversation that it is part of."""
     tasks: NotRequired[int]
     """Of the turn of a task: how many tasks the plan has (`graph.plans.most_calls`)."""
 
@@ -68,6 +71,8 @@ class State(TypedDict, total=False):
     turn: Turn
     summary: str
     """What came before the messages that are still carried."""
+    files: list[ListedFile]
+    """What was handed over with them."""
     categories: list[str]
     """The tool types the router picked for this turn; empty: all."""
 

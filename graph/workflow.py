@@ -25,11 +25,11 @@ from graph.calls import (
     plans_before,
     spoken_in,
 )
-from graph.files import READ_FILE
+from graph.files import READ_FILE, listed
 from graph.judging import said_by_requester
 from graph.known_ids import looked_through
 from graph.nodes import BranchStep
-from graph.nodes.delegate import delegate
+from graph.nodes.delegate import DelegateState, delegate
 from graph.nodes.fold_history import fold_history
 from graph.nodes.human_clarification import human_clarification
 from graph.nodes.oauth_needed import server_of
@@ -40,7 +40,7 @@ from graph.options import has_tools
 from graph.plans import DELEGATE
 from graph.ports import Ports
 from graph.prompts import to_fold
-from graph.state import RunContext, State, ToolCallResult, ToolCallState, turn_of
+from graph.state import RunContext, State, ToolCallResult, ToolCallState, Turn, turn_of
 
 
 def at_start(ports: Ports) -> Callable[[State], Awaitable[str]]:
@@ -76,20 +76,30 @@ async def _calls(state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
     if any(c["name"] == CLARIFICATION for c in calls):
         return "human_clarification"
     turn, messages = turn_of(state), current_turn(state["messages"])
+    said = list(await said_by_requester(messages, turn))
     common = {
         "turn": turn,
         "requesters": [turn["requester"]],
         "spoken": [as_kept(spoken) for spoken in spoken_in(messages, turn)],
-        "said": list(await said_by_requester(messages, turn)),
+        "said": said,
     }
     return [
-        Send("delegate", {"call": c, "turn": turn, "said": common["said"], "before": plans_before(messages, c["id"])})
+        Send("delegate", _plan(state, c, turn, said))
         if c["name"] == DELEGATE
         else Send("read_file", {"call": c, "turn": turn})
         if c["name"] == READ_FILE
         else Send("tool_call", await _branch(c, messages) | common)
         for c in calls
     ]
+
+
+def _plan(state: State, call: dict[str, Any], turn: Turn, said: list[str]) -> DelegateState:
+    """What the branch of a plan begins with."""
+    before = plans_before(current_turn(state["messages"]), call["id"])
+    plan: DelegateState = {"call": call, "turn": turn, "said": said, "before": before}
+    if files := listed(state.get("files", ()), state["messages"]):
+        plan["files"] = files
+    return plan
 
 
 async def _branch(call: dict[str, Any], messages: Sequence[AnyMessage]) -> dict[str, Any]:

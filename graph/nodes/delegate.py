@@ -11,6 +11,7 @@ from langgraph.types import interrupt
 
 from graph.agents import DEFAULT, name_in
 from graph.calls import WITHOUT_TOOLS, superseded, tool_message
+from graph.files import ListedFile
 from graph.interrupts import PlanAsked, PlanEnded, Superseded, plan_answer
 from graph.nodes import Node
 from graph.options import has_tools
@@ -32,6 +33,8 @@ class DelegateState(TypedDict):
     turn: Turn
     said: list[str]
     """As `graph.state.ToolCallState.said`."""
+    files: NotRequired[list[ListedFile]]
+    """What was handed over in the conversation, which its tasks may read."""
     before: NotRequired[int]
     """How many plans the turn holds before this one; absent: an earlier version began it."""
 
@@ -65,7 +68,7 @@ def delegate(ports: Ports) -> Node:
             call_id=call["id"],
             tasks=tasks,
             requester=turn["requester"],
-            turn=dict(turn),
+            turn=dict(turn) | ({"files": files} if (files := state.get("files")) else {}),
             said=tuple(state["said"]),
         )
         answer = plan_answer.validate_python(interrupt(asked.model_dump(mode="json")))

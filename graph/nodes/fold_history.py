@@ -8,6 +8,7 @@ import structlog
 from langchain_core.messages import RemoveMessage
 from langgraph.runtime import Runtime
 
+from graph.files import listed
 from graph.models import ModelProblem
 from graph.models.streaming import stream_message, tokens_of
 from graph.nodes import Node
@@ -34,9 +35,11 @@ def fold_history(ports: Ports) -> Node:
         except ModelProblem as problem:
             log.warning("summary_without_model", cause=str(problem))
             new = ""
-        return {
+        kept: dict[str, Any] = {
             "summary": new or extract(summary, folded),
             "messages": [RemoveMessage(id=m.id) for m in folded if m.id],
         }
+        files = listed(state.get("files", ()), folded)
+        return kept | ({"files": files} if files else {})
 
     return fold_history

@@ -86,7 +86,7 @@ def task_executor(ports: Ports) -> Node:
             recalled=await _recalled(ports, turn, runtime.context),
         )
         live, message_id = runtime.context.live, f"{turn['delivery']}.{step}"
-        model = bound.to(tools, turn, agent, has_files=can_be_read(state["messages"]))
+        model = bound.to(tools, turn, agent, has_files=_has_files(state, turn))
         citations = citing(sources) if sources is not None else None
 
         def show(delta: str) -> None:
@@ -105,6 +105,11 @@ def task_executor(ports: Ports) -> Node:
         return {"messages": [own_ids(message, turn["delivery"], step, take_out, cited)]}
 
     return task_executor
+
+
+def _has_files(state: State, turn: Turn) -> bool:
+    """Whether there is anything in the conversation that `read_file` could read."""
+    return bool(state.get("files") or turn.get("files")) or can_be_read(state["messages"])
 
 
 async def _recalled(ports: Ports, turn: Turn, context: RunContext) -> Recalled | None:

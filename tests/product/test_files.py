@@ -71,7 +71,7 @@ async def test_what_cannot_be_read_is_said_by_name_and_reason(workshop_home: Pro
         await thread.send("look", files=[answer.body["id"]])
         assert "picture.png: this kind of file can’t be read" in await thread.notice("I couldn’t read a file")
         await thread.says("look")
-        assert "“picture.png”, handed over by the requester, could not be read: this kind" in asked(model)[-2]
+        assert "“picture.png”, handed over with the message below, could not be read: this kind" in asked(model)[-2]
         assert "read_file" not in tools_of(model.requests[-1])
 
 
@@ -108,6 +108,39 @@ async def test_the_whole_stays_findable_in_the_conversation_and_nowhere_else(hom
             async with ana.thread() as other:
                 await other.send(f"find {file}")  # its id is known there, and it is not there
                 assert await other.says("no such file")
+
+
+LEGAL_AND_STAFF = """
+version: 1
+agents:
+  - {name: legal, description: Knows contracts., systemMessage: You know contracts.}
+  - {name: staff, description: Knows people., systemMessage: You know people.}
+"""
+
+
+async def test_the_tasks_of_a_plan_read_what_was_handed_over_in_their_conversation(home: ProductFolder) -> None:
+    def brain(request: Request) -> Reply:
+        said = [str(m["content"]) for m in request["messages"] if m["role"] in {"user", "tool"}]
+        if "You know" in str(request["messages"][0]["content"]):
+            if request["messages"][-1]["role"] == "tool":
+                return Reply(said[-1])
+            [file] = re.findall(r"contract.txt” \(.*id (file_[0-9a-f]{32})", said[0])
+            return Reply(calls=[ToolUse("read_file", {"file": file, "find": "May"})])
+        if request["messages"][-1]["role"] == "tool":
+            return Reply(f"both: {said[-1]}")
+        tasks = [{"id": name, "agent": name, "instruction": f"ask {name}"} for name in ("legal", "staff")]
+        return Reply(calls=[ToolUse("delegate", {"tasks": tasks})])
+
+    agents = home.folder / "agents.yaml"
+    agents.write_text(LEGAL_AND_STAFF)
+    home.variables["AGENTS_FILE"] = str(agents)
+    async with fake_openai(brain) as model:
+        home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "none", "LLM_MODEL": "scripted"}
+        async with product_here(home) as url, visiting(url) as ana, ana.thread() as thread:
+            file = await handed_over(ana, "contract.txt", b"It ends in May.")
+            await thread.send("ask both", files=[file])
+            answer = await thread.says("both:")
+            assert answer.count("It ends in May.") == 2
 
 
 async def test_what_is_uploaded_is_for_its_owner_and_for_one_message(workshop_home: ProductFolder) -> None:

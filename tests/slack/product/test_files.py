@@ -46,7 +46,7 @@ async def test_what_may_not_be_read_or_is_gone_is_said_by_name(talk: Talk, slack
     assert "gone.txt: it isn’t available any more" in told
     assert "drive.txt: it isn’t kept in Slack" in told and "bait.txt: it isn’t kept in Slack" in told
     await talk.says("You said")
-    assert "“gone.txt”, handed over by the requester, could not be read" in asked(model)
+    assert "“gone.txt”, handed over with the message below, could not be read" in asked(model)
 
 
 async def test_without_the_permission_people_are_told_which_one(talk: Talk, slack: FakeSlack) -> None:
