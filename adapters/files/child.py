@@ -141,7 +141,7 @@ FORBIDDEN = frozenset(
         *("socket", "subprocess", "pty", "shutil", "tempfile", "ftplib", "smtplib", "urllib", "http", "webbrowser"),
         *("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "os.kill", "os.putenv"),
         *("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate", "os.chmod"),
-        *("os.chown", "ctypes.dlopen"),
+        *("os.chown", "os.utime", "os.setxattr", "os.removexattr", "os.killpg", "resource", "sqlite3", "ctypes.dlopen"),
     )
 )
 """Audit events, or the beginnings of their names."""

@@ -59,6 +59,10 @@ async def test_pages_are_numbered_and_what_is_too_long_is_counted() -> None:
         "import os; os.execv('/bin/true', ['true'])",
         "import os; os.remove('child.py')",
         "import ctypes; ctypes.CDLL(None)",
+        "import sqlite3; sqlite3.connect('/etc/passwd')",
+        "import os; os.killpg(os.getpgid(os.getppid()), 0)",
+        "import os; os.utime(sys.executable)",
+        "import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_CORE)",
         "bytearray(3_000_000_000)",
     ],
 )
