@@ -352,6 +352,8 @@ class Chat:
                     await asyncio.sleep(EARLY_SECONDS)
                 continue
             self._written.whole(str(turn["answer"]))
+            for source in turn.get("sources", ()):
+                self._line(visible(_cited(source)))
             for notice in turn["notices"]:
                 self._line(visible(str(notice)))
             if turn["status"] == "ended":
@@ -518,6 +520,12 @@ def _typed(text: str, kind: str) -> Any:
             with suppress(ValueError, RecursionError):
                 return json.loads(text)
     return text
+
+
+def _cited(source: Mapping[str, Any]) -> str:
+    """What an answer cites, in one line."""
+    page = f"page {source['page']}" if source["page"] is not None else ""
+    return f"[{source['number']}] " + ", ".join(filter(None, [source["name"], page, source["section"]]))
 
 
 def chat_here(url: str, thread_id: str) -> int:

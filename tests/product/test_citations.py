@@ -9,7 +9,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from adapters.api.terminal import chat
 from tests.api.contract_clients import Runs, token, with_tokens
+from tests.api.test_terminal import ScriptedTerminal, said
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, fake_openai
 from tests.support.planning import with_agents
 from tests.support.product import ProductFolder, product_here
@@ -131,3 +133,24 @@ async def test_what_an_agent_cites_in_its_task_is_named_to_the_one_that_answers(
             answer = await thread.says("It found")
             assert answer.count("28 days (Hand⟨U+202E⟩book.pdf, page 3, Leave).") == 2
             assert sources_of(thread.entries) == [None]
+
+
+async def test_a_task_of_another_system_has_the_sources_in_its_artifact(library: ProductFolder) -> None:
+    with_tokens(library)
+    async with product_here(library) as url, aiohttp.ClientSession() as http:
+        ana = Runs(url, http, token("ana"))
+        parts = [{"kind": "text", "text": "say 28 days [2]"}]
+        message = {"role": "user", "messageId": "m1", "kind": "message", "parts": parts}
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}}
+        task = (await ana.post("/a2a", asked)).body["result"]
+        (artifact,) = task["artifacts"]
+        assert artifact["parts"][0]["text"] == "28 days [2]"
+        assert [(each["number"], each["page"]) for each in artifact["metadata"]["sources"]] == [(2, 3)]
+
+
+async def test_the_terminal_shows_the_sources_below_the_answer(library: ProductFolder) -> None:
+    with_tokens(library)
+    async with product_here(library) as url:
+        terminal = ScriptedTerminal([said("say 28 days [2]")])
+        await chat(url, token("ana"), terminal)
+        assert "28 days [2]\n[2] Hand⟨U+202E⟩book [1].pdf, page 3, Leave\n" in terminal.shown
