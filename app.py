@@ -233,6 +233,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
 
         # Tools, the accounts that they act with, and the files that people hand over.
         files = Files(database, ChildFileReader(), platforms, outbox, clock, new_id=new_id)
+        await stack.enter_async_context(files.forgetting())
         tools = ToolServers(
             tool_config,
             mask=masker.mask,

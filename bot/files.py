@@ -6,7 +6,9 @@ What is kept never changes, so that the id of a file names what is in it. The fi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -16,10 +18,11 @@ from bot.crypto import NewId
 from bot.domain import Clock, ConversationReference, FileReference, Message, Notice
 from bot.outbox import Outbox, notice
 from bot.platform import FileNotFetched, Platform, PostFailed
-from bot.records import deliveries, files
+from bot.records import deliveries, files, thread_owners
 from bot.records.database import Database
 from bot.records.files import FileRow
-from bot.records.locks import person_lock
+from bot.records.locks import UNLOCKED, person_lock
+from bot.repeated_failures import RepeatedFailure
 from bot.safe_text import visible, visible_line
 from bot.task_threads import conversation_of
 from graph.files import CarriedFile, carried
@@ -51,6 +54,10 @@ MOST_UNUSED = 20
 """Files that somebody may have uploaded without having sent a message with them."""
 UNUSED_SECONDS = 3600.0
 """So long an upload waits for its message."""
+SWEPT_EVERY = 600.0
+"""Seconds after which it is looked for uploads that waited for too long."""
+LARGEST_ARRIVING = 48 * 1024 * 1024
+"""Bytes of all uploads that are on their way: of the 64 MiB for all bodies, what leaves room for messages."""
 BUSY_SECONDS = 5.0
 """After so long it makes sense to try again."""
 MOST_FETCHES = 5
@@ -119,6 +126,8 @@ class Files:
         self._outbox = outbox
         self._clock = clock
         self._new_id = new_id
+        self._arriving: Counter[str] = Counter()
+        """Person id → bytes of what they are uploading."""
         self._uploading = asyncio.Semaphore(MOST_AT_ONCE)
         self._fetching = asyncio.Semaphore(MOST_AT_ONCE)
 
@@ -127,6 +136,25 @@ class Files:
     def is_busy(self) -> bool:
         """Whether nothing more is taken in at the moment."""
         return self._uploading.locked()
+
+    @contextmanager
+    def arriving(self, owner: str, size: int | None) -> Iterator[None]:
+        """Within it the body of an upload arrives. Of one person, no more than one of the largest files does at a time,
+        so that nobody keeps the others from uploading. Raises `UploadRefused`.
+
+        Args:
+            size: bytes; `None`: it is not said.
+        """
+        size = LARGEST_FILE if size is None else min(size, LARGEST_FILE)
+        if self._arriving[owner] + size > LARGEST_FILE or self._arriving.total() + size > LARGEST_ARRIVING:
+            raise UploadRefused(too_many_files(), is_busy=True)
+        self._arriving[owner] += size
+        try:
+            yield
+        finally:
+            self._arriving[owner] -= size
+            if not self._arriving[owner]:
+                del self._arriving[owner]
 
     async def upload(self, owner: str, name: str, media_type: str, content: bytes) -> FileRow:
         """Read and keep what somebody uploads, until a message takes it. A file that cannot be read is kept with the
@@ -144,6 +172,32 @@ class Files:
                 raise UploadRefused(_("You uploaded {most} files without sending them.").format(most=MOST_UNUSED))
             await files.add(tx, row)
         return row
+
+    @asynccontextmanager
+    async def forgetting(self) -> AsyncIterator[None]:
+        """While the block runs, uploads that no message took are forgotten in time."""
+        sweeping = asyncio.create_task(self._keep_sweeping(), name="unused uploads")
+        try:
+            yield
+        finally:
+            sweeping.cancel()
+            await asyncio.gather(sweeping, return_exceptions=True)
+
+    async def _keep_sweeping(self) -> None:
+        failure = RepeatedFailure("uploads_not_forgotten")
+        while True:
+            try:
+                await self.forget_unused()
+            except Exception as error:  # noqa: BLE001  # the records fail in many ways, and may be back any time
+                failure.failed(error)
+            else:
+                failure.worked()
+            await asyncio.sleep(SWEPT_EVERY)
+
+    async def forget_unused(self) -> None:
+        """Forget what waited for its message for too long."""
+        async with self._database.writing_apart(UNLOCKED) as tx:  # one statement
+            await files.drop_unused(tx, self._clock() - UNUSED_SECONDS)
 
     async def references(self, owner: str, ids: Sequence[str]) -> tuple[FileReference, ...]:
         """References to what somebody has uploaded and sends now. Raises `UploadRefused`."""
@@ -175,6 +229,8 @@ class Files:
             if number not in known:
                 row = await self._taken_in(message, reference, number, thread_id, tries)
                 async with self._database.writing(thread_id) as tx:
+                    if await thread_owners.owner_of(tx, thread_id) == thread_owners.DELETED:
+                        return []  # meanwhile: nothing of it is kept
                     await files.add(tx, row)
                 known[number] = row
         async with self._database.writing(thread_id) as tx:

@@ -11,8 +11,8 @@ from adapters.api.models import Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.shared.problems import Problem
 from adapters.shared.requests import BodyNotReadError
-from adapters.shared.uploads import read_upload
-from bot.files import BUSY_SECONDS, LARGEST_FILE, MOST_UNUSED, UploadRefused, too_many_files
+from adapters.shared.uploads import take_upload
+from bot.files import BUSY_SECONDS, LARGEST_FILE, MOST_UNUSED, UploadRefused
 from bot.services import Services
 
 
@@ -54,11 +54,8 @@ class UploadResources:
 
     async def upload(self, call: ApiCall) -> web.Response:
         """`POST /upload`."""
-        if self._files.is_busy():
-            raise Problem(503, too_many_files(), retry_after=BUSY_SECONDS)
         try:
-            sent = await read_upload(call.request)
-            row = await self._files.upload(call.principal.person.person_id, sent.name, sent.media_type, sent.content)
+            row = await take_upload(call.request, self._files, call.principal.person.person_id)
         except BodyNotReadError as error:
             raise Problem(error.status, str(error)) from None
         except UploadRefused as refused:

@@ -43,7 +43,8 @@ class Limits:
     header_seconds: float = 10.0
     """Seconds from connecting, or from the first byte of a further request, until its headers are there."""
     body_seconds: float = 20.0
-    """Seconds from then until its body is there. The largest that is taken, 1 MiB, needs 53 kB/s for that."""
+    """Seconds from then until its body is there, unless `body_may_take` says otherwise. The largest that is taken
+    without that, 1 MiB, needs 53 kB/s."""
     connections: int = MOST_CONNECTIONS
     body_bytes: int = 64 * 1024 * 1024
     """Bytes of all unfinished bodies together: Slack's have to be read whole before it is known who sends them."""
@@ -74,7 +75,7 @@ async def started_server(
 
     Raises `OSError`: it cannot listen there.
     """
-    connections = HttpConnections(limits)
+    connections = application[CONNECTIONS] = HttpConnections(limits)
     application.middlewares.insert(0, connections.middleware)
     # Nobody who sends us something compresses it, and a kilobyte can become a megabyte: aiohttp would inflate it in the
     # event loop, and even what no route wants.
@@ -150,6 +151,11 @@ class HttpConnections:
                 del self._working[watched]
                 self._resting[watched] = None
 
+    def body_may_take(self, request: web.Request, seconds: float) -> None:
+        """As the function."""
+        if (watched := self._watched.get(request.protocol)) is not None:
+            watched.body_may_take(seconds)
+
     def opened(self, watched: _Watched) -> None:
         """Called when a connection is made; if that makes too many, another one is closed."""
         if len(self._resting) + len(self._working) >= self.limits.connections:
@@ -206,6 +212,15 @@ class HttpConnections:
             log.warning("connections_closed", why=why, open=len(self._resting) + len(self._working))
 
 
+CONNECTIONS = web.AppKey("connections", HttpConnections)
+
+
+def body_may_take(request: web.Request, seconds: float) -> None:
+    """The rest of a request's body has so many seconds from now on: it is known who sends it, and it may be large."""
+    if (connections := request.config_dict.get(CONNECTIONS)) is not None:
+        connections.body_may_take(request, seconds)
+
+
 async def _not_compressed(_: web.Request) -> web.StreamResponse:
     return web.json_response({"error": "Send the body as it is: compressed ones are not read."}, status=415)
 
@@ -249,6 +264,12 @@ class _Watched(asyncio.Protocol):
         if not body.is_eof():
             self._within(self._limits.body_seconds, self._body_overdue)
         self._count_body()
+
+    def body_may_take(self, seconds: float) -> None:
+        """So long from now on."""
+        if self._body is not None and not self._body.is_eof() and not self.aborted:
+            self._stop_timer()
+            self._within(seconds, self._body_overdue)
 
     def end(self) -> None:
         """Called when the request is answered. Another one may have begun to arrive meanwhile."""

@@ -10,7 +10,9 @@ from aiohttp import BodyPartReader, MultipartReader, StreamReader, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from adapters.shared.requests import BodyNotReadError, read_whole_body
-from bot.files import LARGEST_FILE, too_large
+from adapters.shared.serving import body_may_take
+from bot.files import LARGEST_FILE, Files, UploadRefused, too_large, too_many_files
+from bot.records.files import FileRow
 from translations import gettext as _
 
 UPLOAD_SECONDS = 120.0
@@ -28,6 +30,17 @@ class Uploaded:
     name: str
     media_type: str
     content: bytes
+
+
+async def take_upload(request: web.Request, files: Files, owner: str) -> FileRow:
+    """Returns the file of a request, read and kept for whoever sends it. Raises `UploadRefused`, and what `read_upload`
+    does."""
+    if files.is_busy():
+        raise UploadRefused(too_many_files(), is_busy=True)
+    with files.arriving(owner, request.content_length):
+        body_may_take(request, UPLOAD_SECONDS)
+        sent = await read_upload(request)
+    return await files.upload(owner, sent.name, sent.media_type, sent.content)
 
 
 async def read_upload(request: web.Request) -> Uploaded:

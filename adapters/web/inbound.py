@@ -27,7 +27,7 @@ from adapters.shared.live.entries import (
     threads_json,
 )
 from adapters.shared.requests import BodyNotReadError
-from adapters.shared.uploads import read_upload
+from adapters.shared.uploads import take_upload
 from adapters.web.access import PageVisitor, json_answer
 from adapters.web.bodies import (
     AgentBody,
@@ -70,7 +70,7 @@ from bot.domain import (
     SignInView,
     Unknown,
 )
-from bot.files import BUSY_SECONDS, UploadRefused, too_many_files
+from bot.files import BUSY_SECONDS, UploadRefused
 from bot.queries import no_approval
 from bot.services import Services
 from policies.approvers import DURATIONS
@@ -195,16 +195,14 @@ class PageActions:
 
     async def upload(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/files?name=…`: the body is a file, which is read now and handed over with a message later."""
-        if self._services.files.is_busy():
-            raise RefusalError(503, too_many_files(), retry_after=BUSY_SECONDS)
         try:
-            sent = await read_upload(request)
+            row = await take_upload(request, self._services.files, visitor.person.person_id)
         except BodyNotReadError as error:
             raise RefusalError(error.status, str(error)) from None
-        try:
-            row = await self._services.files.upload(visitor.person.person_id, sent.name, sent.media_type, sent.content)
         except UploadRefused as refused:
-            raise RefusalError(503 if refused.is_busy else 409, refused.sentence) from None
+            if refused.is_busy:
+                raise RefusalError(503, refused.sentence, retry_after=BUSY_SECONDS) from None
+            raise RefusalError(409, refused.sentence) from None
         return json_answer({"id": row.file_id, "name": row.name, "size": row.size, "reason": row.reason}, status=201)
 
     async def pick_agent(self, request: web.Request, visitor: PageVisitor) -> web.Response:

@@ -11,12 +11,12 @@ import sqlalchemy as sa
 from adapters.files.reader import ChildFileReader
 from bot.crypto import NewId
 from bot.domain import ConversationReference, FileReference, Introduction, Message, Notice, Person, Unwelcome
-from bot.files import LARGEST_NOTED, MOST_FETCHES, Files
+from bot.files import LARGEST_FILE, LARGEST_NOTED, MOST_FETCHES, UNUSED_SECONDS, Files, UploadRefused
 from bot.platform import FetchedFile, FileNotFetched, PostFailed
-from bot.records import deliveries, files, tables
+from bot.records import deliveries, files, tables, threads
 from bot.records.database import Database
 from tests.bot.conftest import RecordingPlatform, SetClock, until
-from tests.bot.services_stage import ANA, HERE, THREAD, Stage
+from tests.bot.services_stage import ANA, BEN, HERE, THREAD, Stage
 from tests.bot.stubs import FragileAgent, make_turn_handler
 
 LINK = "https://files.example/secret-of-a-link"
@@ -103,6 +103,45 @@ async def test_a_file_of_any_size_can_be_noted(stage: Stage, taking: Files) -> N
     async with stage.database.reading() as tx:
         (row,) = await files.of_message(tx, "m1")
     assert row.size == LARGEST_NOTED
+
+
+# --------------------------------------------------------------------------------------------- what is not kept
+
+
+async def test_what_was_uploaded_and_never_sent_is_forgotten_after_an_hour(
+    stage: Stage, taking: Files, clock: SetClock
+) -> None:
+    old = await taking.upload(ANA.person_id, "old.txt", "", b"old")
+    clock.move(UNUSED_SECONDS / 2)
+    new = await taking.upload(BEN.person_id, "new.txt", "", b"new")
+    clock.move(UNUSED_SECONDS / 2 + 1)
+    await taking.forget_unused()
+    async with stage.database.reading() as tx:
+        assert [await files.get(tx, row.file_id) for row in (old, new)] == [None, new]
+
+
+async def test_nothing_is_kept_of_a_file_whose_conversation_was_deleted_while_it_was_read(
+    stage: Stage, taking: Files
+) -> None:
+    await stage.services.inbox.accept(message(FILE))
+    async with stage.database.writing(THREAD) as tx:
+        await threads.delete(tx, THREAD, stage.clock())
+    assert await taking.taken_in(message(FILE), THREAD) == []
+    async with stage.database.reading() as tx:
+        assert await files.of_message(tx, "m1") == []
+
+
+def test_one_person_s_uploads_leave_room_for_those_of_others(taking: Files) -> None:
+    with taking.arriving("web:ana", None):
+        with pytest.raises(UploadRefused, match="Too many files"), taking.arriving("web:ana", 1):
+            pass
+        with taking.arriving("web:ben", LARGEST_FILE), taking.arriving("web:chloe", LARGEST_FILE // 4):
+            with pytest.raises(UploadRefused), taking.arriving("web:dora", LARGEST_FILE):
+                pass
+            with taking.arriving("web:dora", 1_000), taking.arriving("web:dora", 1_000):
+                pass
+    with taking.arriving("web:ana", None):
+        pass
 
 
 # ------------------------------------------------------------------ a link that opens a file is in no record for long

@@ -19,7 +19,7 @@ import pytest
 from aiohttp import web
 
 from adapters.shared.requests import BodyNotReadError, read_whole_body
-from adapters.shared.serving import Limits, limits_for, started_server
+from adapters.shared.serving import Limits, body_may_take, limits_for, started_server
 from tests.support.raw_http import turns_of_others
 
 ROOT = Path(__file__).parents[2]
@@ -76,6 +76,10 @@ async def serving(limits: Limits) -> AsyncIterator[Callable[[], Awaitable[Connec
     async def echo(request: web.Request) -> web.Response:
         return web.Response(text=await request.text())
 
+    async def upload(request: web.Request) -> web.Response:
+        body_may_take(request, LONG)
+        return web.Response(text=await request.text())
+
     async def stream(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
@@ -86,6 +90,7 @@ async def serving(limits: Limits) -> AsyncIterator[Callable[[], Awaitable[Connec
 
     application = web.Application()
     application.add_routes([web.get("/hello", hello), web.post("/echo", echo), web.get("/stream", stream)])
+    application.add_routes([web.post("/upload", upload)])
     writers: list[asyncio.StreamWriter] = []
     async with started_server(application, "127.0.0.1", 0, limits) as (host, port):
 
@@ -342,6 +347,17 @@ async def test_when_no_file_can_be_opened_the_idle_are_closed_and_the_new_answer
         assert b'{"open_files": 60}' in await answer(port)
         for writer in writers:
             writer.close()
+
+
+async def test_a_body_that_may_be_large_has_more_time() -> None:
+    head = b"POST /%s HTTP/1.1\r\nHost: here\r\nContent-Length: 8\r\n\r\nhalf"
+    async with serving(SHORT) as connect:
+        upload, message = await connect(), await connect()
+        upload.send(head % b"upload")
+        message.send(head % b"echo")
+        assert await message.until_closed() == b""
+        upload.send(b"half")
+        assert (await upload.response()).endswith(b"halfhalf")
 
 
 async def test_bodies_that_do_not_end_take_no_more_memory_than_there_is_for_all_of_them() -> None:
