@@ -469,7 +469,7 @@ class Caller:
     model."""
     channel: str = ""
     """In which they ask, as `Turn.channel`; empty: nobody reads along."""
-    files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    files: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
     """Files of the conversation that the call names, by their ids, as the server is handed them: `name`, `mediaType`
     and `text`."""
 

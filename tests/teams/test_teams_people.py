@@ -86,7 +86,7 @@ async def test_a_mention_in_a_channel_begins_a_thread(teams: FakeTeams, bot: Rec
     assert first["text"] == "<at>Countersign</at> ask <at>Ben Baker</at>"
     assert [e["mentioned"]["id"] for e in first["entities"] if e["type"] == "mention"] == [BOT, teams.address(BEN)]
     assert first["conversation"]["id"] == f"{teams.channel};messageid={said.id}" == second["conversation"]["id"]
-    assert (first["conversation"]["isGroup"], first["channelData"]["team"]) == (True, {"id": teams.team})
+    assert (first["conversation"]["isGroup"], first["channelData"]["team"]["id"]) == (True, teams.team)
     assert "replyToId" not in first
     assert (second["replyToId"], reply.conversation) == (said.id, said.conversation)
     assert 'itemtype="http://schema.skype.com/Mention"' in first["attachments"][0]["content"]
