@@ -12,6 +12,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from bot.records.database import Statement, Transaction, insert_new, reader, unless_longer, upsert
+from bot.records.prefixes import of_turn
 from bot.records.statements import Prepared, Values
 from bot.records.tables import APPROVED, PENDING, approvals, attempts, grants, votes
 from graph.interrupts import ApprovalAsked
@@ -192,8 +193,7 @@ async def ids_of_call(tx: Transaction, call_id: str) -> Sequence[str]:
 
 async def ids_in_turn(tx: Transaction, turn: str) -> Sequence[str]:
     """All rounds of all calls of a turn, by the key of its delivery."""
-    # As `attempts.begun_in_turn` says.
-    query = sa.select(approvals.c.approval_id).where(approvals.c.call_id.between(f"{turn}.", f"{turn}/"))
+    query = sa.select(approvals.c.approval_id).where(of_turn(approvals.c.call_id, turn))
     return [r.approval_id for r in await tx.all(query)]
 
 
@@ -201,9 +201,7 @@ async def statuses_in_turn(tx: Transaction, turn: str) -> Mapping[str, str]:
     """All rounds of all calls of a turn, oldest first → how they stand. `changed`: an edit settled it, and nothing may
     run under it."""
     names = ("approval_id", "status", "edited_by", "approved_digest", "asked_at")
-    rows = await tx.all(
-        sa.select(*(approvals.c[name] for name in names)).where(approvals.c.call_id.between(f"{turn}.", f"{turn}/"))
-    )
+    rows = await tx.all(sa.select(*(approvals.c[name] for name in names)).where(of_turn(approvals.c.call_id, turn)))
     return {
         r.approval_id: "changed" if r.edited_by is not None and r.approved_digest is None else str(r.status)
         for r in sorted(rows, key=attrgetter("asked_at", "approval_id"))

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from bot.records.approvals import presentation_in
 from bot.records.database import Row, Transaction, reader, unless_longer
+from bot.records.prefixes import from_to, of_turn
 from bot.records.statements import Prepared
 from bot.records.tables import UNKNOWN, attempts
 from graph.ports import CallRecord
@@ -118,7 +119,7 @@ _UNKNOWN_IN = Prepared(
 
 
 _OF_TURN = (
-    attempts.c.call_id.between(sa.bindparam("from"), sa.bindparam("below")),
+    from_to(attempts.c.call_id, sa.bindparam("from"), sa.bindparam("below")),
     attempts.c.status != "nothing",
     sa.or_(attempts.c.choice.is_(None), attempts.c.choice != "try_again"),  # else there is a later one
 )
@@ -189,16 +190,15 @@ async def has_begun(tx: Transaction, call_id: str) -> bool:
 
 async def begun_in_turn(tx: Transaction, turn: str) -> Sequence[AttemptRow]:
     """The attempts at calls of a turn, by the key of its delivery, that have begun and not ended."""
-    # Ids of calls begin with it (`graph.calls.own_ids`), and "/" follows "." in the order of the index.
-    of_turn = attempts.c.call_id.between(f"{turn}.", f"{turn}/")
-    return [_row(r) for r in await tx.all(sa.select(*_READ).where(of_turn, attempts.c.status.in_(_BEGUN)))]
+    in_it = of_turn(attempts.c.call_id, turn)
+    return [_row(r) for r in await tx.all(sa.select(*_READ).where(in_it, attempts.c.status.in_(_BEGUN)))]
 
 
 async def in_turn(tx: Transaction, turn: str) -> Sequence[AttemptRow]:
     """The newest attempt at each call of a turn, by the key of its delivery, in the order in which they began first."""
-    of_turn = attempts.c.call_id.between(f"{turn}.", f"{turn}/")
+    in_it = of_turn(attempts.c.call_id, turn)
     newest: dict[str, AttemptRow] = {}
-    for row in await tx.all(sa.select(*_READ).where(of_turn).order_by(attempts.c.started_at, attempts.c.number)):
+    for row in await tx.all(sa.select(*_READ).where(in_it).order_by(attempts.c.started_at, attempts.c.number)):
         newest[row.call_id] = _row(row)
     return list(newest.values())
 

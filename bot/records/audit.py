@@ -15,6 +15,7 @@ from sqlalchemy.pool import NullPool
 from bot.audit.entries import Link, VoteCast
 from bot.records.addresses import shown_address, sqlite_file
 from bot.records.database import Transaction, reader
+from bot.records.prefixes import of_turn
 from bot.records.statements import Prepared
 from bot.records.tables import approvals, attempts, audit, votes
 
@@ -59,7 +60,7 @@ async def votes_on_call(tx: Transaction, call_id: str) -> Sequence[VoteCast]:
 
 async def entries_of_turn(tx: Transaction, turn: str) -> Sequence[str]:
     """What was written down of the calls of a turn, by the key of its delivery: JSON, oldest first."""
-    query = sa.select(audit.c.entry).where(audit.c.key.between(f"{turn}.", f"{turn}/")).order_by(audit.c.seq)
+    query = sa.select(audit.c.entry).where(of_turn(audit.c.key, turn)).order_by(audit.c.seq)
     return [row.entry for row in await tx.all(query)]
 
 

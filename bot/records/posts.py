@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from bot.domain import ConversationReference
 from bot.records.database import Transaction, insert_new, reader
+from bot.records.prefixes import from_to, of_turn
 from bot.records.statements import Prepared, PreparedForLists
 from bot.records.tables import approvals, post_messages, posts, threads
 from graph.json_values import storable
@@ -138,7 +139,7 @@ async def touch_of_call(tx: Transaction, call_id: str) -> Sequence[str]:
 
 async def touch_under(tx: Transaction, grant_id: str, limit: int) -> Sequence[str]:
     """The same for the newest lines of changes that were made under a standing approval."""
-    of_grant = posts.c.key.between(change_key("", grant_id), f"{CHANGE}{grant_id};")  # ";" follows ":"
+    of_grant = from_to(posts.c.key, change_key("", grant_id), f"{CHANGE}{grant_id};")  # ";" follows ":"
     newest = sa.select(posts.c.seq).where(of_grant).order_by(posts.c.seq.desc()).limit(limit)
     shown_anew = sa.update(posts).where(posts.c.seq.in_(newest)).values(revision=posts.c.revision + 1)
     return _woken(tx, await tx.all(shown_anew.returning(posts.c.lane)))
@@ -225,8 +226,8 @@ async def of_thread(tx: Transaction, thread_id: str, limit: int) -> list[PostRow
 async def said_in_turn(tx: Transaction, thread_id: str, turn: str) -> list[PostRow]:
     """What the bot said in a turn, by the key of its delivery, oldest first."""
     # Keys of what is said hold the ids of messages, which begin with it (`bot.outbox.said`).
-    of_turn = posts.c.key.between(f"said:{turn}.", f"said:{turn}/")
-    query = sa.select(posts.c.seq).where(posts.c.thread_id == thread_id, of_turn).order_by(posts.c.seq)
+    in_it = of_turn(posts.c.key, f"said:{turn}")
+    query = sa.select(posts.c.seq).where(posts.c.thread_id == thread_id, in_it).order_by(posts.c.seq)
     return await _each(tx, await tx.all(query))
 
 
@@ -257,7 +258,7 @@ async def failures_of_resumes(
     tx: Transaction, thread_id: str, since: float, reader: Collection[str]
 ) -> Sequence[PostRow]:
     """What was told since then of failures after people had decided or answered something in a thread, oldest first."""
-    of_resumes = posts.c.key.between("error:resume:", "error:resume;")
+    of_resumes = from_to(posts.c.key, "error:resume:", "error:resume;")
     query = sa.select(posts).where(posts.c.thread_id == thread_id, of_resumes, posts.c.at >= since)
     return [r for row in await tx.all(query.order_by(posts.c.seq)) if (r := _row(row)).only_for in {None, *reader}]
 

@@ -270,14 +270,24 @@ def _upgrade_jobs(connection: sa.Connection) -> None:
         connection.exec_driver_sql(f"COMMENT ON TABLE procrastinate_jobs IS '{names[-1]}'")
 
 
-def _make_indexes(guard: sa.Connection) -> None:
-    """The indexes that jobs need. `guard`: commits each statement. Even one that finds its index there locks the table
-    first: with two such locks in one transaction, a start and a process that writes would wait for each other."""
-    from bot.records.places import INDEXES  # noqa: PLC0415  # only where there are jobs
+_IS_WHOLE = sa.text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(:name)")
 
-    for name, content in INDEXES.items():
+
+def _make_indexes(guard: sa.Connection) -> None:
+    """The indexes that no migration makes. `guard`: commits each statement. Even one that finds its index there locks
+    the table first: with two such locks in one transaction, a start and a process that writes would wait for each
+    other."""
+    from bot.records import places, prefixes  # noqa: PLC0415  # only PostgreSQL has them
+
+    for name, content in places.INDEXES.items():
         if guard.scalar(sa.text("SELECT to_regclass(:name)"), {"name": name}) is None:
             guard.exec_driver_sql(f"CREATE INDEX {name} ON {content}")
+    for name, content in prefixes.INDEXES.items():  # over all rows, which others go on writing
+        is_whole = guard.scalar(_IS_WHOLE, {"name": name})
+        if is_whole is False:  # building it broke off
+            guard.exec_driver_sql(f"DROP INDEX CONCURRENTLY {name}")
+        if not is_whole:
+            guard.exec_driver_sql(f"CREATE INDEX CONCURRENTLY {name} ON {content}")
 
 
 def _upgrade_postgres(connection: sa.Connection) -> str:

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from bot.domain import ConversationReference, Feedback, Person, ThreadSummary
 from bot.gateway.thread_ids import GATEWAY_MARK
 from bot.records.database import Row, Transaction, insert_for, insert_new, reader, upsert
+from bot.records.prefixes import from_to
 from bot.records.statements import Prepared, PreparedForLists
 from bot.records.tables import (
     OPEN,
@@ -278,7 +279,7 @@ async def person(tx: Transaction, person_id: str) -> Person | None:
 
 async def known_within(tx: Transaction, within: str, limit: int) -> Sequence[str]:
     """Ids of the people we know whose ids begin with this, in order."""
-    query = sa.select(people.c.person_id).where(people.c.person_id.between(within, f"{within}\uffff"))
+    query = sa.select(people.c.person_id).where(from_to(people.c.person_id, within, f"{within}\uffff"))
     return [row.person_id for row in await tx.all(query.order_by(people.c.person_id).limit(limit))]
 
 

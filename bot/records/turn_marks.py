@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from bot.records.database import Transaction
 from bot.records.deliveries import IS_AT_WORK
+from bot.records.prefixes import from_to
 from bot.records.statements import Prepared
 from bot.records.tables import WAITING, approvals, attempts, audit, deliveries, posts
 
@@ -20,8 +21,9 @@ _IS_HANDLED = sa.exists().where(_message.c.key == sa.bindparam("message"), _mess
 _RESTS = sa.and_(_IS_HANDLED, ~IS_AT_WORK)
 
 
-def _count(table: sa.Table, of_turn: sa.ColumnElement[str], *where: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
-    return sa.select(sa.func.count()).select_from(table).where(of_turn.between(_first, _last), *where).scalar_subquery()
+def _count(table: sa.Table, key: sa.ColumnElement[str], *where: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
+    in_turn = from_to(key, _first, _last)
+    return sa.select(sa.func.count()).select_from(table).where(in_turn, *where).scalar_subquery()
 
 
 _AT_REST = Prepared(sa.select(_RESTS.label("rests")))
@@ -47,6 +49,6 @@ async def rests(tx: Transaction, thread_id: str, message: str, now: float) -> bo
 async def marks(tx: Transaction, thread_id: str, message: str, turn: str, now: float) -> tuple[Any, ...]:
     """The same, and numbers of which one is another when something was said, asked, begun or settled in a turn, which
     is named by the key of its delivery."""
-    # Ids of calls begin with it, and "/" follows "." in the order of the index.
+    # Ids of calls begin with it, and "/" follows "." in the order of their bytes.
     values = {"thread": thread_id, "message": message, "first": f"{turn}.", "last": f"{turn}/", "now": now}
     return tuple(await tx.one(_MARKS, values) or ())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,11 @@ WHERE last_value IS NOT NULL
 """
 
 
+_LANGUAGE = "en_US.UTF-8"
+_AS_MOST_ARE = f"TEMPLATE template0 LC_COLLATE '{_LANGUAGE}' LC_CTYPE '{_LANGUAGE}'"
+"""A database of most servers sorts texts as a language does, and not by their bytes."""
+
+
 def start() -> Callable[[], None]:
     """Start a cluster for this process and those that it starts. Returns what stops it and forgets all in it."""
     folder = Path(tempfile.mkdtemp(prefix="countersign-pg-"))
@@ -47,7 +54,8 @@ def start() -> Callable[[], None]:
         for name, value in _SETTINGS.items():
             connection.execute(f"ALTER SYSTEM SET {name} = '{value}'")
     server.stop()
-    server.start()
+    with _language_in(folder / "languages"):
+        server.start()
     os.environ[FOLDER] = str(folder / "cluster")
 
     def stop() -> None:
@@ -56,6 +64,27 @@ def start() -> Callable[[], None]:
         shutil.rmtree(folder, ignore_errors=True)
 
     return stop
+
+
+@contextmanager
+def _language_in(folder: Path) -> Iterator[None]:
+    """Makes that language for a server that is started within, where the machine can: few containers have it."""
+    folder.mkdir()
+    command = shutil.which("localedef")
+    made = (
+        [command, "-i", _LANGUAGE.partition(".")[0], "-f", "UTF-8", str(folder / _LANGUAGE)] if command else ["false"]
+    )
+    if subprocess.run(made, check=False, capture_output=True).returncode != 0:
+        yield
+        return
+    before = os.environ.get("LOCPATH")
+    os.environ["LOCPATH"] = str(folder)
+    try:
+        yield
+    finally:
+        del os.environ["LOCPATH"]
+        if before is not None:
+            os.environ["LOCPATH"] = before
 
 
 def is_used() -> bool:
@@ -109,7 +138,10 @@ def everything() -> str:
 def _database(number: int) -> str:
     name = f"tests_{os.getpid()}_{number}"
     with psycopg.connect(address_of("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
+        try:
+            connection.execute(f"CREATE DATABASE {name} {_AS_MOST_ARE}")
+        except psycopg.DatabaseError:  # the machine does not have that language
+            connection.execute(f"CREATE DATABASE {name}")
     upgrade_postgres(address_of(name))
     return address_of(name)
 
