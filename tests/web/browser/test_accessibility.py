@@ -22,7 +22,7 @@ from bot.domain import (
     Said,
 )
 from graph.interrupts import FormField
-from tests.support.views import NOW, a_plan, a_plan_that_failed, a_question, a_sign_in, an_approval, an_outcome
+from tests.support.views import CITING, NOW, a_plan, a_plan_that_failed, a_question, a_sign_in, an_approval, an_outcome
 from tests.web.accessibility import needs_axe, violations_in_light_and_dark
 from tests.web.browsing import Window, window_of
 from tests.web.serving import Product, serve
@@ -50,6 +50,7 @@ async def fill(product: Product) -> None:
     text = "# Today\n\nTwo **things**, see [this](https://a.example/b):\n\n> quote\n\n| a | b |\n|---|---|\n| 1 | 2 |"
     contents = (
         Said(f"{text}\n\n```\ncode\n```\n\n- one\n- two"),
+        CITING,
         Notice("That did not work.", "error"),
         Notice("Something to know.", "info"),
         an_approval("a", risk=("reads", "writes", "destroys", "reaches outside")),
