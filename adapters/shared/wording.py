@@ -26,6 +26,8 @@ from graph.citations import Source
 from translations import gettext as _
 from translations import ngettext
 
+LONGEST_AGAIN = 400
+"""Characters of why something is asked again; the page has as many."""
 LONGEST_REASON = 2_000
 """Characters of the reason of a rejection."""
 LONGEST_HEADING = 150

@@ -124,7 +124,7 @@ def test_at_most_four_buttons_and_a_menu_of_five_stand_on_it() -> None:
     piece = shown(an_approval(always_offered=True, together=3, masks=1))
     assert list(buttons(piece)) == ["Approve", "Reject…", "Edit…", "Approve all 3…"]
     assert list(menu(piece)) == [
-        *("Show all", "Always allow…", "Ask someone else…", "Look at hidden values…", "Withdraw…")
+        *("Show all", "Allow for a while…", "Ask someone else…", "Look at hidden values…", "Withdraw…")
     ]
     assert [block["type"] for block in piece.blocks].count("actions") == 1
 
@@ -456,3 +456,8 @@ def test_a_question_without_fields_is_answered_with_a_reply() -> None:
 def test_what_a_task_of_a_plan_asks_names_its_agent(card: Callable[..., Content]) -> None:
     assert "the bookkeeper agent" in json.dumps(shown(card(agent="bookkeeper")).blocks)
     assert "agent" not in json.dumps(shown(card()).blocks)
+
+
+def test_what_is_asked_again_says_why() -> None:
+    again = an_approval(again="The event has changed since it was approved.")
+    assert "The event has changed since it was approved." in str(shown(again).blocks)

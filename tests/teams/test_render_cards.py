@@ -77,7 +77,7 @@ def test_at_most_four_buttons_stand_in_the_row_and_the_rest_is_in_its_menu(toget
     assert [each["title"] for each in actions if each.get("mode") != "secondary"] == in_row
     assert [each["title"] for each in actions[len(in_row) :]] == [
         "Show all",
-        "Always allow…",
+        "Allow for a while…",
         "Ask someone else…",
         "Look at hidden values…",
         "Withdraw…",
@@ -479,3 +479,8 @@ def test_what_a_task_of_a_plan_asks_names_its_agent(card: Callable[..., Content]
     assert "the bookkeeper agent" in json.dumps(made["attachments"])
     (made,) = activities(a_post(card()), EVERYBODY)
     assert "the bookkeeper agent" not in json.dumps(made["attachments"])
+
+
+def test_what_is_asked_again_says_why() -> None:
+    again = an_approval(again="The event has changed since it was approved.")
+    assert "The event has changed since it was approved." in str(shown(again))

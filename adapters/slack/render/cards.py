@@ -109,7 +109,7 @@ def menu(view: ApprovalView, *, withdraws: bool) -> list[Block]:
     """
     entries = [
         *([] if view.unread else [(_("Show all"), actions.SHOW_ALL)]),
-        *([(_("Always allow…"), actions.ALWAYS)] if view.always_offered else []),
+        *([(_("Allow for a while…"), actions.ALWAYS)] if view.always_offered else []),
         *([(_("Ask someone else…"), actions.HAND_OVER)] if view.handing_offered else []),
         *([(_("Look at hidden values…"), actions.SHOW_HIDDEN)] if view.masks else []),
         *([(_("Withdraw…"), ASK_TO_WITHDRAW)] if withdraws else []),
@@ -149,6 +149,7 @@ def _pending(view: ApprovalView, team: str) -> list[Block]:
     return [
         rich_text(flow([run(wording.call_title(view), "bold")])),
         context(plain(wording.in_brief(view))),
+        *([context(plain(line(view.again, wording.LONGEST_AGAIN)))] if view.again else []),
         *in_their_words(view),
         *pair_blocks(shown.pairs),
         *preview_blocks(view),

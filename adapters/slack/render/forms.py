@@ -136,7 +136,7 @@ def always_modal(view: ApprovalView, origin: Origin) -> Block:
         context(plain(wording.always_means()), plain(_("Revoke it anytime in the Home tab."))),
         *_asked_once_more([view]),
     ]
-    return _modal(_("Always allow"), blocks, Modal.ALWAYS, origin, _("Approve and allow"))
+    return _modal(_("Allow for a while"), blocks, Modal.ALWAYS, origin, _("Approve and allow"))
 
 
 def _durations() -> list[tuple[str, str]]:

@@ -145,6 +145,7 @@ def _pending(view: ApprovalView, shown: Excerpt, space: Space, buttons: Sequence
     body = [
         _title(view, space),
         small(escape(_context(view, space))),
+        *([small(escape(wording.line(view.again, space.of(wording.LONGEST_AGAIN))))] if view.again else []),
         *in_their_words(view, space),
         *facts_and_preview(view, shown.pairs, space),
         *([] if is_quiet else unseen),
@@ -228,7 +229,7 @@ def _deciding(view: ApprovalView, *, asked: bool) -> list[Element]:
 def rare(view: ApprovalView) -> Iterator[tuple[str, str]]:
     """What else whoever may decide can do: words and names of the buttons."""
     if view.always_offered:
-        yield _("Always allow…"), DialogButton.ALWAYS
+        yield _("Allow for a while…"), DialogButton.ALWAYS
     if view.handing_offered:
         yield _("Ask someone else…"), DialogButton.HAND_OVER
     if view.masks:

@@ -189,9 +189,9 @@ def always_dialog(view: ApprovalView) -> Dialog:
             small(f"{wording.always_means()} {revoking}"),
         ]
         send = submit(_("Approve and always allow"), actions.ALWAYS, view.approval_id, style="positive")
-        return card(body, [send], summary=_("Always allow"))
+        return card(body, [send], summary=_("Allow for a while"))
 
-    return Dialog(_("Always allow"), fitted(build))
+    return Dialog(_("Allow for a while"), fitted(build))
 
 
 def duration_choices() -> Mapping[str, str]:

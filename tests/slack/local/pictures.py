@@ -115,7 +115,7 @@ async def _failing(page: Drawing, ana: LocalPerson, ben: LocalPerson) -> None:
 async def _always_allowing(page: Drawing, ana: LocalPerson) -> None:
     thread = await ana.mentions("add a task to water the plants")
     (card,) = await thread.cards()
-    await page.modal(picture("always"), await thread.opens(card, "Always allow…"))
+    await page.modal(picture("always"), await thread.opens(card, "Allow for a while…"))
     await thread.submits()
     await thread.says("added", "water the plants")
     again = await ana.mentions("add a task to water the plants")
