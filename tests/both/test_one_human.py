@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.both.conftest import Both
+from tests.fakes.openai_server import fake_openai
 from tests.fakes.teams.server import ANA, BEN, TENANT
 from tests.slack.product.talk import Talk as SlackTalk
 from tests.slack.product.talk import words as slack_words
+from tests.support.brain import attentive
 from tests.support.slack_people import SlackPerson
 from tests.support.teams_people import TeamsPerson
 from tests.teams.product.talk import Talk as TeamsTalk
@@ -183,3 +185,28 @@ rules:
         await slack.mentions("use make what=lamp")
         await slack.says("Ana makes nothing")
         assert both.shop.done == []
+
+
+async def test_what_is_remembered_of_a_human_is_theirs_on_both_platforms_and_nobody_elses(both: Both) -> None:
+    in_slack(both, "U1", HERS)
+    in_slack(both, "U2", "ben@example.com")
+    async with fake_openai(attentive) as model:
+        both.home.variables |= {"MEMORY": "true", "OPENAI_BASE_URL": model.base_url}
+        async with both.running() as (slack, teams):
+            direct = SlackTalk(both.slack, slack.person, slack.person.dm)
+            await direct.mentions("I prefer tea")
+            await direct.says("I’ll remember: “I prefer tea”.")
+            ana = another(teams, both, ANA)
+            chat = TeamsTalk(both.teams, ana.person, ana.person.chat)
+            await chat.mentions("hello from Ana")
+            await chat.says("You said: hello from Ana")
+            await teams.mentions("hello from Ben")
+            await teams.says("You said: hello from Ben")
+            told = {str(r["messages"][-1]["content"]): str(r["messages"]) for r in model.requests}
+            assert "I prefer tea" in told["hello from Ana"]
+            assert "I prefer tea" not in told["hello from Ben"]
+            await chat.mentions("memory")
+            listed = await chat.says("I prefer tea", "Forget")
+            await chat.clicks(listed, "forget")
+            await slack.person.commands("memory", slack.person.dm)
+            assert "I prefer tea" not in slack_words(both.slack.ephemerals("U1")[-1])

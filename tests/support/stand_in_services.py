@@ -47,15 +47,44 @@ from bot.domain import (
     Together,
     Unknown,
 )
+from bot.memory import PersonMemories
 from bot.platform import Reference
 from bot.queries import Among
 from bot.services import Services
 from graph.agents import DEFAULT, ONLY_DEFAULT, AgentConfig, Agents
 from graph.interrupts import FormField
+from graph.memory import MemoryItem
 from tests.support.overviews import visible
 from tests.support.views import EVENT_FIELDS, NOW
 
 NO_APPROVAL = Unknown("There is no such approval.")
+
+
+@dataclass
+class StandInMemories:
+    """What is remembered, by person id."""
+
+    remembered: dict[str, PersonMemories] = field(default_factory=dict)
+    is_on: bool = True
+
+    async def of_person(self, person_id: str) -> PersonMemories:
+        return self.remembered.get(person_id, PersonMemories((), is_remembered=True))
+
+    async def of_channel(self, channel: str) -> tuple[MemoryItem, ...]:
+        return ()
+
+    async def forget(self, person_id: str, memory_id: str) -> ClickResult:
+        left = [item for item in (await self.of_person(person_id)).items if item.memory_id != memory_id]
+        self.remembered[person_id] = PersonMemories(tuple(left), is_remembered=True)
+        return Settled("Forgotten.")
+
+    async def stop_remembering(self, person_id: str) -> ClickResult:
+        self.remembered[person_id] = PersonMemories((), is_remembered=False)
+        return Settled("Nothing is remembered any more.")
+
+    async def start_remembering(self, person_id: str) -> ClickResult:
+        del self.remembered[person_id]
+        return Settled("You are remembered again.")
 
 
 @dataclass
@@ -136,6 +165,7 @@ class StandInServices:
     stopped: list[tuple[str, str]] = field(default_factory=list)
     """Thread id and person id."""
 
+    memories: StandInMemories = field(default_factory=StandInMemories)
     agents: Agents = ONLY_DEFAULT
     picked: list[tuple[str, str, str]] = field(default_factory=list)
     """Person id, channel and agent."""
@@ -160,7 +190,8 @@ class StandInServices:
     def services(self) -> Services:
         """This, in the place of each of them."""
         each: Any = self
-        return Services(*(each for _ in fields(Services)))
+        memories: Any = self.memories
+        return replace(Services(*(each for _ in fields(Services))), memories=memories)
 
     def keep(self, content: Content) -> None:
         """From now on this is what there is under its id."""

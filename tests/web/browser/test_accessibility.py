@@ -21,7 +21,9 @@ from bot.domain import (
     PlanTaskView,
     Said,
 )
+from bot.memory import PersonMemories
 from graph.interrupts import FormField
+from graph.memory import MemoryItem
 from tests.support.views import CITING, NOW, a_plan, a_plan_that_failed, a_question, a_sign_in, an_approval, an_outcome
 from tests.web.accessibility import needs_axe, violations_in_light_and_dark
 from tests.web.browsing import Window, window_of
@@ -220,8 +222,11 @@ async def test_what_is_loading_what_there_is_not_and_a_server_that_is_gone(produ
     screen.complaints.clear()  # the browser's own about the requests that failed
 
 
-@pytest.mark.parametrize("name", ["Tools", "Connected accounts…", "Standing approvals…"])
-async def test_tools_accounts_and_standing_approvals(product: Product, screen: Window, name: str) -> None:
+@pytest.mark.parametrize("name", ["Tools", "Connected accounts…", "Standing approvals…", "Memory…"])
+async def test_tools_accounts_standing_approvals_and_memories(product: Product, screen: Window, name: str) -> None:
+    product.services.memories.remembered["web:ana"] = PersonMemories(
+        (MemoryItem("m1", "call me Al", NOW),), is_remembered=True
+    )
     product.services.given["g1"] = ("web:ana", GrantView("g1", "tasks", "add_task", {"name": "milk"}, NOW))
     if name != "Tools" and await screen.page.locator("#show-threads").is_visible():
         await screen.page.locator("#show-threads").click()
