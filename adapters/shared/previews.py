@@ -68,14 +68,15 @@ class PreviewRows:
 def preview_rows(view: CallView, most: int = PREVIEW_ROWS, longest: int = PREVIEW_VALUE) -> PreviewRows | None:
     """Returns the preview of a call: what changes first, and of a change nothing that stays; `None`: there is none, and
     none is named for it. Of a deletion, what is on its card anyway is not shown once more; `None` where nothing else
-    is left.
+    is left. Nor is there one of a call that was edited: it was another's.
 
     Args:
         most: rows.
         longest: characters of each value.
     """
     preview = view.presentation.preview
-    if preview is None:
+    is_edited = isinstance(view, ApprovalView) and view.asked_arguments is not None
+    if preview is None or is_edited:
         return None
     source = _("Preview from {source}").format(source=visible_line(preview.source, LONGEST_SOURCE))
     if preview.problem:

@@ -231,7 +231,8 @@ def risk(view: ApprovalView, space: Space = WHOLE) -> str:
 
 def risks(view: ApprovalView) -> list[str]:
     """Returns what the call may do to the world, by name: of reading, changing and deleting only the strongest, since
-    what deletes data also changes it. What may delete `overwrites` where the card shows what comes in its place."""
+    what deletes data also changes it. What may delete `overwrites` where the card shows what comes in its place,
+    by the word of a trusted server: another one's takes no warning away."""
     strongest = next((each for each in reversed(_RISING) if each in view.risk), "")
     kept = [each for each in view.risk if each == strongest or each not in _RISING]
     return ["overwrites" if each == "destroys" and _shows_both_sides(view) else each for each in kept]
@@ -242,7 +243,8 @@ _RISING = ("reads", "writes", "destroys")
 
 def _shows_both_sides(view: ApprovalView) -> bool:
     preview = view.presentation.preview
-    return preview is not None and not preview.problem and bool(preview.before) and bool(preview.after)
+    is_shown = preview is not None and not preview.problem and bool(preview.before) and bool(preview.after)
+    return is_shown and view.presentation.trusted
 
 
 def _risk_in_words(name: str) -> str:

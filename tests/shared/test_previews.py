@@ -80,6 +80,11 @@ def test_a_change_shows_what_changes_and_counts_the_rest() -> None:
     assert (shown.has_after, shown.hidden, shown.source) == (True, "2 unchanged", f"Preview from {SOURCE}")
 
 
+def test_a_preview_of_what_was_asked_is_none_of_what_an_edit_made_of_it() -> None:
+    moved = changing(BEFORE, {**BEFORE, "start": "2026-11-22T11:00:00+01:00"})
+    assert preview_rows(replace(moved, status="approved", asked_arguments=moved.arguments)) is None
+
+
 def test_what_will_be_never_looks_like_what_is() -> None:
     shown = preview_rows(changing({}, {"title": "Standup"}))
     assert shown is not None

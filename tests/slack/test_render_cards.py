@@ -162,6 +162,13 @@ def test_what_overwrites_what_its_card_shows_is_no_deletion() -> None:
         assert deletes(view) is (word != "Overwrites data")
 
 
+def test_a_server_that_is_not_trusted_takes_no_warning_away_with_a_preview() -> None:
+    preview = Preview(source="calendar › preview_delete", before={"room": "Blue"}, after={"room": "Red"})
+    view = an_approval(risk=("writes", "destroys"), presentation=CallPresentation(preview=preview))
+    assert "⚠️ Deletes data" in everything(shown(view))
+    assert deletes(view)
+
+
 def test_nobody_else_is_asked_where_nobody_else_may_decide() -> None:
     assert "Ask someone else…" not in menu(shown(an_approval(handing_offered=False)))
 

@@ -26,6 +26,7 @@ from bot.domain import Form, Person, Together
 from bot.forms.editing import edit_fields, read_form
 from bot.forms.values import FormErrors
 from graph.interrupts import FieldType, FormField
+from graph.presentation import CallPresentation, Preview
 from tests.fakes.slack.block_rules import view_mistakes
 from tests.slack.shown import ANA, an_approval
 from tests.support.examples import examples
@@ -259,6 +260,20 @@ def test_approving_all_lists_every_call_and_remembers_exactly_those() -> None:
     assert view["submit"]["text"] == "Approve 3"
     assert "more characters)" in text_of(view)
     assert text_of(view).index("xxx") < text_of(view).index("Requested by Ana"), "values come first"
+
+
+def test_whatever_approves_shows_what_would_change_and_why_it_is_asked_again() -> None:
+    """As its card does: whoever approves there has not read that."""
+    preview = Preview(source="calendar › preview_update_event", before={"room": "Blue"}, after={"room": "Red"})
+    view = an_approval(presentation=CallPresentation(preview=preview), again="Asked again: calendar has changed since")
+    for modal in (
+        approve_all_modal(Together((view,), 0), ORIGIN),
+        arguments_modal(view, 0, ORIGIN, decides=True),
+        always_modal(view, ORIGIN),
+    ):
+        assert "Preview from calendar › preview_update_event" in text_of(modal)
+        assert "Blue → Red" in text_of(modal)
+        assert view.again in text_of(modal)
 
 
 def test_more_than_fit_are_not_approved_and_that_is_said() -> None:

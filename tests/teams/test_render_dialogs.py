@@ -7,7 +7,15 @@ import json
 import pytest
 
 from adapters.shared.wording import too_long_for_a_list
-from adapters.teams.render.dialogs import approve_all_dialog, argument_page, note_dialog, reject_dialog, show_all_dialog
+from adapters.teams.render.dialogs import (
+    always_dialog,
+    approve_all_dialog,
+    argument_page,
+    note_dialog,
+    reject_dialog,
+    show_all_dialog,
+)
+from adapters.teams.render.elements import LARGEST_CARD, weight
 from adapters.teams.render.posts import (
     activities,
     card_of,
@@ -18,6 +26,7 @@ from adapters.teams.render.posts import (
     overview_activity,
 )
 from bot.domain import Notice, Overview, Said, Together
+from graph.presentation import CallPresentation, Preview
 from tests.teams.examples import OVERVIEW
 from tests.teams.reading_cards import CHAT, buttons, said
 from tests.teams.shown import a_post, an_approval
@@ -83,6 +92,31 @@ def test_what_approves_several_carries_exactly_the_ids_of_those_it_lists() -> No
     assert 30 <= listed <= 40
     assert f"{60 - listed} more requests aren’t listed here. Decide them on their own cards." in said(many)
     assert said(approve_all_dialog(Together((), 3)).card) == too_long_for_a_list()
+
+
+def test_whatever_approves_shows_what_would_change_and_why_it_is_asked_again() -> None:
+    """As its card does: whoever approves there has not read that."""
+    preview = Preview(source="calendar › preview_update_event", before={"room": "Blue"}, after={"room": "Red"})
+    view = an_approval(presentation=CallPresentation(preview=preview), again="Asked again: calendar has changed since")
+    for dialog in (
+        approve_all_dialog(Together((view,), 0)),
+        show_all_dialog(view, 0, decides=True),
+        always_dialog(view),
+    ):
+        assert "Preview from calendar › preview_update_event" in said(dialog.card)
+        assert "Room: Blue → Red" in said(dialog.card)
+        assert view.again in said(dialog.card)
+
+
+def test_a_long_preview_leaves_space_for_the_values_below_it() -> None:
+    sides = {
+        each: {f"{number} {'Ω' * 90}": f"{each} {'Ω' * 900}" for number in range(20)} for each in ("before", "after")
+    }
+    view = an_approval(
+        arguments={"notes": "Ω" * 30_000}, presentation=CallPresentation(preview=Preview(source="Ω" * 500, **sides))
+    )
+    assert weight(show_all_dialog(view, 0, decides=True).card) <= LARGEST_CARD
+    assert weight(always_dialog(view).card) <= LARGEST_CARD
 
 
 def test_what_approves_several_asks_once_more_where_one_of_them_deletes() -> None:

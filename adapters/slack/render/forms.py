@@ -9,6 +9,7 @@ from typing import Any
 
 from adapters.shared import actions, wording
 from adapters.shared.arguments import Excerpt, excerpts_of_approval
+from adapters.shared.previews import preview_rows
 from adapters.shared.wording import line, passage
 from adapters.slack.actions import DELETION, INPUT, OPEN_LINK, QUESTION, Modal, Origin, block_of
 from adapters.slack.render.blocks import (
@@ -33,6 +34,7 @@ from adapters.slack.render.cards import (
     excerpt_of,
     in_their_words,
     pair_blocks,
+    preview_blocks,
     summary,
     where_to,
 )
@@ -121,7 +123,13 @@ def _titled(view: ApprovalView) -> list[Block]:
     return [
         rich_text(flow([run(wording.call_title(view), "bold")])),
         context(plain(wording.in_brief(view))),
+        *_again(view),
     ]
+
+
+def _again(view: ApprovalView) -> list[Block]:
+    """Why it is asked again."""
+    return [context(plain(line(view.again, wording.LONGEST_AGAIN)))] if view.again else []
 
 
 def always_modal(view: ApprovalView, origin: Origin) -> Block:
@@ -129,9 +137,10 @@ def always_modal(view: ApprovalView, origin: Origin) -> Block:
     shown = excerpt_of(view, _CALL_ARGUMENTS, _CALL_VALUE)
     options = [{"text": plain(text), "value": value} for value, text in _durations()]
     menu = {"type": "static_select", "action_id": INPUT, "options": options, "initial_option": options[0]}
+    lines = [*summary(shown.pairs), *_previewed(view), *_unseen(view, shown)]
     blocks = [
         *_titled(view),
-        *([rich_text(flow(lines))] if (lines := [*summary(shown.pairs), *_unseen(view, shown)]) else []),
+        *([rich_text(flow(lines))] if lines else []),
         {"type": "input", "block_id": block_of(actions.DURATION), "label": plain(_("Allow for")), "element": menu},
         context(plain(wording.always_means()), plain(_("Revoke it anytime in the Home tab."))),
         *_asked_once_more([view]),
@@ -235,7 +244,7 @@ def arguments_modal(view: ApprovalView, page: int, origin: Origin, *, decides: b
         page,
         action=actions.PAGE,
         approval_id=view.approval_id,
-        above=[*in_their_words(view), *edited],
+        above=[*_again(view), *in_their_words(view), *edited, *(preview_blocks(view) if waits else [])],
     )
     title = _("Request") if waits else _("Details")
     if not (waits and decides):
@@ -384,7 +393,17 @@ def _call(number: int, view: ApprovalView) -> Block:
     shown = excerpt_of(view, _CALL_ARGUMENTS, _CALL_VALUE)
     name = run(f"{number}. {wording.call_title(view)}", "bold")
     brief = run(f"\n{wording.in_brief(view)}")
-    return rich_text(flow([name, *summary(shown.pairs), brief, *_unseen(view, shown)]))
+    again = [run(f"\n{line(view.again, wording.LONGEST_AGAIN)}")] if view.again else []
+    return rich_text(flow([name, *again, *summary(shown.pairs), *_previewed(view), brief, *_unseen(view, shown)]))
+
+
+def _previewed(view: ApprovalView) -> list[Block]:
+    """What the call would change, below the tool that says so; nothing where no preview is named for it."""
+    preview = preview_rows(view, longest=_CALL_VALUE)
+    if preview is None:
+        return []
+    told = " · ".join(filter(None, [preview.source, preview.problem, preview.hidden]))
+    return [run(f"\n{told}", "italic"), *summary([(row.label, row.change) for row in preview.rows])]
 
 
 def _unseen(view: ApprovalView, shown: Excerpt) -> list[Block]:

@@ -9,6 +9,7 @@ from typing import Any
 from adapters.shared import actions, wording
 from adapters.shared.arguments import LARGE, LONGEST_ARGUMENT_NAME, Excerpt, beginning_of, excerpts, page_of
 from adapters.shared.forms import DrawnForm
+from adapters.shared.previews import PREVIEW_ROWS, preview_rows
 from adapters.shared.wording import LONGEST_REASON, WHOLE, Space, call_name, line
 from adapters.teams.actions import CLOSE, DialogButton
 from adapters.teams.render.cards import SIGNS, approving, asking_once_more, brief, in_their_words, rare, reason_input
@@ -62,6 +63,8 @@ _KEPT = 600
 _CALL_VALUE = 150
 _NOTE_BYTES = 3 * 1024
 """Bytes of a note as JSON that is shown again on another page; a longer one has to be typed once more."""
+_PREVIEW_BYTES = 2_000
+"""Bytes of a preview above a page of arguments, which takes 20 KB itself."""
 _ADDRESS = 320
 """Characters of an e-mail address (RFC 3696)."""
 _WHOLE_FORM = ""
@@ -98,13 +101,12 @@ def show_all_dialog(view: ApprovalView, page: int, *, decides: bool, asked: bool
         *_turns(page, pages, actions.PAGE, view.approval_id, inputs="auto" if deciding else "none"),
         *([unfolds(_("More…"), [small(_("What else you can do:"))], rare)] if rare else []),
     ]
-    quoted = in_their_words(view, WHOLE) if page == 0 else []
+    above = [*_again(view), *in_their_words(view, WHOLE), *_preview_in(view), *_end(view)] if page == 0 else []
     told = unseen_in_words(view, "") or fingerprint_in_words(view)
     body = [
         rich(bold(wording.page_name(title, page, pages))),
         *map(small, map(escape, filter(None, [*_brief(view), told]))),
-        *quoted,
-        *(_end(view) if page == 0 else []),
+        *above,
         *shown,
         *([_note_input(note)] if deciding else []),
     ]
@@ -115,6 +117,18 @@ def _brief(view: ApprovalView) -> list[str]:
     """By which tool, who asks, and by which rule it takes an approval."""
     parts = [wording.call_source(view), wording.risk(view)]
     return [" · ".join(filter(None, parts)), *wording.provenance(view)]
+
+
+def _again(view: ApprovalView) -> list[Element]:
+    """Why it is asked again."""
+    return [small(escape(line(view.again, wording.LONGEST_AGAIN)))] if view.again else []
+
+
+def _preview_in(view: ApprovalView) -> list[Element]:
+    """What it would change, while it waits."""
+    if view.status != "pending" or preview_rows(view) is None:
+        return []
+    return [fitted(lambda space: rich(*_previewed(view, space)), _PREVIEW_BYTES)]
 
 
 def _end(view: ApprovalView) -> Iterator[Element]:
@@ -184,11 +198,11 @@ def always_dialog(view: ApprovalView) -> Dialog:
     def build(space: Space) -> Element:
         revoking = _("To revoke this, write “approvals” to me.")
         body = [
-            _call_in(view, [bold(wording.call_title(view, space))], shown(space)),
+            _call_in(view, [bold(wording.call_title(view, space))], shown(space), space),
             menu(actions.DURATION, _("For"), duration_choices()),
             small(f"{wording.always_means()} {revoking}"),
         ]
-        send = submit(_("Approve and always allow"), actions.ALWAYS, view.approval_id, style="positive")
+        send = submit(_("Approve and allow"), actions.ALWAYS, view.approval_id, style="positive")
         return card(body, [send], summary=_("Allow for a while"))
 
     return Dialog(_("Allow for a while"), fitted(build))
@@ -372,19 +386,33 @@ def _call(number: int, view: ApprovalView) -> Element:
 
     def build(space: Space) -> Element:
         name = bold(f"{number}. {wording.call_title(view, space)}")
-        made = _call_in(view, [name], shown(space), brief(view, space))
+        made = _call_in(view, [name], shown(space), space, brief(view, space))
         return made | {"separator": number > 1}
 
     return fitted(build, LARGEST_CARD // 3)
 
 
-def _call_in(view: ApprovalView, named: Sequence[Words], shown: Excerpt, asked: str = "") -> Element:
-    """A call in a few lines: what it does and with which values, then who asks (`asked`)."""
-    pairs = [run for title, value in shown.pairs for run in (bold(f"\n{title}: "), words(value))]
+def _call_in(view: ApprovalView, named: Sequence[Words], shown: Excerpt, space: Space, asked: str = "") -> Element:
+    """A call in a few lines: what it does, why it is asked again, with which values, and what it would change; then who
+    asks (`asked`)."""
+    again = [words(f"\n{space.line(view.again, wording.LONGEST_AGAIN)}")] if view.again else []
     about = [words(f"\n{asked}", size="Small", isSubtle=True)] if asked else []
     unseen = " · ".join(filter(None, [shown.source, unseen_in_words(view, shown.unseen)]))
     told = [words(f"\n{unseen}", italic=True)] if unseen else []
-    return rich(*named, *pairs, *told, *about, spacing="Medium")
+    return rich(*named, *again, *_pairs_in(shown.pairs), *_previewed(view, space), *told, *about, spacing="Medium")
+
+
+def _previewed(view: ApprovalView, space: Space) -> list[Words]:
+    """What the call would change, below the tool that says so; nothing where no preview is named for it."""
+    preview = preview_rows(view, max(1, int(PREVIEW_ROWS * space.share)), space.of(_CALL_VALUE))
+    if preview is None:
+        return []
+    told = " · ".join(filter(None, [preview.source, preview.problem, preview.hidden]))
+    return [words(f"\n{told}", italic=True), *_pairs_in([(row.label, row.change) for row in preview.rows])]
+
+
+def _pairs_in(pairs: Sequence[tuple[str, str]]) -> list[Words]:
+    return [run for title, value in pairs for run in (bold(f"\n{title}: "), words(value))]
 
 
 # ------------------------------------------------------------ accounts: one-time codes, disconnecting

@@ -1,7 +1,7 @@
 // The card of a request: everything that a person needs to decide, and afterwards two lines on what was decided and came
 // of it, with the rest behind "Details".
 
-import { actions, argumentList, callArguments, card, contextLine, deciders, dotted, lateAnswer, showUnseen } from "./card_parts.js";
+import { actions, argumentList, callArguments, card, contextLine, deciders, dotted, lateAnswer, preview, showUnseen, whyAgain } from "./card_parts.js";
 import { h, ICONS } from "./dom.js";
 import { n, parts, t } from "./language.js";
 import { fromNow, short, time } from "./time.js";
@@ -46,7 +46,7 @@ function pending(view, { isMine, can, decides, memory }) {
     context: contextLine(view),
     keys: decides ? (view.editable ? "a r e" : "a r") : "",
     body: [
-      view.again ? h("p", { className: "again", dir: "auto" }, view.again) : null,
+      whyAgain(view),
       quote(view),
       preview(view),
       list.node,
@@ -83,23 +83,6 @@ function votes(view) {
 /** The words that ask for this very call, where the mode wants them. */
 function quote(view) {
   return view.quote ? h("p", { className: "quote", dir: "auto" }, parts(t("{name} wrote: “{words}”"), { name: view.requester, words: view.quote })) : null;
-}
-
-/** How things are and would be, side by side, as a tool that only reads says. */
-function preview(view) {
-  const { preview: shown } = view;
-  if (!shown) return null;
-  if (shown.problem) return h("p", { className: "muted small" }, shown.problem);
-  const cell = (text) => h("td", { dir: "auto" }, text || h("span", { className: "muted" }, "—"));
-  const head = [h("td", {}), shown.has_before ? h("th", { scope: "col" }, t("Now")) : null, shown.has_after ? h("th", { scope: "col" }, t("After")) : null];
-  const row = ({ label, before, after }) =>
-    h("tr", { className: shown.has_after ? "changed" : null }, h("th", { scope: "row" }, label), shown.has_before ? cell(before) : null, shown.has_after ? cell(after) : null);
-  return h(
-    "div",
-    { className: "preview" },
-    shown.rows.length ? h("div", { className: "preview-table", tabIndex: 0 }, h("table", {}, h("caption", { className: "hidden-label" }, t("What would change")), h("thead", {}, h("tr", {}, head)), h("tbody", {}, shown.rows.map(row)))) : null,
-    dotted("muted small", [shown.source, shown.hidden]),
-  );
 }
 
 // ------------------------------------------------------------------------------------------------ settled

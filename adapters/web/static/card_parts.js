@@ -67,6 +67,28 @@ export function contextLine(view) {
   return dotted("card-context", [requestedBy(view.requester, view.client, view.agent), view.source, ...risks(view.risk ?? [])]);
 }
 
+/** Why a request that was decided before is asked again. */
+export function whyAgain(view) {
+  return view.again ? h("p", { className: "again", dir: "auto" }, view.again) : null;
+}
+
+/** How things are and would be, side by side, as a tool that only reads says. */
+export function preview(view) {
+  const { preview: shown } = view;
+  if (!shown) return null;
+  if (shown.problem) return h("p", { className: "muted small" }, shown.problem);
+  const cell = (text) => h("td", { dir: "auto" }, text || h("span", { className: "muted" }, "—"));
+  const head = [h("td", {}), shown.has_before ? h("th", { scope: "col" }, t("Now")) : null, shown.has_after ? h("th", { scope: "col" }, t("After")) : null];
+  const row = ({ label, before, after }) =>
+    h("tr", { className: shown.has_after ? "changed" : null }, h("th", { scope: "row" }, label), shown.has_before ? cell(before) : null, shown.has_after ? cell(after) : null);
+  return h(
+    "div",
+    { className: "preview" },
+    shown.rows.length ? h("div", { className: "preview-table", tabIndex: 0 }, h("table", {}, h("caption", { className: "hidden-label" }, t("What would change")), h("thead", {}, h("tr", {}, head)), h("tbody", {}, shown.rows.map(row)))) : null,
+    dotted("muted small", [shown.source, shown.hidden]),
+  );
+}
+
 const same = (one, other) => (one?.value ?? one?.digest) === (other?.value ?? other?.digest) && (one?.raw ?? "") === (other?.raw ?? "");
 
 /**

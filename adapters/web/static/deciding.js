@@ -2,7 +2,7 @@
 // clicked, or to null when the dialog was closed.
 
 import { api } from "./api.js";
-import { argumentList, callArguments, contextLine, deletes, requestedBy, showUnseen } from "./card_parts.js";
+import { argumentList, callArguments, contextLine, deletes, preview, requestedBy, showUnseen, whyAgain } from "./card_parts.js";
 import { copyButton } from "./copying.js";
 import { openDialog } from "./dialogs.js";
 import { freshId, h } from "./dom.js";
@@ -20,7 +20,7 @@ export async function approve(view) {
     title: t("Approve deletion?"),
     submit: t("Approve"),
     tone: "danger-solid",
-    body: [about(view), callArguments(view, null, () => showAll(view.id)).node, h("p", { className: "warning-line" }, t("This deletes data. It may not be possible to undo it."))],
+    body: [about(view), theCall(view), deletionWarning(view)],
     async act() {
       said = await decided(view, { verb: "approve" });
       return true;
@@ -75,7 +75,7 @@ function tickRow(view) {
   const id = freshId("tick");
   const box = h("input", { type: "checkbox", checked: true, "aria-labelledby": id });
   const label = h("label", { className: "tick" }, box, h("span", { id, className: "what-title", dir: "auto" }, view.title));
-  const node = h("li", {}, label, h("div", { className: "tick-body" }, contextLine(view), callArguments(view, null, () => showAll(view.id)).node));
+  const node = h("li", {}, label, h("div", { className: "tick-body" }, contextLine(view), theCall(view)));
   return { view, box, node };
 }
 
@@ -97,10 +97,11 @@ export async function showRequest(view, { decides }) {
     wide: true,
     body: [
       contextLine(view),
+      ...(view.status === "pending" ? [whyAgain(view), preview(view)] : []),
       await pagesOf(view.id, "approvals"),
       unseen,
       h("dl", { className: "facts" }, facts.map(([name, value]) => h("div", { className: "fact" }, h("dt", {}, name), h("dd", {}, value)))),
-      decides && deletes(view) ? h("p", { className: "warning-line" }, t("This deletes data. It may not be possible to undo it.")) : null,
+      decides ? deletionWarning(view) : null,
       decides ? note.node : null,
     ],
     async act() {
@@ -171,7 +172,7 @@ export async function always(view) {
       menu.onchange = () => dialog.name(t("Approve and allow for {duration}", { duration: menu.selectedOptions[0].textContent }));
       menu.onchange();
     },
-    body: [about(view), callArguments(view, null, () => showAll(view.id)).node, h("div", { className: "field" }, h("label", { for: id }, t("For how long")), menu, h("p", { className: "field-help", id: `${id}-help` }, help))],
+    body: [about(view), theCall(view), deletionWarning(view), h("div", { className: "field" }, h("label", { for: id }, t("For how long")), menu, h("p", { className: "field-help", id: `${id}-help` }, help))],
     async act() {
       said = await decided(view, { verb: "approve", always_for: menu.value });
       return true;
@@ -262,7 +263,7 @@ export async function edit(view) {
     title: t("Edit before approving"),
     submit: t("Save and approve"),
     tone: "approve",
-    body: [about(view), form.nodes],
+    body: [about(view), deletionWarning(view), form.nodes],
     ready(handle) {
       form.whenChanged((is) => handle.enable(is));
     },
@@ -313,6 +314,16 @@ export async function answer(view) {
 /** What a dialog is about: the request's title, and who asks. */
 function about(view) {
   return h("div", { className: "about" }, h("p", { className: "what-title", dir: "auto" }, view.title), h("p", { className: "what-source" }, requestedBy(view.requester, view.client, view.agent), " · ", view.source));
+}
+
+/** All that its card shows of a call: why it is asked again, what it would change, its values. */
+function theCall(view) {
+  return [whyAgain(view), preview(view), callArguments(view, null, () => showAll(view.id)).node];
+}
+
+/** What is said once more wherever a request that deletes is approved. */
+function deletionWarning(view) {
+  return deletes(view) ? h("p", { className: "warning-line" }, t("This deletes data. It may not be possible to undo it.")) : null;
 }
 
 /** Decide one; the result of that click, whatever it is. */

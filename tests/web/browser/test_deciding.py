@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Locator, expect
 
 from bot.domain import CallActivity, ChangeView, ConversationReference, GrantView, Notice, Said
-from graph.presentation import CallPresentation, PresentedArgument
+from graph.presentation import CallPresentation, PresentedArgument, Preview
 from tests.support.views import NOW, an_approval, an_outcome
 from tests.web.accessibility import needs_axe, violations
 from tests.web.browsing import Window
@@ -109,6 +109,29 @@ async def test_six_of_seven_are_approved_in_one_list(product: Product, window: W
     await expect(window.log.get_by_text("Approved by Ana")).to_have_count(6)
     [decision] = product.services.decisions
     assert decision.approval_ids == ("a0", "a1", "a2", "a4", "a5", "a6")
+
+
+async def test_whatever_approves_shows_what_would_change_and_why_it_is_asked_again(
+    product: Product, window: Window
+) -> None:
+    """As its card does: whoever approves in a list has not read that."""
+    preview = Preview(source="calendar › preview_update_event", before={"room": "Blue"}, after={"room": "Red"})
+    again = "Asked again: calendar has changed since"
+    view = an_approval("a", again=again, always_offered=True, presentation=CallPresentation(preview=preview))
+    await product.services.post(THREAD, view)
+    await product.services.post(THREAD, an_approval("b"))
+    await window.open(THREAD)
+    await window.button("Approve all 2…").click()
+    await expect(window.dialog).to_contain_text("Preview from calendar › preview_update_event")
+    await expect(window.dialog.get_by_role("row", name="Room Blue Red")).to_be_visible()
+    await expect(window.dialog).to_contain_text(again)
+    await window.page.keyboard.press("Escape")
+    for entry in ("Show all", "Allow for a while…"):
+        await window.button("More actions").first.click()
+        await window.page.get_by_role("menuitem", name=entry).click()
+        await expect(window.dialog.get_by_role("row", name="Room Blue Red")).to_be_visible()
+        await expect(window.dialog).to_contain_text(again)
+        await window.page.keyboard.press("Escape")
 
 
 async def test_where_nothing_is_ticked_nothing_can_be_approved(product: Product, window: Window) -> None:
