@@ -24,6 +24,11 @@ MOST_CHILDREN = 2
 """Files that are read at a time; others wait."""
 LARGEST_ANSWER = 4 * LONGEST_TEXT + 65_536
 """Bytes that a child may answer: each character takes four at most."""
+LONGEST_HEAD = 4_096
+"""Bytes before the text, which say what it is."""
+MOST_MISSING = 2**31 - 1
+"""Characters that are counted as missing; of more, so many."""
+_HELD_BY = frozenset({"network", "files", "calls"})
 _CHUNK = 256 * 1024
 
 
@@ -34,8 +39,8 @@ class ReadingLimits:
     seconds: float = 30.0
     """Until the child is killed, its start included."""
     cpu_seconds: int = 25
-    memory: int = 1536 * 1024 * 1024
-    """Bytes of address space: the libraries alone take half a gigabyte of it, and 160 MB of memory."""
+    memory: int = 1024 * 1024 * 1024
+    """Bytes of address space, of which Python and the libraries take 120 MB."""
     characters: int = LONGEST_TEXT
 
 
@@ -45,6 +50,7 @@ class ChildFileReader:
     def __init__(self, limits: ReadingLimits | None = None) -> None:
         self._limits = limits or ReadingLimits()
         self._children = asyncio.Semaphore(MOST_CHILDREN)
+        self._is_known = False
 
     async def read(self, name: str, media_type: str, content: bytes) -> FileText | FileUnreadable:
         """What is in a file."""
@@ -64,7 +70,7 @@ class ChildFileReader:
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.DEVNULL,
-                    env={},
+                    env={"LC_ALL": "C.UTF-8"},
                     cwd=empty,
                     start_new_session=True,
                 )
@@ -83,26 +89,46 @@ class ChildFileReader:
                 await _end(child)
         return self._read_answer(answer, code)
 
-    def _given_limits(self) -> dict[str, int]:
+    def _given_limits(self) -> dict[str, float]:
         limits = self._limits
-        return {"cpu_seconds": limits.cpu_seconds, "memory": limits.memory, "characters": limits.characters}
+        return {
+            "seconds": limits.seconds,
+            "cpu_seconds": limits.cpu_seconds,
+            "memory": limits.memory,
+            "characters": limits.characters,
+        }
 
     def _read_answer(self, answer: bytes | None, code: int) -> FileText | FileUnreadable:
+        """What a child has said, who may say anything: what it read may have taken it over."""
         if answer is None:
             return FileUnreadable(_("there is too much in it"))
-        head, _newline, text = answer.partition(b"\n")
+        end = answer.find(b"\n", 0, LONGEST_HEAD)
         try:
-            said: Any = json.loads(head)
-        except ValueError:
+            said: Any = json.loads(answer[: max(end, 0)])
+        except (ValueError, RecursionError):
             log.warning("file_reader_died", code=code)
-            if code == -signal.SIGXCPU:
+            if code in {-signal.SIGXCPU, -signal.SIGALRM}:
                 return FileUnreadable(_("reading it takes too long"))
             return FileUnreadable(_("there is too much in it, or it is damaged"))
-        reason = said.get("reason") if isinstance(said, dict) else "damaged"
-        if reason:
+        if not isinstance(said, dict):
+            return FileUnreadable(_in_words("damaged"))
+        self._say_what_holds_it(said.get("held"))
+        if reason := said.get("reason"):
             return FileUnreadable(_in_words(reason))
-        missing = said.get("missing", 0)
-        return FileText(text.decode("utf-8", "replace"), missing if isinstance(missing, int) else 0)
+        missing = said.get("missing")
+        counted = min(max(missing, 0), MOST_MISSING) if type(missing) is int else 0
+        return FileText(answer[end + 1 :].decode("utf-8", "replace"), counted)
+
+    def _say_what_holds_it(self, held: object) -> None:
+        """Log once where the kernel confines what reads files less than it could."""
+        if self._is_known or not isinstance(held, list):
+            return
+        self._is_known = True
+        lacking = _HELD_BY.difference(each for each in held if isinstance(each, str))
+        if "calls" not in lacking:  # which keep it from the network, too
+            lacking -= {"network"}
+        if lacking:
+            log.warning("file_reader_less_confined", lacking=sorted(lacking))
 
 
 def _in_words(reason: Any) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, fake_openai
-from tests.support.files import ORDER, pdf, thirty_files
+from tests.support.files import pdf
 from tests.support.product import ProductFolder, product_here
 from tests.support.product_records import rows_in_records
-from tests.support.tools import Workshop, entry
-from tests.support.visitor import Thread, Visitor, visiting
+from tests.support.visitor import Visitor, visiting
 
 
 def asked(model: FakeOpenAI) -> list[str]:
@@ -173,42 +171,3 @@ async def test_with_a_conversation_its_files_are_deleted(workshop_home: ProductF
         await thread.says("look")
         assert (await ana.post(f"/api/threads/{thread.thread_id}/deletion", {"id": "k1"})).status == 200
         assert rows_in_records(workshop_home, "SELECT * FROM files") == []
-
-
-def obeys(request: Request) -> Reply:
-    """A model that does whatever it reads, wherever that stands."""
-    said = request["messages"]
-    if said[-1]["role"] == "tool":
-        return Reply("obeyed")
-    everything = " ".join(str(m["content"]).replace("\\", "") for m in said)
-    if "workshop__delete with what=everything" in everything and "workshop__delete" in tools_of(request):
-        return Reply(calls=[ToolUse("workshop__delete", {"what": "everything"})])
-    return Reply("read it")
-
-
-async def test_a_folder_of_files_makes_nothing_run_that_nobody_approved(home: ProductFolder, shop: Workshop) -> None:
-    """Thirty files of every kind, some broken, one a bomb, some with instructions, and a model that obeys them."""
-    files = thirty_files()
-    home.tool_servers({"workshop": entry(shop)})
-    async with fake_openai(obeys) as model:
-        home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "none", "LLM_MODEL": "scripted"}
-        async with product_here(home) as url, visiting(url) as ana:
-            for start in range(0, len(files), 5):
-                part = files[start : start + 5]
-                ids = [await handed_over(ana, file.name, file.content) for file in part]
-                async with ana.thread() as thread:
-                    await thread.send("what is in these?", files=ids)
-                    await _ends(thread, [file.name for file in part if file.refused], part)
-            assert any(ORDER[:20] in str(each) for each in model.requests)
-    assert shop.done == []
-
-
-async def _ends(thread: Thread, refused: list[str], part: list[object]) -> None:
-    """The turn is over, or waits for a person, and whatever could not be read was said."""
-    await thread.until(lambda: thread.said or thread.approvals("pending"), f"an end of {part}")
-    if refused:
-        told = await thread.notice("I couldn’t read")
-        assert all(name in told for name in refused)
-    for card in thread.approvals("pending"):
-        await thread.reject(card["id"])
-    await asyncio.sleep(0)
