@@ -72,7 +72,7 @@ def _raising(reason: str) -> Reading:
     return read
 
 
-def _is_late(seconds: float = SECONDS) -> bool:
+def _is_late(seconds: float) -> bool:
     """Whether so much CPU time is used up, or half as much again has passed: where the machine is busy, the process
     would else be killed, and nothing be read."""
     return max(time.process_time(), (time.monotonic() - _BEGAN) / 1.5) > seconds
@@ -96,7 +96,7 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
     """A table of Markdown. Rows stay as long as they are: filled up, one long row would make the others as long."""
     lines: list[str] = []
     for number, row in enumerate(rows, 1):
-        if number % 500 == 0 and _is_late():
+        if number % 500 == 0 and _is_late(SECONDS):
             lines.append("\n(There are more rows. They were not read: that takes too long.)")
             break
         if not any(row):
@@ -264,7 +264,7 @@ def _pages(pdfium: Any, document: Any, convert: Callable[[bytes], str]) -> Itera
     after some time its words only."""
     last = len(document)
     for at in range(last):
-        if _is_late():
+        if _is_late(SECONDS):
             yield at + 1, f"(Pages {at + 1} to {last} were not read: that takes too long.)"
             return
         yield at + 1, _words(document, at) if _is_late(CAREFUL_SECONDS) else convert(_single(pdfium, document, at))

@@ -42,7 +42,7 @@ def kind_of(content: bytes, name: str, media_type: str) -> tuple[Kind | None, Re
     """Returns what a file is, or why it cannot be read."""
     ending = name.rpartition(".")[2].lower() if "." in name else ""
     start = content[:_START]
-    if b"%PDF-" in start[:16] or (ending == "pdf" and b"%PDF-" in start):
+    if start.removeprefix(_BOM).lstrip().startswith(b"%PDF-") or (ending == "pdf" and b"%PDF-" in start):
         return "pdf", None
     if start.startswith(_ARCHIVE):
         return _in_archive(content)
