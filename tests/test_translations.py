@@ -67,10 +67,8 @@ PROGRAMS, MODEL, OPERATORS, RECORDS, HEADERS = (
 UNMARKED = {
     "adapters/accounts.py": OPERATORS,
     "adapters/api/": PROGRAMS,
-    "adapters/files/child.py": MODEL,
     "adapters/files/confinement.py": PROGRAMS,
     "adapters/files/conversion.py": MODEL,
-    "adapters/files/kinds.py": PROGRAMS,
     "adapters/gateway/": PROGRAMS,
     "adapters/oauth/chat_identity.py": OPERATORS,
     "adapters/oauth/connections.py": OPERATORS,
