@@ -199,8 +199,12 @@ class Files:
         async with self._database.writing_apart(UNLOCKED) as tx:  # one statement
             await files.drop_unused(tx, self._clock() - UNUSED_SECONDS)
 
-    async def references(self, owner: str, ids: Sequence[str]) -> tuple[FileReference, ...]:
-        """References to what somebody has uploaded and sends now. Raises `UploadRefused`."""
+    async def references(self, owner: str, ids: Sequence[str], message_key: str) -> tuple[FileReference, ...]:
+        """References to what somebody has uploaded and sends now. Raises `UploadRefused`.
+
+        Args:
+            message_key: of the message that they send; it may have taken the files already, when nobody heard of it.
+        """
         if len(set(ids)) != len(ids):
             raise UploadRefused(_("The same file is there twice."))
         if len(ids) > MOST_FILES:
@@ -209,7 +213,7 @@ class Files:
         async with self._database.reading() as tx:
             for file_id in ids:
                 row = await files.get(tx, file_id)
-                if row is None or row.owner != owner or row.thread_id is not None:
+                if row is None or row.owner != owner or row.message_key not in (None, message_key):
                     raise UploadRefused(_("One of the files isn’t available any more. Add it again."))
                 found.append(FileReference(row.name, row.media_type, row.size, {UPLOAD: row.file_id}))
         return tuple(found)

@@ -113,7 +113,7 @@ class ApiTurns:
         if key and await self._is_known(message_key, thread_id, text):
             return message_key
         try:
-            handed_over = await self._files.references(principal.person.person_id, files) if files else ()
+            handed_over = await self._files.references(principal.person.person_id, files, message_key) if files else ()
         except UploadRefused as refused:
             raise Problem(409, refused.sentence) from None
         pace = Window(f"api-messages:{principal.person.person_id}", self._messages_a_minute)

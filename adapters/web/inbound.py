@@ -155,9 +155,10 @@ class PageActions:
         """`POST /api/threads/{id}/messages`: kept durably when this answers 202; other open pages see it at once."""
         thread_id = thread_id_of(request.match_info["id"])
         body = await read_body(request, MessageBody)
-        handed_over = await self._handed_over(visitor, body.files)
+        key = f"{thread_id}:{body.id}"
+        handed_over = await self._handed_over(visitor, body.files, key)
         message = Message(
-            key=f"{thread_id}:{body.id}",
+            key=key,
             place=ConversationReference(
                 "web", key=thread_id, address={"thread": thread_id}, direct=True, has_threads=True
             ),
@@ -186,10 +187,12 @@ class PageActions:
             self._sender.show_message(thread_id, view)
         return json_answer({"accepted": accepted} | ({"taken": True} if taken else {}), status=202)
 
-    async def _handed_over(self, visitor: PageVisitor, ids: Sequence[str]) -> tuple[FileReference, ...]:
+    async def _handed_over(
+        self, visitor: PageVisitor, ids: Sequence[str], message_key: str
+    ) -> tuple[FileReference, ...]:
         """What the visitor uploaded and sends now. Raises `RefusalError` (409)."""
         try:
-            return await self._services.files.references(visitor.person.person_id, ids) if ids else ()
+            return await self._services.files.references(visitor.person.person_id, ids, message_key) if ids else ()
         except UploadRefused as refused:
             raise RefusalError(409, refused.sentence) from None
 

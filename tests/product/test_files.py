@@ -153,8 +153,10 @@ async def test_what_is_uploaded_is_for_its_owner_and_for_one_message(workshop_ho
         assert (await his.send("look", files=[file])).status == 409
         assert (await hers.send("look", files=[file, file])).status == 409
         assert (await hers.send("look", files=["file_of_nobody"])).status == 409
-        assert (await hers.send("look", files=[file])).status == 202
+        assert (await hers.send("look", "m1", files=[file])).status == 202
         await hers.says("look")
+        again = await hers.send("look", "m1", files=[file])  # as a page does that got no answer
+        assert (again.status, again.body) == (202, {"accepted": False})
         assert (await hers.send("look again", files=[file])).status == 409
         for _ in range(20):
             await handed_over(ana, "b.txt", b"more")
