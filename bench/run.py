@@ -57,7 +57,7 @@ async def measure_the_rest(contestants: Contestants, sizes: Sizes, say: Say) -> 
         Section("At the gateway", through),
         Section("With much in the records", waiting),
         Section("Hostile input", hostile),
-        Section("Documents, found by words", documents.figures(), measured="bundled server"),
+        Section("Documents, found by words", await documents.figures(), measured="bundled server"),
         Section("The floor", await _floor(contestants, sizes), measured="by itself"),
     ]
 

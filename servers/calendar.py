@@ -126,8 +126,9 @@ class EventList(BaseModel):
     """How many more there are, when there are too many for one listing."""
 
 
-def build(path: Path) -> PlainServer:
+def build(address: str) -> PlainServer:
     """The server over one calendar file, which is made if it is missing. Raises `OSError` or `sqlite3.Error`."""
+    path = Path(address)
     database.create(path, SCHEMA)
     server = PlainServer("calendar", instructions=INSTRUCTIONS, log_level="WARNING")
 

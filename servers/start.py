@@ -8,7 +8,6 @@ import os
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
-from pathlib import Path
 from typing import Any
 
 from mcp.server.fastmcp import FastMCP
@@ -26,11 +25,12 @@ SHORTEST_TOKEN = 16
 """Characters. Our own choice: it is made by a program, and nobody types it."""
 
 
-def start_server(name: str, *, database_variable: str, build: Callable[[Path], PlainServer]) -> None:
+def start_server(name: str, *, database_variable: str, build: Callable[[str], PlainServer]) -> None:
     """Serve until the client goes away.
 
-    `build` makes the server over a database file, whose path comes from the environment variable
-    `database_variable` (default `data/{name}.db`). A file that cannot be used ends the process with one sentence.
+    `build` makes the server over a database, whose address (a file's path; some take a URL) comes from the environment
+    variable `database_variable` (default `data/{name}.db`). One that cannot be used (`OSError`, `sqlite3.Error`), or a
+    setting that makes no sense (`ValueError`), ends the process with one sentence.
     """
     options = _parser(name).parse_args()
     token = os.environ.get(TOKEN, "")
@@ -41,11 +41,17 @@ def start_server(name: str, *, database_variable: str, build: Callable[[Path], P
         requesters = requester.Requesters(known_as, os.environ.get(requester.SECRET))
     except ValueError as error:
         sys.exit(f"{name}: {error}")
-    path = Path(os.environ.get(database_variable) or f"data/{name}.db")
+    address = os.environ.get(database_variable) or f"data/{name}.db"
     try:
-        server = build(path)
+        server = build(address)
     except (OSError, sqlite3.Error) as error:
-        sys.exit(f"{name}: the database {path} cannot be used ({error}). Set {database_variable} to a writable file.")
+        if "://" in address:  # which may hold a password
+            sys.exit(f"{name}: the database cannot be used ({error}). Look at {database_variable}.")
+        sys.exit(
+            f"{name}: the database {address} cannot be used ({error}). Set {database_variable} to a writable file."
+        )
+    except ValueError as error:
+        sys.exit(f"{name}: {error}")
     server.requesters = requesters
     try:
         if options.http is None:

@@ -103,8 +103,9 @@ class TaskList(BaseModel):
     """How many more there are, when there are too many for one listing."""
 
 
-def build(path: Path) -> PlainServer:
+def build(address: str) -> PlainServer:
     """The server over one task file, which is made if it is missing. Raises `OSError` or `sqlite3.Error`."""
+    path = Path(address)
     database.create(path, SCHEMA)
     with database.writing(path) as connection:
         _bring_up_to_date(connection)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from servers.documents.server import build
 from servers.start import start_server
 
 if __name__ == "__main__":
-    start_server("documents", database_variable="DOCUMENTS_DB", build=build)
+    start_server("documents", database_variable="DOCUMENTS_DB", build=lambda address: build(address, os.environ))

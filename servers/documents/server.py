@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from servers.documents.store import Asker, DocumentStore, FoundPassage, Kept, KeptFor
+from servers.documents.embeddings import Embeddings, EmbeddingService
+from servers.documents.ranking import Reranker, Reranking
+from servers.documents.search import PassageSearch
+from servers.documents.store import Asker, DocumentStore, FoundPassage, Kept, KeptFor, StoreError
 from servers.plain_server import ADDS, READS, REPLACES, CallRefused, PlainServer, Title, described
 from servers.requester import asking, asking_in, handed_over
 
@@ -21,7 +26,7 @@ MOST_FOUND = 8
 """Passages of one result: with 1,200 characters each they fit into what a model is given of a result."""
 LONGEST_TEXT = 200_000
 """Characters of a document that is given as text. Our own choice: a model writes no more."""
-BY_WORDS = "Found by words only, not by meaning. Try other words if nothing fits."
+POSTGRESQL = ("postgresql://", "postgres://")
 
 DocumentId = Annotated[UUID, described("Document", "Which document; its id is in list_documents")]
 FileId = Annotated[
@@ -86,10 +91,28 @@ class DocumentChange(BaseModel):
     """`None`: it would be gone."""
 
 
-def build(path: Path) -> PlainServer:
-    """The server over one file, which is made if it is missing. Raises `OSError` or `sqlite3.Error`."""
-    store = DocumentStore(path)
+def open_store(address: str) -> DocumentStore:
+    """The documents at an address: a path of an SQLite file, or a URL of PostgreSQL. Makes what is missing. Raises
+    `OSError` or `StoreError`."""
+    if address.startswith(POSTGRESQL):
+        from servers.documents.postgres_store import PostgresDocumentStore  # noqa: PLC0415  # psycopg takes a while
+
+        return PostgresDocumentStore(address)
+    from servers.documents.sqlite_store import SqliteDocumentStore  # noqa: PLC0415  # one of them is enough
+
+    return SqliteDocumentStore(Path(address))
+
+
+def build(address: str, environment: Mapping[str, str]) -> PlainServer:
+    """The server over the documents at an address (`open_store`). Raises `OSError`, `StoreError`, or `ValueError`
+    with a sentence about a setting."""
+    embedding, reranking = EmbeddingService.configured(environment), Reranking.configured(environment)
+    store = open_store(address)
+    search = PassageSearch(
+        store, Embeddings(embedding) if embedding else None, Reranker(reranking) if reranking else None
+    )
     server = PlainServer("documents", instructions=INSTRUCTIONS, log_level="WARNING")
+    search.start()
 
     @server.tool(title="Add document", annotations=ADDS)
     def add_document(
@@ -104,7 +127,9 @@ def build(path: Path) -> PlainServer:
         """Keep a file that was handed over in this conversation, or a text, so that it can be found later."""
         asker = _asker()
         called, content = _content(file, text, name)
-        return _shown(store.add(asker, called, content, keep_for))
+        kept = _reached(lambda: store.add(asker, called, content, keep_for))
+        search.was_added()
+        return _shown(kept)
 
     @server.tool(title="Search documents", annotations=READS)
     def search_documents(
@@ -112,8 +137,9 @@ def build(path: Path) -> PlainServer:
         limit: Annotated[int, Field(title="How many", ge=1, le=MOST_FOUND)] = MOST_FOUND,
     ) -> Passages:
         """Find the parts of documents that say something about these words, with their pages."""
-        found = store.search(_asker(), query, limit)
-        return Passages(passages=list(map(_passage, found)), note=BY_WORDS if found else f"Nothing. {BY_WORDS}")
+        asker = _asker()
+        found, note = _reached(lambda: search.search(asker, query, limit))
+        return Passages(passages=list(map(_passage, found)), note=note if found else f"Nothing. {note}")
 
     @server.tool(title="Read document", annotations=READS)
     def read_document(
@@ -123,8 +149,12 @@ def build(path: Path) -> PlainServer:
     ) -> Passages:
         """Read a document in order, from a page or a passage on."""
         asker = _asker()
-        begin = store.place_of_page(asker, document_id, page) if page is not None else start
-        passages, count = store.read(asker, document_id, begin, MOST_FOUND)
+
+        def read() -> tuple[int, list[FoundPassage], int]:
+            begin = start if page is None else store.place_of_page(asker, document_id, page)
+            return begin, *store.read(asker, document_id, begin, MOST_FOUND)
+
+        begin, passages, count = _reached(read)
         end = begin + len(passages)
         note = f"Passages {begin} to {end - 1} of {count}." if passages else f"It has {count} passages."
         more = f" It goes on with start={end}." if end < count and passages else ""
@@ -133,27 +163,44 @@ def build(path: Path) -> PlainServer:
     @server.tool(title="List documents", annotations=READS)
     def list_documents() -> DocumentList:
         """List the documents that can be found here, the newest first."""
-        documents, left_out = store.listed(_asker())
+        asker = _asker()
+        documents, left_out = _reached(lambda: store.listed(asker))
         return DocumentList(documents=list(map(_shown, documents)), left_out=left_out)
 
     @server.tool(title="Get document", annotations=READS)
     def get_document(document_id: DocumentId) -> Document:
         """Say what a document is called, and for whom it is kept."""
-        return _shown(store.get(_asker(), document_id))
+        asker = _asker()
+        return _shown(_reached(lambda: store.get(asker, document_id)))
 
     @server.tool(title="Delete document", annotations=REPLACES)
     def delete_document(document_id: DocumentId) -> Document:
         """Delete a document for good; the result is what it was."""
-        return _shown(store.delete(_asker(), document_id))
+        asker = _asker()
+        return _shown(_reached(lambda: store.delete(asker, document_id)))
 
     @server.tool(title="Preview a deletion", annotations=READS)
     def preview_delete_document(document_id: DocumentId) -> DocumentChange:
         """What delete_document would delete, without deleting it."""
-        kept = store.get(_asker(), document_id)
+        asker = _asker()
+        kept = _reached(lambda: store.get(asker, document_id))
         before = DocumentDetails(name=kept.name, kept_for=kept.kept_for, characters=kept.characters)
         return DocumentChange(before=before, after=None)
 
     return server
+
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+def _reached(work: Callable[[], T]) -> T:
+    """What the store says. Raises `CallRefused`."""
+    try:
+        return work()
+    except StoreError as error:
+        log.warning("the database cannot be used: %s", error)
+        raise CallRefused("The documents cannot be reached now. Try again later.") from error
 
 
 def _asker() -> Asker:

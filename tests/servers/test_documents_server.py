@@ -8,18 +8,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult
 
 from adapters.tool_servers.requester import told_requester
-from servers.documents.store import Asker, DocumentStore, KeptFor
-from servers.plain_server import CallRefused
 from tests.servers.conftest import ROOT
 from tests.support.forks import quick_python
 
@@ -72,11 +67,11 @@ class Host:
 
 
 @asynccontextmanager
-async def documents(folder: Path, secret: str = SECRET) -> AsyncIterator[Host]:
+async def documents(folder: Path, secret: str = SECRET, **variables: str) -> AsyncIterator[Host]:
     """The server as a process of its own; the host speaks for Ana, where nobody reads along."""
     command, *arguments = quick_python("-m", "servers.documents")
     environment = {"DOCUMENTS_DB": str(folder / "new" / "documents.db")}
-    environment |= {"COUNTERSIGN_REQUESTER_SECRET": secret} if secret else {}
+    environment |= ({"COUNTERSIGN_REQUESTER_SECRET": secret} if secret else {}) | variables
     parameters = StdioServerParameters(command=command, args=arguments, env=environment, cwd=ROOT)
     async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
         await session.initialize()
@@ -167,40 +162,3 @@ async def test_whoever_does_not_say_who_asks_and_where_gets_nothing(tmp_path: Pa
     async with documents(tmp_path, secret="") as host:
         bare = await host.session.call_tool(tool, arguments)
         assert bare.isError and "has to be told who asks" in str(bare.content)
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> DocumentStore:
-    made = DocumentStore(tmp_path_factory.mktemp("documents") / "documents.db")
-    made.add(Asker(ANA, ""), "words", "Grüße aus Köln. Die Urlaubsregelung. Hotels and invoices.", "me")
-    return made
-
-
-@given(st.text(max_size=200))
-def test_no_query_is_an_error(store: DocumentStore, query: str) -> None:
-    store.search(Asker(ANA, ""), query, 8)
-
-
-@pytest.mark.parametrize("query", ["GRÜßE", "koln", "Koeln Köln", "urlaub", "hotel", "invoice?", '"hotel" AND NOT'])
-def test_words_are_found_in_other_forms(store: DocumentStore, query: str) -> None:
-    assert store.search(Asker(ANA, ""), query, 8)
-
-
-def test_what_is_deleted_is_found_no_more(tmp_path: Path) -> None:
-    store = DocumentStore(tmp_path / "documents.db")
-    kept = store.add(Asker(ANA, ""), "secret", "The word is Saffronish.", "me")
-    store.delete(Asker(ANA, ""), UUID(kept.id))
-    assert store.search(Asker(ANA, ""), "Saffronish", 8) == []
-
-
-def test_nobody_uses_up_the_space_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("servers.documents.store.MOST_DOCUMENTS", 1)
-    store = DocumentStore(tmp_path / "documents.db")
-    for asker in (Asker(ANA, ""), Asker(BEN, ""), Asker(ANA, C1), Asker(ANA, C2)):
-        kept_for: KeptFor = "channel" if asker.channel else "me"
-        store.add(asker, "first", "The first.", kept_for)
-        with pytest.raises(CallRefused, match="documents already"):
-            store.add(asker, "second", "The second.", kept_for)
-    store.add(Asker(ANA, ""), "of all", "Another.", "everybody")
-    with pytest.raises(CallRefused, match="documents already"):
-        store.add(Asker(BEN, ""), "of all", "Another.", "everybody")

@@ -99,9 +99,11 @@ class ProductFolder:
         path.write_text(json.dumps({"mcpServers": servers}))
         self.variables["MCP_CONFIG"] = str(path)
 
-    def bundled_tool_servers(self) -> None:
-        """The servers of the project's own `mcp.json`, with their data in this folder."""
-        servers = json.loads((ROOT / "mcp.json").read_text())["mcpServers"]
+    def bundled_tool_servers(self, *names: str) -> None:
+        """Servers of the project's own `mcp.json`, with their data in this folder; no names: the calendar and the tasks
+        (each is a process, and takes half a second of CPU to start)."""
+        bundled = json.loads((ROOT / "mcp.json").read_text())["mcpServers"]
+        servers = {name: bundled[name] for name in names or ("calendar", "tasks")}
         for name, entry in servers.items():
             command, *arguments = quick_python(*entry["args"])
             entry |= {"command": command, "args": arguments, "cwd": str(ROOT)}

@@ -120,10 +120,11 @@ def test_no_file_means_no_servers(tmp_path: Path) -> None:
 
 
 def test_the_file_of_the_project_is_right() -> None:
-    calendar, tasks = load_config(Path(__file__).parents[2] / "mcp.json", {}).servers
+    calendar, tasks, documents = load_config(Path(__file__).parents[2] / "mcp.json", {}).servers
     assert (calendar.name, calendar.category, tasks.name, tasks.category) == ("calendar", "calendar", "tasks", "tasks")
     assert calendar.trust_annotations
     assert tasks.trust_annotations
+    assert (documents.tells_channel, documents.category) == (True, "documents")
 
 
 def test_a_folder_in_place_of_the_file_is_an_error(tmp_path: Path) -> None:

@@ -1,0 +1,269 @@
+"""Documents in one SQLite file.
+
+Through `apsw`, which brings an SQLite of its own: Python's may be built without full-text search, and mostly is without
+extensions, as `sqlite-vec` is one. A connection for each piece of work, as in `servers.database`.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import apsw
+
+from servers.documents.embeddings import Vector
+from servers.documents.store import (
+    MOST_LISTED,
+    SHORTEST_BEGINNING,
+    Asker,
+    FoundPassage,
+    Kept,
+    KeptFor,
+    StoreError,
+    check_count,
+    check_deletion,
+    new_document,
+    no_page,
+    not_there,
+    words_of,
+)
+
+LOCK_TIMEOUT = 10.0
+"""Seconds to wait for another writer before giving up."""
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS documents (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    kept_for TEXT NOT NULL,  -- me, channel or everybody
+    person TEXT NOT NULL,    -- who added it
+    channel TEXT NOT NULL,   -- whose it is; empty unless it is kept for a channel
+    characters INTEGER NOT NULL,
+    added_at TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS documents_by_person ON documents (person) WHERE kept_for = 'me';
+CREATE INDEX IF NOT EXISTS documents_by_channel ON documents (channel) WHERE kept_for = 'channel';
+CREATE TABLE IF NOT EXISTS passages (
+    number INTEGER PRIMARY KEY,
+    document_id TEXT NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    place INTEGER NOT NULL,  -- among those of its document, from 0
+    page INTEGER,
+    section TEXT NOT NULL,
+    text TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS passages_by_document ON passages (document_id, place);
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
+    text, section, content = 'passages', content_rowid = 'number', tokenize = 'porter unicode61 remove_diacritics 2'
+);
+CREATE TRIGGER IF NOT EXISTS passage_added AFTER INSERT ON passages BEGIN
+    INSERT INTO words (rowid, text, section) VALUES (new.number, new.text, new.section);
+END;
+CREATE TRIGGER IF NOT EXISTS passage_deleted AFTER DELETE ON passages BEGIN
+    INSERT INTO words (words, rowid, text, section) VALUES ('delete', old.number, old.text, old.section);
+END;
+CREATE TABLE IF NOT EXISTS vectors (
+    passage INTEGER PRIMARY KEY REFERENCES passages (number) ON DELETE CASCADE,
+    model TEXT NOT NULL,
+    vector BLOB NOT NULL  -- numbers of four bytes, as sqlite-vec reads them
+);
+"""
+_VISIBLE = """(
+    kept_for = 'everybody'
+    OR (kept_for = 'channel' AND :channel != '' AND channel = :channel)
+    OR (kept_for = 'me' AND :channel = '' AND person = :person)
+)"""
+"""What somebody may see where they ask. Their own only where nobody reads along."""
+_KEPT = "id, name, kept_for, person, characters, added_at"
+_FOUND = "number, document_id, name, page, passages.section, passages.text"
+
+
+class SqliteDocumentStore:
+    """Fills `DocumentStore`. Words are found by BM25."""
+
+    def __init__(self, path: Path) -> None:
+        """Makes the file if it is missing. Raises `OSError` or `StoreError`."""
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)  # SQLite makes what it puts beside it as private
+        self._path = str(path)
+        with self._reading() as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(SCHEMA)
+            self._extension = _extension(connection)
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether `sqlite-vec` is there for this machine."""
+        return bool(self._extension)
+
+    def add(self, asker: Asker, name: str, text: str, kept_for: KeptFor) -> Kept:
+        """Keep a document. Raises `CallRefused`."""
+        new = new_document(asker, name, text, kept_for)
+        kept = new.kept
+        with self._writing() as connection:
+            whose = "kept_for = :for AND channel = :of AND (:for != 'me' OR person = :person)"
+            given = {"for": kept_for, "person": asker.person, "of": new.channel}
+            check_count(connection.execute(f"SELECT count(*) FROM documents WHERE {whose}", given).get)  # noqa: S608
+            connection.execute(
+                "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (kept.id, name, kept_for, asker.person, new.channel, kept.characters, kept.added_at),
+            )
+            connection.executemany(
+                "INSERT INTO passages (document_id, place, page, section, text) VALUES (?, ?, ?, ?, ?)",
+                [(kept.id, place, each.page, each.section, each.text) for place, each in enumerate(new.passages)],
+            )
+        return kept
+
+    def by_words(self, asker: Asker, query: str, most: int) -> list[FoundPassage]:
+        """The passages whose words fit a query best, the best first (BM25)."""
+        words = words_of(query)
+        wanted = " OR ".join(f'"{word}"*' if len(word) >= SHORTEST_BEGINNING else f'"{word}"' for word in words)
+        if not wanted:
+            return []
+        statement = f"""
+            SELECT {_FOUND}
+            FROM words JOIN passages ON number = words.rowid JOIN documents ON documents.id = document_id
+            WHERE words MATCH :wanted AND {_VISIBLE} ORDER BY bm25(words), number LIMIT :most
+        """  # noqa: S608 - constants
+        with self._reading() as connection:
+            rows: list[Any] = connection.execute(statement, {**asker.named, "wanted": wanted, "most": most}).fetchall()
+        return [FoundPassage(*row) for row in rows]
+
+    def by_vector(self, asker: Asker, model: str, wanted: Vector, most: int) -> list[FoundPassage]:
+        """The passages whose vectors of this model are nearest, the nearest first: each one that may be seen is looked
+        at."""
+        sought = array.array("f", wanted).tobytes()
+        statement = f"""
+            SELECT {_FOUND} FROM vectors JOIN passages ON number = passage JOIN documents ON documents.id = document_id
+            WHERE model = :model AND length(vector) = :bytes AND {_VISIBLE}
+            ORDER BY vec_distance_cosine(vector, :wanted), number LIMIT :most
+        """  # noqa: S608 - constants
+        given = {**asker.named, "model": model, "wanted": sought, "bytes": len(sought), "most": most}
+        with self._reading() as connection:
+            connection.enable_load_extension(True)
+            connection.load_extension(self._extension)
+            connection.enable_load_extension(False)
+            rows: list[Any] = connection.execute(statement, given).fetchall()
+        return [FoundPassage(*row) for row in rows]
+
+    def without_vector(self, model: str, most: int, but: Collection[int] = ()) -> list[tuple[int, str]]:
+        """Number and text of passages of anybody that have no vector of this model, but these."""
+        statement = """
+            SELECT number, text FROM passages LEFT JOIN vectors ON passage = number AND model = :model
+            WHERE passage IS NULL AND number NOT IN (SELECT value FROM json_each(:but)) ORDER BY number LIMIT :most
+        """
+        given = {"model": model, "most": most, "but": json.dumps(sorted(but))}
+        with self._reading() as connection:
+            rows: list[Any] = connection.execute(statement, given).fetchall()
+        return [(number, text) for number, text in rows]
+
+    def keep_vectors(self, model: str, vectors: Sequence[tuple[int, str, Vector]]) -> None:
+        """Keep the vector of each passage, by number, that still has this text."""
+        statement = """
+            INSERT INTO vectors SELECT number, :model, :vector FROM passages WHERE number = :number AND text = :text
+            ON CONFLICT (passage) DO UPDATE SET model = excluded.model, vector = excluded.vector
+        """
+        given = [
+            {"model": model, "number": number, "text": text, "vector": array.array("f", vector).tobytes()}
+            for number, text, vector in vectors
+        ]
+        with self._writing() as connection:
+            connection.executemany(statement, given)
+
+    def read(self, asker: Asker, document_id: UUID, start: int, most: int) -> tuple[list[FoundPassage], int]:
+        """Passages of a document from one on, in order, and how many there are in all. Raises `CallRefused`."""
+        with self._reading() as connection:
+            kept = _find(connection, asker, document_id)
+            count = connection.execute("SELECT count(*) FROM passages WHERE document_id = ?", (kept.id,)).get
+            rows: list[Any] = connection.execute(
+                "SELECT number, page, section, text FROM passages WHERE document_id = ? AND place >= ? ORDER BY place "
+                "LIMIT ?",
+                (kept.id, start, most),
+            ).fetchall()
+        found = [FoundPassage(number, kept.id, kept.name, page, section, text) for number, page, section, text in rows]
+        return found, count
+
+    def place_of_page(self, asker: Asker, document_id: UUID, page: int) -> int:
+        """Place of the first passage of a page. Raises `CallRefused`."""
+        statement = "SELECT min(place) FROM passages WHERE document_id = ? AND page = ?"
+        with self._reading() as connection:
+            kept = _find(connection, asker, document_id)
+            place = connection.execute(statement, (kept.id, page)).get
+        if place is None:
+            raise no_page(page)
+        return int(place)
+
+    def listed(self, asker: Asker) -> tuple[list[Kept], int]:
+        """The newest documents that somebody may see, and how many more there are."""
+        with self._reading() as connection:
+            rows: list[Any] = connection.execute(
+                f"SELECT {_KEPT} FROM documents WHERE {_VISIBLE} ORDER BY added_at DESC, id",  # noqa: S608
+                asker.named,
+            ).fetchall()
+        return [Kept(*row) for row in rows[:MOST_LISTED]], max(0, len(rows) - MOST_LISTED)
+
+    def get(self, asker: Asker, document_id: UUID) -> Kept:
+        """A document. Raises `CallRefused`."""
+        with self._reading() as connection:
+            return _find(connection, asker, document_id)
+
+    def delete(self, asker: Asker, document_id: UUID) -> Kept:
+        """Delete a document for good; what is kept for everybody, only whoever added it. Raises `CallRefused`."""
+        with self._writing() as connection:
+            kept = _find(connection, asker, document_id)
+            check_deletion(asker, kept)
+            # The passages first, and not by the foreign key: their words are taken out by a trigger.
+            connection.execute("DELETE FROM passages WHERE document_id = ?", (kept.id,))
+            connection.execute("DELETE FROM documents WHERE id = ?", (kept.id,))
+        return kept
+
+    @contextmanager
+    def _reading(self) -> Iterator[apsw.Connection]:
+        """A connection of one piece of work."""
+        try:
+            connection = apsw.Connection(self._path)
+            try:
+                connection.set_busy_timeout(int(LOCK_TIMEOUT * 1000))
+                connection.execute("PRAGMA foreign_keys = ON")
+                yield connection
+            finally:
+                connection.close()
+        except apsw.Error as error:
+            raise StoreError(str(error)) from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[apsw.Connection]:
+        """One transaction that holds the write lock from its start: what it reads cannot change before it writes."""
+        with self._reading() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+
+
+def _extension(connection: apsw.Connection) -> str:
+    """Where the extension is that compares vectors; empty where there is none for this machine."""
+    try:
+        import sqlite_vec  # type: ignore[import-untyped]  # noqa: PLC0415  # it has no packages for some machines
+
+        path = str(sqlite_vec.loadable_path())
+        connection.enable_load_extension(True)
+        connection.load_extension(path)
+        connection.enable_load_extension(False)
+    except (ImportError, OSError, apsw.Error):
+        return ""
+    return path
+
+
+def _find(connection: apsw.Connection, asker: Asker, document_id: UUID) -> Kept:
+    given: dict[str, Any] = {**asker.named, "id": str(document_id)}
+    row: Any = connection.execute(f"SELECT {_KEPT} FROM documents WHERE id = :id AND {_VISIBLE}", given).fetchone()  # noqa: S608
+    if row is None:
+        raise not_there()
+    return Kept(*row)

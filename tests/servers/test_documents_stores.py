@@ -1,0 +1,207 @@
+"""What the stores of documents keep and find: the same in SQLite and in PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from uuid import UUID
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from servers.documents.server import open_store
+from servers.documents.store import Asker, DocumentStore, KeptFor, StoreError
+from servers.plain_server import CallRefused
+from tests.fakes.embedding_server import vector_of
+from tests.servers.test_documents_server import documents
+from tests.support import postgres_cluster
+
+ANA, BEN = "slack:T1:U1", "teams:t1:u2"
+C1, C2 = "slack:T1:C1", "teams:t1:c2"
+MODEL = "m1"
+
+
+@pytest.fixture(
+    params=[pytest.param("sqlite", marks=pytest.mark.sqlite), pytest.param("postgresql", marks=pytest.mark.postgres)]
+)
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of a store with nothing in it."""
+    return str(tmp_path / "new" / "documents.db") if request.param == "sqlite" else empty_postgresql()
+
+
+def empty_postgresql() -> str:
+    address = postgres_cluster.emptied_database()
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("SET client_min_messages = error; DROP SCHEMA IF EXISTS documents CASCADE")
+    return address
+
+
+@pytest.fixture
+def store(address: str) -> Iterator[DocumentStore]:
+    made = open_store(address)
+    yield made
+    close = getattr(made, "close", None)
+    if close is not None:
+        close()
+
+
+def seen(store: DocumentStore, asker: Asker, query: str = "colours green") -> tuple[set[str], set[str], set[str]]:
+    """What somebody finds by words, by meaning, and in the list."""
+    by_words = {each.name for each in store.by_words(asker, query, 24)}
+    by_vector = {each.name for each in store.by_vector(asker, MODEL, tuple(vector_of(query)), 24)}
+    return by_words, by_vector, {each.name for each in store.listed(asker)[0]}
+
+
+def fill(store: DocumentStore, model: str = MODEL) -> int:
+    """Make the vectors that are missing; how many."""
+    missing = store.without_vector(model, 1_000)
+    store.keep_vectors(model, [(number, text, tuple(vector_of(text))) for number, text in missing])
+    return len(missing)
+
+
+def test_what_is_kept_for_whom_is_found_by_them_and_nobody_else(store: DocumentStore) -> None:
+    everywhere = {(person, channel): Asker(person, channel) for person in (ANA, BEN) for channel in ("", C1, C2)}
+    added: list[tuple[str, Asker, KeptFor]] = [
+        ("of ana", everywhere[ANA, ""], "me"),
+        ("of ben", everywhere[BEN, C2], "me"),
+        ("of C1", everywhere[ANA, C1], "channel"),
+        ("of C2", everywhere[BEN, C2], "channel"),
+        ("of all", everywhere[ANA, ""], "everybody"),
+    ]
+    ids = {
+        name: UUID(store.add(asker, name, f"The colour {name} is green.", kept_for).id)
+        for name, asker, kept_for in added
+    }
+    assert fill(store) == len(added)
+    own = {"": {ANA: "of ana", BEN: "of ben"}, C1: dict.fromkeys((ANA, BEN), "of C1")}
+    own[C2] = dict.fromkeys((ANA, BEN), "of C2")
+    for (person, channel), asker in everywhere.items():
+        wanted = {own[channel][person], "of all"}
+        assert seen(store, asker) == (wanted, wanted, wanted)
+        for name in set(ids) - wanted:
+            for look in (store.get, store.delete):
+                with pytest.raises(CallRefused, match="no such document"):
+                    look(asker, ids[name])
+    with pytest.raises(CallRefused, match="Only whoever added it"):
+        store.delete(everywhere[BEN, ""], ids["of all"])
+    store.delete(everywhere[ANA, C1], ids["of all"])
+    store.delete(everywhere[BEN, C1], ids["of C1"])
+    assert seen(store, everywhere[BEN, C1]) == (set(), set(), set())
+
+
+def test_what_others_keep_pushes_nothing_out_of_the_nearest(store: DocumentStore) -> None:
+    for number in range(30):
+        store.add(Asker(BEN, ""), f"near {number}", "annual leave is long", "me")
+    store.add(Asker(ANA, ""), "far", "Something about vehicles.", "me")
+    fill(store)
+    assert [each.name for each in store.by_vector(Asker(ANA, ""), MODEL, tuple(vector_of("leave")), 3)] == ["far"]
+
+
+def test_vectors_are_of_one_model_and_of_the_text_that_is_there(store: DocumentStore) -> None:
+    ana = Asker(ANA, "")
+    kept = store.add(ana, "first", "annual leave", "me")
+    [(number, text)] = store.without_vector(MODEL, 10)
+    assert store.without_vector(MODEL, 10, [number]) == []
+    store.keep_vectors(MODEL, [(number, "another text", (1.0, 0.0))])
+    assert store.without_vector(MODEL, 10) == [(number, text)], "a passage that is not there any more gets none"
+    store.keep_vectors(MODEL, [(number, text, (1.0, 0.0))])
+    assert len(store.by_vector(ana, MODEL, (0.5, 0.5), 5)) == 1
+    assert store.by_vector(ana, "m2", (0.5, 0.5), 5) == []
+    assert store.by_vector(ana, MODEL, (0.5, 0.5, 0.5), 5) == [], "of another length, so of another model"
+    assert store.without_vector("m2", 10) == [(number, text)]
+    store.keep_vectors("m2", [(number, text, (0.0, 1.0, 0.0))])
+    assert store.by_vector(ana, MODEL, (0.5, 0.5), 5) == [], "the newest model's is kept"
+    store.delete(ana, UUID(kept.id))
+    assert store.without_vector("m3", 10) == []
+    store.keep_vectors("m2", [(number, text, (0.0, 1.0, 0.0))])
+
+
+def test_it_is_read_in_order_and_by_its_pages(store: DocumentStore) -> None:
+    ana = Asker(ANA, "")
+    pages = "\n\n".join(f"<!-- page {number} -->\n\n# Part {number}\n\nWords of {number}." for number in range(1, 6))
+    document_id = UUID(store.add(ana, "paged", pages, "me").id)
+    passages, count = store.read(ana, document_id, store.place_of_page(ana, document_id, 3), 2)
+    assert ([each.page for each in passages], passages[0].section, count) == ([3, 4], "Part 3", 5)
+    with pytest.raises(CallRefused, match="no page 9"):
+        store.place_of_page(ana, document_id, 9)
+
+
+@pytest.fixture
+def words(store: DocumentStore) -> DocumentStore:
+    store.add(Asker(ANA, ""), "words", "Grüße aus Köln. Die Urlaubsregelung. Hotels and invoices.", "me")
+    return store
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(max_size=200))
+def test_no_query_is_an_error(words: DocumentStore, query: str) -> None:
+    words.by_words(Asker(ANA, ""), query, 8)
+
+
+@pytest.mark.parametrize("query", ["GRÜßE", "koln", "Koeln Köln", "urlaub", "hotel", "invoice?", '"hotel" AND NOT'])
+def test_words_are_found_in_other_forms(words: DocumentStore, query: str) -> None:
+    assert words.by_words(Asker(ANA, ""), query, 8)
+
+
+def test_text_that_no_database_keeps_is_kept_as_far_as_it_goes(store: DocumentStore) -> None:
+    kept = store.add(Asker(ANA, ""), "odd", "before\0after " + "x" * 5_000, "me")
+    assert store.get(Asker(ANA, ""), UUID(kept.id)) == kept
+    assert store.by_words(Asker(ANA, ""), "after", 8)
+
+
+def test_nobody_uses_up_the_space_of_others(store: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("servers.documents.store.MOST_DOCUMENTS", 1)
+    for asker in (Asker(ANA, ""), Asker(BEN, ""), Asker(ANA, C1), Asker(ANA, C2)):
+        kept_for: KeptFor = "channel" if asker.channel else "me"
+        store.add(asker, "first", "The first.", kept_for)
+        with pytest.raises(CallRefused, match="documents already"):
+            store.add(asker, "second", "The second.", kept_for)
+    store.add(Asker(ANA, ""), "of all", "Another.", "everybody")
+    with pytest.raises(CallRefused, match="documents already"):
+        store.add(Asker(BEN, ""), "of all", "Another.", "everybody")
+
+
+def test_many_who_write_at_once_are_all_served(address: str) -> None:
+    """As replicas of the server do that start at the same moment, and go on at once."""
+    with ThreadPoolExecutor(4) as threads:
+        stores = list(threads.map(lambda _: open_store(address), range(4)))
+        for number, kept in enumerate(
+            threads.map(lambda n: stores[n % 4].add(Asker(ANA, ""), f"d{n}", f"text {n}", "me"), range(20))
+        ):
+            assert kept.name == f"d{number}"
+    assert len(stores[0].listed(Asker(ANA, ""))[0]) == 20
+    for each in stores:
+        close = getattr(each, "close", None)
+        if close is not None:
+            close()
+
+
+@pytest.mark.postgres
+def test_a_database_that_goes_away_is_said_and_comes_back() -> None:
+    address = empty_postgresql()
+    store = open_store(address)
+    store.add(Asker(ANA, ""), "kept", "some words", "me")
+    postgres_cluster.break_connections(address)
+    assert store.by_words(Asker(ANA, ""), "words", 8), "on a new connection"
+    store.close()  # type: ignore[attr-defined]  # of PostgreSQL
+    with pytest.raises(StoreError):
+        store.by_words(Asker(ANA, ""), "words", 8)
+
+
+def test_an_address_that_cannot_be_used_is_said_without_its_password() -> None:
+    with pytest.raises(StoreError) as raised:
+        open_store("postgresql://somebody:hunter2@127.0.0.1:1/none")
+    assert "hunter2" not in str(raised.value)
+    assert "127.0.0.1" in str(raised.value)
+
+
+@pytest.mark.postgres
+async def test_two_servers_on_one_database_find_what_the_other_keeps(tmp_path: Path) -> None:
+    address = await asyncio.to_thread(empty_postgresql)
+    async with documents(tmp_path, DOCUMENTS_DB=address) as one, documents(tmp_path, DOCUMENTS_DB=address) as other:
+        await one.call("add_document", keep_for="everybody", text="The colour is green.", name="of all")
+        assert await other.finds("colours") == {"of all"}
