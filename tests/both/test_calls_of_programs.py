@@ -45,12 +45,11 @@ def shop_asks(both: Both) -> None:
 
 
 @asynccontextmanager
-async def agent(both: Both, url: str, person_id: str) -> AsyncIterator[Callable[..., asyncio.Task[str]]]:
-    """An agent of somebody's, by the SDK: makes a call, and returns the text that comes of it."""
+async def signed_in(both: Both, url: str, person_id: str) -> AsyncIterator[tuple[ClientSession, str]]:
+    """A session of an agent of somebody's, by the SDK, once there are tools; and its token."""
     async with opened_records(both.home.database) as database:
         tokens = ServiceTokens(database, PagePeople("local"), system_clock)
         token, _ = await tokens.create("agent", person_id, {"run", "read"}, None)
-    calls: list[asyncio.Task[str]] = []
     async with (
         create_mcp_http_client({"Authorization": f"Bearer {token}"}) as http,
         streamable_http_client(f"{url}/mcp", http_client=http) as (read, write, _),
@@ -65,6 +64,14 @@ async def agent(both: Both, url: str, person_id: str) -> AsyncIterator[Callable[
         async with asyncio.timeout(WITHIN):
             while not (await session.list_tools()).tools:  # the tool server is being connected
                 await asyncio.sleep(0.02)
+        yield session, token
+
+
+@asynccontextmanager
+async def agent(both: Both, url: str, person_id: str) -> AsyncIterator[Callable[..., asyncio.Task[str]]]:
+    """An agent of somebody's: makes a call, and returns the text that comes of it."""
+    calls: list[asyncio.Task[str]] = []
+    async with signed_in(both, url, person_id) as (session, _token):
 
         async def called(name: str, arguments: Json) -> str:
             result = await session.call_tool(f"workshop__{name}", arguments)
