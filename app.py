@@ -86,6 +86,7 @@ from bot.queries import Queries
 from bot.questions import Questions
 from bot.records.database import Database, is_outage
 from bot.records.deliveries import Delivery
+from bot.records.memory_store import FileMemories, MemoryRows, PostgresMemories, memory_file
 from bot.records.startup import (
     DamagedFileError,
     NewerSchemaError,
@@ -114,7 +115,6 @@ from policies.secret_rules import load_rules
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-    from langgraph.store.base import BaseStore
 
     from bot.records.notifications import Notifications
     from bot.records.postgresql import PostgresDatabase
@@ -375,9 +375,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 begins_turns=settings.agent_enable,
                 remembers=memories.is_on,
             )
-            remembering = MemoryHandler(
-                database, memories, outbox, budget, engine, clock, router_model, retry, masker=masker
-            )
+            remembering = MemoryHandler(database, memories, outbox, budget, clock, router_model, retry, masker=masker)
             calls = GatewayCallHandler(database, SingleCalls(ports), open_requests, engine, clock, changes=call_changes)
             await tools.settled(FIRST_CONNECTION)
             for idle in idle_patterns(agents, await tools.available()):
@@ -552,21 +550,23 @@ async def _open_records(settings: Settings, stack: AsyncExitStack) -> tuple[Reco
         raise ConfigurationError(str(error)) from error
 
 
-async def _memory_store(settings: Settings, stack: AsyncExitStack) -> BaseStore | None:
+async def _memory_store(settings: Settings, stack: AsyncExitStack) -> MemoryRows | None:
     """Where memories are kept; `None`: there are to be none."""
     if not settings.memory:
         return None
-    from bot.records import memory_store  # noqa: PLC0415  # half of what it imports is for this alone
-
     file = settings.sqlite_file
     if file is None:
-        return await stack.enter_async_context(memory_store.postgres_memory_store(settings.records_address))
-    beside = memory_store.memory_file(file)
-    try:
-        with told_when_damaged(beside, moved_away="Without it nothing is remembered of anybody."):
-            return await stack.enter_async_context(memory_store.sqlite_memory_store(beside))
-    except DamagedFileError as error:
-        raise ConfigurationError(str(error)) from error
+        store: MemoryRows = PostgresMemories(settings.records_address)
+    else:
+        beside = memory_file(file)
+        store = of_file = FileMemories(beside)
+        try:
+            with told_when_damaged(beside, moved_away="Without it nothing is remembered of anybody."):
+                await asyncio.to_thread(of_file.check)
+        except DamagedFileError as error:
+            raise ConfigurationError(str(error)) from error
+    stack.push_async_callback(store.close)
+    return store
 
 
 async def _open_shared_records(settings: Settings, stack: AsyncExitStack) -> tuple[Records, bytes]:

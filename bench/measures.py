@@ -33,8 +33,9 @@ class Sizes:
     load_threads: int = 100
     throughput_seconds: float = 2.0
     throughput_threads: int = 32
-    rest_seconds: float = 0.5
-    """After many conversations, until their CPU is read: what is done after the answer is work, too."""
+    rest_seconds: float = 2.0
+    """After many conversations, until their CPU is read: what is done after the answer is work, too, also what waits
+    until nothing else is done."""
     rounds: int = 3
     """Of many conversations at once, taken in turns."""
     starts: int = 3

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
-from langgraph.store.base import BaseStore, GetOp, Op, PutOp, SearchOp
+from langgraph.store.base import PutOp
 
 from bot.approvals.directory import PeopleDirectory
 from bot.domain import ClickResult, Clock, Settled, Unknown
 from bot.records import threads
-from bot.records.database import Database
+from bot.records.database import Database, Transaction
+from bot.records.memory_store import MemoryRows, Namespace, StoredValue
 from graph.memory import (
     MOST_REMEMBERED,
     MemoryChanges,
@@ -39,7 +40,6 @@ _MEMORY = "memory"
 _WISHES = (_MEMORY, "wishes")
 """Namespace of what people want, by person id: not to be remembered any more (`off`), or nothing of what they said
 before (`since`)."""
-Namespace = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Memories:
         store: `None`: nothing is (MEMORY=false); then nothing is read or kept.
     """
 
-    def __init__(self, store: BaseStore | None, database: Database, directory: PeopleDirectory, clock: Clock) -> None:
+    def __init__(self, store: MemoryRows | None, database: Database, directory: PeopleDirectory, clock: Clock) -> None:
         self._store = store
         self._database = database
         self._directory = directory
@@ -97,26 +97,20 @@ class Memories:
 
     async def of_channel(self, channel: str) -> tuple[MemoryItem, ...]:
         """What is remembered of a channel, the newest first; for people of it alone. Raises what the store raises."""
-        if not channel:
+        if self._store is None or not channel:
             return ()
-        (found,) = await self._do([_all_in(_of_channel(channel))])
+        async with self._database.reading() as tx:
+            found = await self._store.read(tx, [_of_channel(channel)], _WISHES, (), _READ)
         return _items(found, _of_channel(channel))
 
     async def forget(self, person_id: str, memory_id: str) -> ClickResult:
         """Delete something that is remembered of whoever says so. Raises what the store raises."""
         accounts = await self._accounts(person_id)
-        found = await self._do([GetOp(_of_person(account), memory_id) for account in accounts])
-        if not any(found):
-            return _gone()
-        await self._do([PutOp(_of_person(account), memory_id, None) for account in accounts])
-        return Settled(_("Forgotten."))
+        return await self._delete_one([_of_person(account) for account in accounts], memory_id)
 
     async def forget_of_channel(self, channel: str, memory_id: str) -> ClickResult:
         """Delete something that is remembered of a channel, for somebody who is in it. Raises what the store raises."""
-        if not channel or not any(await self._do([GetOp(_of_channel(channel), memory_id)])):
-            return _gone()
-        await self._do([PutOp(_of_channel(channel), memory_id, None)])
-        return Settled(_("Forgotten."))
+        return await self._delete_one([_of_channel(channel)] if channel else [], memory_id)
 
     async def forget_all(self, person_id: str) -> ClickResult:
         """Delete all that is remembered of whoever says so. Raises what the store raises."""
@@ -162,8 +156,9 @@ class Memories:
         person, of_channel = await self._read(person_id, channel)
         if not person.is_remembered or said_at < person.since:
             return False
-        now = self._clock()
-        kept: list[Op] = []
+        # Newer than all that is there: several messages are seen to within a moment.
+        now = max([self._clock(), *(item.at + 1e-6 for item in (*person.items, *of_channel))])
+        kept: list[PutOp] = []
         new: dict[Namespace, list[MemoryItem]] = {}
         gone = {*changes.forget}
         for number, each in enumerate(changes.remember):
@@ -183,40 +178,58 @@ class Memories:
         gone |= {*too_many(_once(left)), *too_many(_once(left_in_channel))}
         places = [_of_person(account) for account in await self._accounts(person_id)]
         places += [_of_channel(channel)] if channel else []
-        await self._do([*kept, *(PutOp(place, each, None) for place in places for each in sorted(gone))])
+        await self._write([*kept, *(PutOp(place, each, None) for place in places for each in sorted(gone))])
         return True
 
     # ------------------------------------------------------------------------------------------- the store
 
     async def _read(self, person_id: str, channel: str) -> tuple[PersonMemories, tuple[MemoryItem, ...]]:
-        if not self.is_on:
+        if self._store is None:
             return PersonMemories((), is_remembered=False), ()
+        async with self._database.reading() as tx:
+            accounts = await threads.accounts_of(tx, person_id)
+            if len(accounts) == 1:
+                return await self._read_in(tx, self._store, accounts, channel)
         accounts = await self._accounts(person_id)
-        places = [_of_person(account) for account in accounts] + ([_of_channel(channel)] if channel else [])
-        asked: list[Op] = [*map(_all_in, places), *(GetOp(_WISHES, account) for account in accounts)]
-        found = await self._do(asked)
-        items = [_items(rows, place) for place, rows in zip(places, found, strict=False)]
-        own = sorted((item for each in items[: len(accounts)] for item in each), key=_age)
-        wishes = [wish.value for wish in found[len(places) :] if wish is not None]
+        async with self._database.reading() as tx:
+            return await self._read_in(tx, self._store, accounts, channel)
+
+    async def _read_in(
+        self, tx: Transaction, store: MemoryRows, accounts: Sequence[str], channel: str
+    ) -> tuple[PersonMemories, tuple[MemoryItem, ...]]:
+        own = [_of_person(account) for account in accounts]
+        places = [*own, _of_channel(channel)] if channel else own
+        found = await store.read(tx, places, _WISHES, accounts, len(places) * _READ + len(accounts))
+        items = sorted((item for place in own for item in _items(found, place)), key=_age)
+        wishes = [row.value for row in found if row.namespace == _WISHES]
         is_remembered = not any(wish.get("off") for wish in wishes)
         since = max((float(wish.get("since", 0.0)) for wish in wishes), default=0.0)
-        return PersonMemories(tuple(own), is_remembered, since), items[-1] if channel else ()
+        of_channel = _items(found, _of_channel(channel)) if channel else ()
+        return PersonMemories(tuple(items), is_remembered, since), of_channel
 
     async def _wish(self, accounts: Sequence[str], wish: dict[str, Any]) -> None:
-        await self._do([PutOp(_WISHES, account, wish) for account in accounts])
+        await self._write([PutOp(_WISHES, account, wish) for account in accounts])
+
+    async def _delete_one(self, places: Sequence[Namespace], memory_id: str) -> ClickResult:
+        if not any(row.key == memory_id for row in await self._all_in(places)):
+            return _gone()
+        await self._write([PutOp(place, memory_id, None) for place in places])
+        return Settled(_("Forgotten."))
 
     async def _delete_all(self, accounts: Sequence[str]) -> None:
-        places = [_of_person(account) for account in accounts]
-        found = await self._do([*map(_all_in, places)])
-        await self._do(
-            [PutOp(place, item.key, None) for place, rows in zip(places, found, strict=True) for item in rows]
-        )
+        found = await self._all_in([_of_person(account) for account in accounts])
+        await self._write([PutOp(row.namespace, row.key, None) for row in found])
 
-    async def _do(self, operations: Sequence[Op]) -> list[Any]:
-        """What each comes to, in one go."""
-        if self._store is None or not operations:
-            return [[] for _each in operations]
-        return list(await self._store.abatch(operations))
+    async def _all_in(self, places: Sequence[Namespace]) -> list[StoredValue]:
+        if self._store is None or not places:
+            return []
+        async with self._database.reading() as tx:
+            return await self._store.read(tx, places, _WISHES, (), len(places) * _READ)
+
+    async def _write(self, changes: Sequence[PutOp]) -> None:
+        """In one go."""
+        if self._store is not None:
+            await self._store.write(changes)
 
     async def _accounts(self, person_id: str) -> tuple[str, ...]:
         """Their person id and those of their other accounts. Platforms are asked only where records say that there are
@@ -251,15 +264,10 @@ def _label(text: str) -> str:
     return text.replace("%", "%25").replace(".", "%2E")
 
 
-def _all_in(namespace: Namespace) -> SearchOp:
-    return SearchOp(namespace, limit=_READ)
-
-
-def _items(rows: object, namespace: Namespace) -> tuple[MemoryItem, ...]:
-    found = rows if isinstance(rows, list) else []
+def _items(rows: Sequence[StoredValue], namespace: Namespace) -> tuple[MemoryItem, ...]:
     items = [
         MemoryItem(row.key, str(row.value["text"]), float(row.value["at"]), str(row.value.get("by", "")))
-        for row in found
+        for row in rows
         if row.namespace == namespace
     ]
     return tuple(sorted(items, key=_age))

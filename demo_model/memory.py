@@ -35,7 +35,7 @@ def memory_answer(messages: Sequence[BaseMessage]) -> str:
     """What is worth remembering, as the prompt wants it."""
     try:
         asked = json.loads(messages[-1].text)
-        words, known = str(asked["words"]), list(asked["remembered"])
+        words, known = "\n".join(map(str, asked["words"])), list(asked["remembered"])
     except (ValueError, KeyError, TypeError, IndexError):
         return json.dumps({"remember": [], "forget": []})
     remember: list[dict[str, str]] = []

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from bot.domain import MessageView
 from bot.records.database import Transaction, insert_new, reader
-from bot.records.statements import Prepared
+from bot.records.statements import Prepared, PreparedForLists
 from bot.records.tables import OPEN, PARKED, TIMER, WAITING, deliveries, plan_tasks, plans
 
 OUTAGES = "outages"
@@ -64,6 +64,9 @@ def marking_done() -> sa.Update:
 
 
 _DONE = Prepared(marking_done())
+_FINISHED = PreparedForLists(
+    lambda keys: sa.update(deliveries).where(deliveries.c.key.in_(keys)).values(status="done", body={})
+)
 _EXISTS = Prepared(sa.select(deliveries.c.seq).where(deliveries.c.key == sa.bindparam("of")))
 _BUSY = Prepared(
     sa.select(deliveries.c.seq)
@@ -121,9 +124,14 @@ _NEXT_DUE = Prepared(
 
 async def add(tx: Transaction, delivery: Delivery) -> bool:
     """Keep a delivery; false when its key is known already."""
-    row = {**asdict(delivery), "body": dict(delivery.body), "status": "waiting"}
     if delivery.kind != "timer":
         tx.wakes(delivery.thread_id)
+    return await add_for_later(tx, delivery)
+
+
+async def add_for_later(tx: Transaction, delivery: Delivery) -> bool:
+    """The same of one for which nobody is to be woken before it is due."""
+    row = {**asdict(delivery), "body": dict(delivery.body), "status": "waiting"}
     return await insert_new(tx, deliveries, row)
 
 
@@ -180,6 +188,29 @@ async def threads_with_work(tx: Transaction, now: float) -> Sequence[str]:
     return list(dict.fromkeys(r.thread_id for r in await tx.all(_DUE, {"now": now})))
 
 
+async def threads_not_due(tx: Transaction, kind: DeliveryKind, now: float) -> Sequence[str]:
+    """Threads in which deliveries of a kind wait until they are due."""
+    query = sa.select(deliveries.c.thread_id).where(
+        deliveries.c.status == WAITING, deliveries.c.due_at > now, deliveries.c.kind == kind
+    )
+    return list(dict.fromkeys(r.thread_id for r in await tx.all(query)))
+
+
+async def due_now(tx: Transaction, thread_id: str, now: float) -> bool:
+    """Makes due what waits in a thread; false: nothing does."""
+    return await tx.changes(
+        sa.update(deliveries)
+        .where(deliveries.c.thread_id == thread_id, deliveries.c.status == WAITING)
+        .values(due_at=now)
+    )
+
+
+async def waiting_in(tx: Transaction, thread_id: str, most: int) -> Sequence[Delivery]:
+    """What waits in a thread, due or not, oldest first."""
+    query = sa.select(deliveries).where(deliveries.c.thread_id == thread_id, deliveries.c.status == WAITING)
+    return [_delivery(row) for row in await tx.all(query.order_by(deliveries.c.seq).limit(most))]
+
+
 async def next_due(tx: Transaction, now: float) -> float | None:
     """When the next delivery that is not due yet will be."""
     row = await tx.one(_NEXT_DUE, {"now": now})
@@ -189,6 +220,11 @@ async def next_due(tx: Transaction, now: float) -> float | None:
 async def done(tx: Transaction, key: str) -> None:
     """Marks a delivery that has taken effect."""
     await tx.run(_DONE, {"of": key})
+
+
+async def finish(tx: Transaction, keys: Sequence[str]) -> None:
+    """Marks deliveries that have taken effect as done; of what they said nothing is left."""
+    await tx.run(*_FINISHED.of(keys))
 
 
 async def retry(tx: Transaction, key: str, due_at: float, cause: str) -> None:
@@ -288,17 +324,19 @@ async def set_body(tx: Transaction, key: str, body: Mapping[str, Any]) -> None:
 
 
 async def threads_waiting(tx: Transaction, within: str) -> Sequence[str]:
-    """Threads, whose ids begin with `within`, in which anything but timers waits or is being handled."""
+    """Conversations, whose ids begin with `within`, in which anything but timers waits or is being handled."""
     query = sa.select(deliveries.c.thread_id).where(
         deliveries.c.status == WAITING,
         deliveries.c.kind != TIMER,
+        deliveries.c.kind != "memory",  # beside a conversation
         deliveries.c.thread_id.startswith(within, autoescape=True),
     )
     return [r.thread_id for r in await tx.all(query.group_by(deliveries.c.thread_id))]
 
 
 async def counts(tx: Transaction) -> Mapping[str, int]:
-    """How many deliveries wait and how many are parked, `COUNTED` at most. Timers are set rather than waiting."""
+    """How many deliveries wait and how many are parked, `COUNTED` at most. Timers are set rather than waiting, and what
+    is looked through for what to remember waits for a quiet moment."""
     return {status: (await tx.all(query))[0].n for status, query in _COUNTS.items()}
 
 
@@ -309,7 +347,7 @@ def _counted(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
 
 
 _COUNTS = {
-    "waiting": _counted(deliveries.c.status == WAITING, deliveries.c.kind != TIMER),
+    "waiting": _counted(deliveries.c.status == WAITING, deliveries.c.kind != TIMER, deliveries.c.kind != "memory"),
     "parked": _counted(deliveries.c.status == PARKED),
 }
 

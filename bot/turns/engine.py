@@ -21,11 +21,13 @@ from typing import Protocol
 import structlog
 
 from bot.domain import Clock
+from bot.memory_threads import MEMORY
 from bot.records import deliveries
 from bot.records.claims import Overtaken
 from bot.records.database import Database, Pauses, Transaction, is_outage
 from bot.records.deliveries import Delivery
 from bot.repeated_failures import RepeatedFailure
+from bot.turns.idle_work import IdleWork
 from translations import in_shared_language
 
 log = structlog.get_logger(__name__)
@@ -48,6 +50,10 @@ class Engine(Protocol):
 
     def resume(self, thread_id: str) -> None:
         """Somebody has decided or answered what this thread waited for: there is something to handle in it."""
+        ...
+
+    def wake_when_idle(self, thread_id: str) -> None:
+        """There is something to handle in this thread that gives way to all else, for a minute; returns at once."""
         ...
 
     def timer_was_set(self) -> None:
@@ -92,6 +98,7 @@ class ThreadWorkers(ABC):
         self._again: set[str] = set()
         self._interrupted: set[str] = set()
         self._stopping = False
+        self._idle_work = IdleWork(self._workers, self._begin_early)
         self._outage = RepeatedFailure("inbox_not_read")
         self._outage_in_turns = RepeatedFailure("delivery_not_handled")
 
@@ -103,6 +110,15 @@ class ThreadWorkers(ABC):
         """Somebody has decided or answered what this thread waited for."""
         self._limit_of_threads.decided()
         self.wake(thread_id)
+
+    def wake_when_idle(self, thread_id: str) -> None:
+        """There is something to handle in this thread that gives way to all else, for a minute."""
+        if self.is_ready:
+            self._idle_work.add(thread_id)
+
+    @abstractmethod
+    async def _begin_early(self, thread_id: str) -> None:
+        """Have a thread handled although what is in it is not due yet."""
 
     @abstractmethod
     async def _next(self, thread_id: str) -> tuple[Delivery | None, bool]:
@@ -169,6 +185,7 @@ class ThreadWorkers(ABC):
 
     async def _stop_workers(self, seconds: float) -> Sequence[str]:
         """The same, of the workers. Returns the threads in which something was broken off."""
+        await self._idle_work.stop()
         workers = list(self._workers.values())
         await self._limit_of_threads.stop()
         if not workers:
@@ -201,6 +218,7 @@ class ThreadWorkers(ABC):
                     break
         finally:
             del self._workers[thread_id]
+            self._idle_work.ended(thread_id)
             self._ended(thread_id)
 
     async def _try_next(self, thread_id: str) -> bool:
@@ -282,6 +300,7 @@ class EmbeddedEngine(ThreadWorkers):
         pauses = Pauses()
         async with self._database.reading() as tx:
             left = await deliveries.threads_with_work(tx, self._clock())
+            left_for_later = await deliveries.threads_not_due(tx, MEMORY, self._clock())
             for thread_id in left:
                 head = await deliveries.head(tx, thread_id, self._clock())
                 if head is not None:  # the process may have ended in the middle of it
@@ -291,6 +310,8 @@ class EmbeddedEngine(ThreadWorkers):
         self._handler = handler
         for thread_id in left:
             self.wake(thread_id)
+        for thread_id in left_for_later:
+            self.wake_when_idle(thread_id)
         self._timer = asyncio.create_task(self._watch_timers(), name="timers")
 
     def wake(self, thread_id: str) -> None:
@@ -339,11 +360,15 @@ class EmbeddedEngine(ThreadWorkers):
     async def _next(self, thread_id: str) -> tuple[Delivery | None, bool]:
         while (held := self._held.get(thread_id)) is not None:
             await held.wait()
+        now = math.inf if thread_id in self._idle_work else self._clock()
         async with self._database.reading() as tx:
-            delivery, more = await deliveries.head_and_more(tx, thread_id, self._clock())
+            delivery, more = await deliveries.head_and_more(tx, thread_id, now)
         if delivery is not None and self._handler is not None:
             self._begun[thread_id] = delivery.key
         return delivery, more
+
+    async def _begin_early(self, thread_id: str) -> None:
+        self._work_on(thread_id)
 
     def _ended(self, thread_id: str) -> None:
         self._begun.pop(thread_id, None)

@@ -543,12 +543,12 @@ class TurnHandler:
                 self._at_rest.popitem(last=False)
 
     async def _remember_later(self, tx: Transaction, handling: Handling) -> None:
-        """Have the words that the turn began with looked through when the answer is out, once however often the turn
-        is taken up."""
+        """Have the words that the turn began with looked through when nothing else is done, once however often the
+        turn is taken up."""
         channel, now = handling.thread.place.channel, self.clock()
         later = to_remember(handling.delivery, handling.status, channel, now)
-        if later is not None and await deliveries.add(tx, later):
-            tx.afterwards(lambda: self.engine.wake(later.thread_id))
+        if later is not None and await deliveries.add_for_later(tx, later):
+            tx.afterwards(lambda: self.engine.wake_when_idle(later.thread_id))
 
     async def _note_task(self, tx: Transaction, thread_id: str, status: ThreadStatus, failure: str) -> None:
         """Keep how far a task is. What would be said of it to its author is part of what came of it."""

@@ -1,5 +1,6 @@
-"""Remembering after a turn: a delivery of its own, handled once the answer is out, in a thread of its own beside the
-conversation's, so that nobody waits for it.
+"""Remembering after a turn: a delivery of its own, in a thread of its own beside the conversation's, handled when the
+process has nothing else to do, so that nobody waits for it. What one person wrote in a conversation meanwhile is looked
+through in one request.
 
 Whatever is killed when, nothing is lost and nothing is kept twice: what the model has picked is recorded before the
 store is changed, and changing it twice comes to the same. Of the words nothing is left once it is done.
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -29,10 +30,17 @@ from bot.records.database import Database, is_away
 from bot.records.deliveries import Delivery
 from bot.records.posts import NewPost
 from bot.turns.decision import DIED_TOO_OFTEN, MOST_DEATHS
-from bot.turns.engine import Engine
 from bot.turns.failures import MOST_OUTAGE_TRIES
+from bot.turns.idle_work import due_at_last
 from graph.json_values import storable
-from graph.memory import MemoryChanges, WorthKeeping, changes_in, memory_request, words_to_remember
+from graph.memory import (
+    LONGEST_WORDS,
+    MemoryChanges,
+    WorthKeeping,
+    changes_in,
+    memory_request,
+    words_to_remember,
+)
 from graph.models import ModelProblem
 from graph.models.streaming import Retry, stream_message, tokens_of
 from policies.masking import Masker
@@ -46,6 +54,10 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 PICKING_SECONDS = 60.0
 """How long a model may take to say what is worth remembering, other tries included."""
+MOST_TOGETHER = 20
+"""Messages that are looked through in one request."""
+LONGEST_TOGETHER = 2 * LONGEST_WORDS
+"""Characters of them."""
 _FOUND = "found"
 
 
@@ -73,7 +85,8 @@ def to_remember(message: Delivery, status: ThreadStatus, channel: str, now: floa
         return None
     who = {"person": body["person"], "name": body["name"], "channel": channel}
     said = {"of": message.key, "at": message.accepted_at, **who, "words": words}
-    return Delivery(f"{MEMORY}:{message.key}", memory_thread_id(message.thread_id), MEMORY, said, False, now, now)
+    key, thread_id = f"{MEMORY}:{message.key}", memory_thread_id(message.thread_id)
+    return Delivery(key, thread_id, MEMORY, said, False, accepted_at=now, due_at=due_at_last(now))
 
 
 @dataclass(slots=True, eq=False)
@@ -84,7 +97,6 @@ class MemoryHandler:
     memories: Memories
     outbox: Outbox
     budget: TokenBudget
-    engine: Engine
     clock: Clock
     model: BaseChatModel
     """The one of `ROUTER_MODEL`."""
@@ -99,91 +111,148 @@ class MemoryHandler:
         self._made_at = self.clock()
 
     async def handle(self, delivery: Delivery) -> None:
-        """See a delivery through: what is worth it is remembered, or a line in the log says why not. Raises only if not
-        even that can be recorded, or the records went away meanwhile."""
+        """See a delivery through, with what the same person wrote since in that conversation: what is worth it is
+        remembered, or a line in the log says why not. Raises only if not even that can be recorded, or the records went
+        away meanwhile."""
         with log_context(thread_id=delivery.thread_id, delivery=delivery.key):
+            together: Sequence[Delivery] = [delivery]
             try:
-                await self._handle(delivery)
+                together = await self._together(delivery)
+                found = await self._found_in(together)
             except Overtaken:
                 raise
             except Exception as cause:
-                outages = self._outages.get(delivery.key, 0)
-                if is_away(cause) and outages < MOST_OUTAGE_TRIES:
-                    self._outages[delivery.key] = outages + 1
-                    raise  # the engine tries again, once the records are back
-                problem = str(cause) if isinstance(cause, ModelProblem) else type(cause).__name__
-                log.warning("memory_not_taken", cause=problem)
-                await self._done(delivery)
+                if self._comes_back(delivery, cause):
+                    raise
+                await self._give_up(together, cause)
+                found = ()
+            for each in found:
+                try:
+                    await self._remember(each)
+                except Overtaken:
+                    raise
+                except Exception as cause:
+                    if self._comes_back(delivery, cause):
+                        raise
+                    await self._give_up([each], cause)
             self._outages.pop(delivery.key, None)
 
-    async def _handle(self, delivery: Delivery) -> None:
-        body = delivery.body
-        if await self._has_died_too_often(delivery):
+    def _comes_back(self, head: Delivery, cause: Exception) -> bool:
+        """Whether the engine is to try again, once the records are back."""
+        outages = self._outages.get(head.key, 0)
+        if not is_away(cause) or outages >= MOST_OUTAGE_TRIES:
+            return False
+        self._outages[head.key] = outages + 1
+        return True
+
+    async def _give_up(self, given_up: Sequence[Delivery], cause: Exception) -> None:
+        problem = str(cause) if isinstance(cause, ModelProblem) else type(cause).__name__
+        log.warning("memory_not_taken", cause=problem)
+        await self._done(given_up)
+
+    async def _together(self, head: Delivery) -> Sequence[Delivery]:
+        """What is looked through in one request: what one person wrote in one conversation. What an earlier process may
+        have died of is looked through alone."""
+        if _FOUND in head.body or self._is_left_over(head):
+            return [head]
+        async with self.database.reading() as tx:
+            waiting = await deliveries.waiting_in(tx, head.thread_id, MOST_TOGETHER)
+        length, together = len(head.body["words"]), [head]
+        for each in waiting:
+            body = each.body
+            is_alike = (body["person"], body["channel"]) == (head.body["person"], head.body["channel"])
+            if each.key == head.key or _FOUND in body or not is_alike:
+                continue
+            length += len(body["words"])
+            if length > LONGEST_TOGETHER:
+                break
+            together.append(each)
+        return together
+
+    def _is_left_over(self, delivery: Delivery) -> bool:
+        """Whether an earlier process may have died in it."""
+        claim = current_claim()
+        return delivery.accepted_at < self._made_at or (claim is not None and claim.taken_over)
+
+    async def _found_in(self, together: Sequence[Delivery]) -> Sequence[Delivery]:
+        """Those in which something is to be kept or forgotten, with that in place of the words. The others are done."""
+        head = together[0]
+        if await self._has_died_too_often(head):
             log.warning("memory_not_taken", cause=DIED_TOO_OFTEN)
-            await self._done(delivery)
-            return
-        found = body.get(_FOUND)
-        if found is None:
-            found = await self._picked(delivery)
-            if found is None:
-                await self._done(delivery)
-                return
-            async with self.database.writing_apart(delivery.thread_id) as tx:
-                await tx.check_claim()
-                kept = {name: said for name, said in body.items() if name != "words"}
-                await deliveries.set_body(tx, delivery.key, {**kept, _FOUND: found})
+            await self._done([head])
+            return ()
+        if _FOUND in head.body:
+            return together
+        picked = await self._picked(together)
+        found = []
+        async with self.database.writing_apart(head.thread_id) as tx:
+            await tx.check_claim()
+            for each in together:
+                if each.key in picked:
+                    kept = {name: said for name, said in each.body.items() if name != "words"}
+                    found.append(replace(each, body={**kept, _FOUND: picked[each.key]}))
+                    await deliveries.set_body(tx, each.key, found[-1].body)
+            await deliveries.finish(tx, [each.key for each in together if each.key not in picked])
+        return found
+
+    async def _remember(self, delivery: Delivery) -> None:
+        """Keep and forget what was found in a message; done twice it comes to the same."""
+        body = delivery.body
+        found, channel = body[_FOUND], body["channel"]
         changes = MemoryChanges(tuple(WorthKeeping(**each) for each in found["remember"]), tuple(found["forget"]))
-        key, channel = body["of"], body["channel"]
         is_done = await self.memories.apply(
-            changes, body["person"], channel, name=body["name"], key=key, said_at=body["at"]
+            changes, body["person"], channel, name=body["name"], key=body["of"], said_at=body["at"]
         )
-        await self._done(delivery, told_of(delivery, changes, found["forgotten"]) if is_done else ())
+        await self._done([delivery], told_of(delivery, changes, found["forgotten"]) if is_done else ())
 
     async def _has_died_too_often(self, delivery: Delivery) -> bool:
         """Counts a try where an earlier process may have died in one."""
-        claim = current_claim()
-        if delivery.accepted_at >= self._made_at and not (claim is not None and claim.taken_over):
+        if not self._is_left_over(delivery):
             return False
         async with self.database.writing_apart(delivery.thread_id) as tx:
             await deliveries.count_try(tx, delivery.key)
         return delivery.tries >= MOST_DEATHS
 
-    async def _picked(self, delivery: Delivery) -> dict[str, Any] | None:
-        """What the model picks, as JSON; `None`: nothing, or it is not to be asked."""
-        body = delivery.body
-        person, channel, words = body["person"], body["channel"], body["words"]
+    async def _picked(self, together: Sequence[Delivery]) -> dict[str, dict[str, Any]]:
+        """What the model picks, as JSON, by the key of the delivery in whose words it stands. Those in which there is
+        nothing are left out, and all where the model is not to be asked."""
+        head = together[0]
+        person, channel = head.body["person"], head.body["channel"]
         async with self.database.reading() as tx:
-            is_deleted = await thread_owners.owner_of(tx, _conversation_of(delivery)) == thread_owners.DELETED
+            is_deleted = await thread_owners.owner_of(tx, _conversation_of(head)) == thread_owners.DELETED
         if is_deleted or await self.budget.refusal(person) is not None:
-            return None
+            return {}
         own, of_channel = await self.memories.known(person, channel)
-        if not own.is_remembered or body["at"] < own.since:
-            return None
+        asked = [each for each in together if own.is_remembered and each.body["at"] >= own.since]
+        if not asked:
+            return {}
         known = {item.memory_id: item.text for item in (*own.items, *of_channel)}
+        words = [each.body["words"] for each in asked]
         rules, given = memory_request(words, (*own.items, *of_channel))
         async with asyncio.timeout(PICKING_SECONDS):
             answer = await stream_message(
                 self.model, [SystemMessage(rules), HumanMessage(given)], lambda _text: None, retry=self.retry
             )
         await self.budget.spent(person, tokens_of(answer))
-        changes = changes_in(answer.text, words, known, in_channel=bool(channel))
-        remember = [each for each in changes.remember if self._may_be_kept(each.text)]
-        if not remember and not changes.forget:
-            return None
-        forgotten = [known[each] for each in changes.forget]
-        return {"remember": [asdict(each) for each in remember], "forget": list(changes.forget), "forgotten": forgotten}
+        picked = {}
+        for each, changes in zip(asked, changes_in(answer.text, words, known, in_channel=bool(channel)), strict=True):
+            remember = [asdict(passage) for passage in changes.remember if self._may_be_kept(passage.text)]
+            if remember or changes.forget:
+                forgotten = [known[each] for each in changes.forget]
+                picked[each.key] = {"remember": remember, "forget": list(changes.forget), "forgotten": forgotten}
+        return picked
 
     def _may_be_kept(self, text: str) -> bool:
         """Whether nothing in it looks like a secret, and every database takes it."""
         return self.masker.mask(text) == text and storable(text) == text
 
-    async def _done(self, delivery: Delivery, told: Sequence[NewPost] = ()) -> None:
-        """Nothing of what was said stays in the delivery."""
-        async with self.database.writing(delivery.thread_id) as tx:
+    async def _done(self, done: Sequence[Delivery], told: Sequence[NewPost] = ()) -> None:
+        """Nothing of what was said stays in the deliveries."""
+        async with self.database.writing_apart(done[0].thread_id) as tx:
+            await tx.check_claim()
             for post in told:
                 await self.outbox.say(tx, post)
-            await deliveries.set_body(tx, delivery.key, {})
-            await deliveries.done(tx, delivery.key)
+            await deliveries.finish(tx, [each.key for each in done])
 
 
 def told_of(delivery: Delivery, changes: MemoryChanges, forgotten: Sequence[str]) -> list[NewPost]:

@@ -219,6 +219,13 @@ class DistributedEngine(ThreadWorkers):
         run.ready.pop(thread_id, None)  # what is urgent goes first
         self._work_on(thread_id, run.context.copy())
 
+    async def _begin_early(self, thread_id: str) -> None:
+        """It is due from now on, for any process; where this one has room, it has the job from the start."""
+        async with self._database.writing_apart(thread_id) as tx:
+            if await deliveries.due_now(tx, thread_id, self._clock()):
+                tx.wakes(thread_id)
+                tx.afterwards(partial(self.wake, thread_id))
+
     def timer_was_set(self) -> None:
         """A timer was set; the sweep finds it when it is due."""
 

@@ -120,6 +120,9 @@ class NotedEngine:
     def resume(self, thread_id: str) -> None:
         self.wake(thread_id)
 
+    def wake_when_idle(self, thread_id: str) -> None:
+        self.wake(thread_id)
+
     def timer_was_set(self) -> None:
         self.timers_set += 1
 

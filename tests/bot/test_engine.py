@@ -12,6 +12,7 @@ from bot.records.database import Database
 from bot.records.deliveries import Delivery
 from bot.records.locks import UNLOCKED
 from bot.turns import engine as engine_module
+from bot.turns import idle_work
 from bot.turns.engine import EmbeddedEngine
 from tests.bot.conftest import SetClock, until
 
@@ -258,3 +259,107 @@ async def test_what_waits_for_others_when_it_stops_is_not_begun(database: Databa
     may_end.set()
     await stopping
     assert len(handled) == 1
+
+
+# ------------------------------------------------------------------------------- what gives way to all else
+
+LATER = "chat:T1#memory"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idle_work, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(idle_work, "LOOK_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_what_may_wait_is_handled_once_nothing_else_is(
+    database: Database, engine: EmbeddedEngine, moody: MoodyClock
+) -> None:
+    handled: list[str] = []
+    release = asyncio.Event()
+
+    async def handle(delivery: Delivery) -> None:
+        if delivery.key == "long":
+            await release.wait()
+        await done(database, delivery)
+        handled.append(delivery.key)
+
+    await engine.start(handle)
+    await keep(database, "long", thread_id="chat:T2")
+    engine.wake("chat:T2")
+    await keep(database, "later", kind="memory", thread_id=LATER, due_at=moody.now + 60)
+    engine.wake_when_idle(LATER)
+    for number in range(20):
+        await keep(database, f"m{number}", thread_id="chat:T3")
+    engine.wake("chat:T3")
+    await until(lambda: "m19" in handled)
+    assert "later" not in handled
+    release.set()
+    await until(lambda: "later" in handled)
+    assert handled[-2:] == ["long", "later"]
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_what_has_waited_long_enough_waits_for_nothing_more(
+    database: Database, engine: EmbeddedEngine, moody: MoodyClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idle_work, "WAITS_SECONDS", 0.0)
+    handled: list[str] = []
+    release = asyncio.Event()
+
+    async def handle(delivery: Delivery) -> None:
+        if delivery.key == "long":
+            await release.wait()
+        await done(database, delivery)
+        handled.append(delivery.key)
+
+    await engine.start(handle)
+    await keep(database, "long", thread_id="chat:T2")
+    engine.wake("chat:T2")
+    await keep(database, "later", kind="memory", thread_id=LATER, due_at=moody.now + 70)
+    engine.wake_when_idle(LATER)
+    await until(lambda: "later" in handled)
+    assert handled == ["later"]
+    release.set()
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_what_waited_when_the_process_ended_is_handled_after_the_start_before_it_is_due(
+    database: Database, engine: EmbeddedEngine, moody: MoodyClock
+) -> None:
+    handled: list[str] = []
+
+    async def handle(delivery: Delivery) -> None:
+        handled.append(delivery.key)
+        await done(database, delivery)
+
+    for key in ("first", "second"):
+        await keep(database, key, kind="memory", thread_id=LATER, due_at=moody.now + 60)
+    await engine.start(handle)
+    await until(lambda: "second" in handled)
+    assert handled == ["first", "second"]
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_only_so_many_threads_are_begun_at_once_while_nothing_else_is_done() -> None:
+    workers: dict[str, asyncio.Task[None]] = {}
+    begun: list[str] = []
+
+    async def begin(thread_id: str) -> None:
+        begun.append(thread_id)
+        workers[thread_id] = asyncio.create_task(asyncio.Event().wait())  # type: ignore[arg-type]
+
+    work = idle_work.IdleWork(workers, begin)
+    for number in range(idle_work.AT_ONCE + 1):
+        work.add(f"t{number}")
+    await until(lambda: len(begun) == idle_work.AT_ONCE)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert len(begun) == idle_work.AT_ONCE
+    workers.pop("t0").cancel()
+    work.ended("t0")
+    await until(lambda: len(begun) == idle_work.AT_ONCE + 1)
+    await work.stop()
+    for worker in workers.values():
+        worker.cancel()

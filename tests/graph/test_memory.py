@@ -16,6 +16,7 @@ from graph.memory import (
     LONGEST_WORDS,
     MOST_IN_A_TURN,
     MOST_REMEMBERED,
+    MemoryChanges,
     MemoryItem,
     Recalled,
     WorthKeeping,
@@ -31,7 +32,13 @@ WORDS = "Call me Al, please. I prefer   short answers"
 
 def picked(*quotes: Any, words: str = WORDS, known: tuple[str, ...] = (), in_channel: bool = False) -> list[str]:
     answer = json.dumps({"remember": [{"about": "person", "quote": quote} for quote in quotes], "forget": []})
-    return [each.text for each in changes_in(answer, words, known, in_channel=in_channel).remember]
+    return [each.text for each in changes(answer, words, known, in_channel=in_channel).remember]
+
+
+def changes(answer: str, words: str, known: tuple[str, ...] = (), *, in_channel: bool) -> MemoryChanges:
+    """What is made of an answer about one message."""
+    (found,) = changes_in(answer, [words], known, in_channel=in_channel)
+    return found
 
 
 def test_what_is_kept_stands_in_the_words_and_nothing_else_does() -> None:
@@ -51,10 +58,10 @@ def test_a_long_passage_is_not_kept_and_of_many_the_first() -> None:
 
 def test_only_what_is_said_in_a_channel_is_about_one() -> None:
     answer = json.dumps({"remember": [{"about": "channel", "quote": "Call me Al"}]})
-    assert changes_in(answer, WORDS, (), in_channel=True).remember == (WorthKeeping("channel", "Call me Al"),)
-    assert not changes_in(answer, WORDS, (), in_channel=False)
+    assert changes(answer, WORDS, (), in_channel=True).remember == (WorthKeeping("channel", "Call me Al"),)
+    assert not changes(answer, WORDS, (), in_channel=False)
     odd = json.dumps({"remember": [{"about": "everybody", "quote": "Call me Al"}, {"quote": "Call me Al"}]})
-    assert not changes_in(odd, WORDS, (), in_channel=True)
+    assert not changes(odd, WORDS, (), in_channel=True)
 
 
 def test_only_what_is_known_is_forgotten_or_replaced_and_only_in_their_words() -> None:
@@ -70,10 +77,10 @@ def test_only_what_is_known_is_forgotten_or_replaced_and_only_in_their_words() -
             ]
         }
     )
-    assert changes_in(answer, said, ("m1", "m2", "m3"), in_channel=False).forget == ("m1",)
+    assert changes(answer, said, ("m1", "m2", "m3"), in_channel=False).forget == ("m1",)
     replacing = json.dumps({"remember": [{"about": "person", "quote": "I prefer tea", "replaces": "m1"}]})
-    assert changes_in(replacing, said, ("m1",), in_channel=False).remember[0].replaces == "m1"
-    assert changes_in(replacing, said, (), in_channel=False).remember[0].replaces == ""
+    assert changes(replacing, said, ("m1",), in_channel=False).remember[0].replaces == "m1"
+    assert changes(replacing, said, (), in_channel=False).remember[0].replaces == ""
 
 
 @pytest.mark.parametrize(
@@ -84,12 +91,25 @@ def test_only_what_is_known_is_forgotten_or_replaced_and_only_in_their_words() -
     ],
 )
 def test_an_answer_of_another_form_says_nothing(answer: str) -> None:
-    assert not changes_in(answer, WORDS, ("m1",), in_channel=True)
+    assert not changes(answer, WORDS, ("m1",), in_channel=True)
+
+
+def test_what_was_written_in_several_messages_belongs_to_the_newest_that_says_it_and_to_none_across_two() -> None:
+    words = ["Call me Al. I prefer tea", "I prefer tea, please. Forget that my desk", "is on the third floor"]
+    quotes = ["I prefer tea", "Call me Al", "my desk is on the third floor"]
+    answer = {
+        "remember": [{"about": "person", "quote": quote} for quote in quotes],
+        "forget": [{"id": "m1", "quote": "Forget that"}, {"id": "m2", "quote": "Forget that my desk is on"}],
+    }
+    first, second, third = changes_in(json.dumps(answer), words, ("m1", "m2"), in_channel=False)
+    assert first == MemoryChanges((WorthKeeping("person", "Call me Al"),))
+    assert second == MemoryChanges((WorthKeeping("person", "I prefer tea"),), ("m1",))
+    assert not third
 
 
 def test_an_answer_may_stand_in_a_fence() -> None:
     answer = '```json\n{"remember": [{"about": "person", "quote": "Call me Al"}]}\n```'
-    assert changes_in(answer, WORDS, (), in_channel=False).remember[0].text == "Call me Al"
+    assert changes(answer, WORDS, (), in_channel=False).remember[0].text == "Call me Al"
 
 
 JSON = st.recursive(
@@ -107,13 +127,13 @@ JSON = st.recursive(
 @given(JSON | st.text(), st.text(alphabet=string.ascii_letters + " .\n„“", max_size=60))
 def test_whatever_a_model_answers_only_whole_words_that_were_said_are_kept(answer: Any, words: str) -> None:
     text = answer if isinstance(answer, str) else json.dumps(answer)
-    changes = changes_in(text, words, ("m1",), in_channel=True)
+    made = changes(text, words, ("m1",), in_channel=True)
     said = words.split()
-    for each in changes.remember:
+    for each in made.remember:
         assert " ".join(words.split()).find(each.text) >= 0
         assert len(each.text) <= LONGEST_MEMORY
         assert len(each.text.split()) <= len(said)
-    assert set(changes.forget) <= {"m1"}
+    assert set(made.forget) <= {"m1"}
 
 
 @pytest.mark.parametrize(
@@ -141,7 +161,7 @@ def test_a_long_message_is_looked_through_at_its_beginning() -> None:
 
 
 def test_the_model_is_given_what_is_remembered_the_newest_first() -> None:
-    _rules, given_ = memory_request("forget that", [MemoryItem("m1", "older", 1.0), MemoryItem("m2", "newer", 2.0)])
+    _rules, given_ = memory_request(["forget that"], [MemoryItem("m1", "older", 1.0), MemoryItem("m2", "newer", 2.0)])
     assert [each["id"] for each in json.loads(given_)["remembered"]] == ["m2", "m1"]
 
 

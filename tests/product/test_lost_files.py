@@ -164,8 +164,9 @@ async def test_what_waits_is_asked_again_where_the_records_are_older_than_the_ch
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("name", [RECORDS, CHECKPOINTS])
+@pytest.mark.parametrize("name", [RECORDS, CHECKPOINTS, "countersign.memory.db"])
 async def test_a_damaged_file_stops_the_start_with_what_to_do(home: ProductFolder, name: str) -> None:
+    home.variables["MEMORY"] = "true"
     data = home.folder / "data"
     data.mkdir(exist_ok=True)
     (data / name).write_bytes(b"this was a database " * 1_000)

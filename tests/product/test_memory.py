@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sqlite3
@@ -103,6 +104,38 @@ async def test_the_newest_fifty_are_kept_and_what_is_said_again_is_kept_once(ana
         await thread.send("I work on project 59")
         await thread.until(lambda: sum("project 59”" in each for each in thread.notices) == 2)
     assert await remembered(ana) == [f"I work on project {n}" for n in range(59, 9, -1)]
+
+
+async def test_what_is_said_while_others_are_answered_waits_for_a_quiet_moment_and_costs_one_request(
+    home: ProductFolder, shop: Workshop
+) -> None:
+    answer = asyncio.Event()
+
+    def slow(request: Request) -> Reply:
+        reply = attentive(request)
+        return Reply(text=reply.text, wait_for=answer) if request["messages"][-1]["content"] == "wait here" else reply
+
+    wanted: Brain = slow
+    async with fake_openai(wanted) as service:
+        connect(home, shop, service)
+        async with product_here(home) as url, visiting(url) as ana, visiting(url, "ben") as ben:
+            async with ben.thread() as other, ana.thread() as thread:
+                await other.send("wait here")
+                for said in ("call me Al", "I prefer tea"):
+                    await thread.send(said)
+                    await thread.says(f"You said: {said}")
+                assert words_looked_through(service) == []
+                answer.set()
+                await thread.notice("I’ll remember: “call me Al”")
+                await thread.notice("I’ll remember: “I prefer tea”")
+            assert ["call me Al", "I prefer tea"] in words_looked_through(service)
+            assert await remembered(ana) == ["I prefer tea", "call me Al"]
+
+
+def words_looked_through(service: FakeOpenAI) -> list[list[str]]:
+    """What each request for something to remember was about."""
+    asked = [r["messages"] for r in service.requests if str(r["messages"][0]["content"]).startswith(MEMORY_REQUEST)]
+    return [json.loads(messages[-1]["content"])["words"] for messages in asked]
 
 
 # ------------------------------------------------------------------------------- what others have written

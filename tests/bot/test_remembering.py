@@ -1,0 +1,174 @@
+"""What waits in a conversation is looked through together, and each passage stays its author's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from langchain_core.messages import AIMessage, BaseMessage
+
+from bot.approvals.directory import PeopleDirectory
+from bot.limits import NO_LIMIT, TokenBudget
+from bot.memory import Memories
+from bot.memory_threads import MEMORY, memory_thread_id
+from bot.outbox import Outbox
+from bot.records import deliveries, tables, threads
+from bot.records.database import Database
+from bot.records.deliveries import Delivery
+from bot.records.locks import UNLOCKED
+from bot.records.memory_store import FileMemories
+from bot.turns.remembering import MOST_TOGETHER, MemoryHandler
+from demo_model.memory import memory_answer
+from graph.models.streaming import Retry
+from policies.masking import Masker
+from tests.bot.conftest import RecordingPlatform, SetClock, place
+from tests.graph.parts import ScriptedModel
+
+CONVERSATION = "chat:T1"
+
+
+class Remembering:
+    """The handler over records, with a model that picks as the demo model does, and notes what it was asked."""
+
+    def __init__(self, database: Database, memories: Memories, outbox: Outbox, clock: SetClock) -> None:
+        self.database = database
+        self.memories = memories
+        self.clock = clock
+        self.fails = False
+        self.model = ScriptedModel(answering=self._answer, seen=[], bound=[])
+        budget = TokenBudget(database, clock, NO_LIMIT)
+        self.handler = MemoryHandler(
+            database, memories, outbox, budget, clock, self.model, Retry(times=0), masker=Masker()
+        )
+
+    def _answer(self, messages: Sequence[BaseMessage]) -> AIMessage:
+        if self.fails:
+            raise RuntimeError("no answer")
+        return AIMessage(memory_answer(messages))
+
+    @property
+    def asked(self) -> list[list[str]]:
+        """The words of each request."""
+        return [json.loads(messages[-1].text)["words"] for messages in self.model.seen]
+
+    async def keeps(self, key: str, words: str, person: str = "chat:ana", *, channel: str = "") -> None:
+        """A message waits to be looked through."""
+        now = self.clock()
+        body = {"of": key, "at": now, "person": person, "name": person, "channel": channel, "words": words}
+        thread_id = memory_thread_id(CONVERSATION)
+        async with self.database.writing(UNLOCKED) as tx:
+            later = Delivery(f"{MEMORY}:{key}", thread_id, MEMORY, body, False, now, now + 60)
+            await deliveries.add_for_later(tx, later)
+
+    async def handles_all(self) -> None:
+        """As the engine does, the oldest first."""
+        thread_id = memory_thread_id(CONVERSATION)
+        while True:
+            async with self.database.reading() as tx:
+                head = await deliveries.head(tx, thread_id, self.clock() + 61)
+            if head is None:
+                return
+            await self.handler.handle(head)
+
+    async def of(self, person: str) -> list[str]:
+        """What is remembered of somebody, the newest first."""
+        return [item.text for item in (await self.memories.of_person(person)).items]
+
+    async def left(self) -> list[Mapping[str, Any]]:
+        """What the deliveries still say."""
+        async with self.database.reading() as tx:
+            return [row.body for row in await tx.all(sa.select(tables.deliveries.c.body)) if row.body]
+
+
+@pytest.fixture
+async def remembering(
+    database: Database, clock: SetClock, platforms: Mapping[str, RecordingPlatform], tmp_path: Path
+) -> AsyncIterator[Remembering]:
+    store = FileMemories(tmp_path / "memory.db")
+    directory = PeopleDirectory(platforms, database, clock)
+    outbox = Outbox(database, clock, platforms, pause=lambda *_: 0.0)
+    async with database.writing(UNLOCKED) as tx:
+        await threads.ensure(tx, CONVERSATION, place(), "hello", clock())
+    yield Remembering(database, Memories(store, database, directory, clock), outbox, clock)
+    await outbox.stop(1.0)
+    await directory.close()
+    await store.close()
+
+
+async def test_what_one_person_wrote_meanwhile_is_looked_through_in_one_request(remembering: Remembering) -> None:
+    for key, words in (("m1", "call me Al"), ("m2", "what is new?"), ("m3", "I prefer tea")):
+        await remembering.keeps(key, words)
+    await remembering.handles_all()
+    assert remembering.asked == [["call me Al", "what is new?", "I prefer tea"]]
+    assert await remembering.of("chat:ana") == ["I prefer tea", "call me Al"]
+    assert await remembering.left() == []
+
+
+async def test_the_words_of_two_people_are_never_in_one_request(remembering: Remembering) -> None:
+    await remembering.keeps("m1", "call me Al", "chat:ana", channel="C1")
+    await remembering.keeps("m2", "I prefer tea", "chat:ben", channel="C1")
+    await remembering.keeps("m3", "I prefer coffee", "chat:ana", channel="C1")
+    await remembering.handles_all()
+    assert remembering.asked == [["call me Al", "I prefer coffee"], ["I prefer tea"]]
+    assert await remembering.of("chat:ana") == ["I prefer coffee", "call me Al"]
+    assert await remembering.of("chat:ben") == ["I prefer tea"]
+
+
+async def test_of_many_messages_so_many_are_looked_through_at_once(remembering: Remembering) -> None:
+    for number in range(MOST_TOGETHER + 1):
+        await remembering.keeps(f"m{number}", f"I work on project {number}")
+    await remembering.handles_all()
+    assert [len(words) for words in remembering.asked] == [MOST_TOGETHER, 1]
+
+
+async def test_nothing_that_waited_is_kept_of_who_wants_to_be_forgotten_meanwhile(remembering: Remembering) -> None:
+    await remembering.keeps("m1", "call me Al")
+    remembering.clock.move(1)
+    await remembering.memories.forget_all("chat:ana")
+    await remembering.keeps("m2", "I prefer tea")
+    await remembering.handles_all()
+    assert remembering.asked == [["I prefer tea"]]
+    assert await remembering.of("chat:ana") == ["I prefer tea"]
+    await remembering.keeps("m3", "I prefer coffee")
+    await remembering.memories.stop_remembering("chat:ana")
+    await remembering.handles_all()
+    assert len(remembering.asked) == 1
+    assert (await remembering.of("chat:ana"), await remembering.left()) == ([], [])
+
+
+async def test_a_model_that_cannot_be_asked_leaves_nothing_of_all_that_waited(remembering: Remembering) -> None:
+    remembering.fails = True
+    await remembering.keeps("m1", "call me Al")
+    await remembering.keeps("m2", "I prefer tea")
+    await remembering.handles_all()
+    assert (await remembering.of("chat:ana"), await remembering.left()) == ([], [])
+    assert len(remembering.asked) == 1
+
+
+async def test_what_waited_when_a_process_ended_is_looked_through_one_by_one(remembering: Remembering) -> None:
+    """One of them may be what it died of."""
+    remembering.clock.move(-10)
+    await remembering.keeps("m1", "call me Al")
+    await remembering.keeps("m2", "I prefer tea")
+    remembering.clock.move(10)
+    await remembering.handles_all()
+    assert remembering.asked == [["call me Al"], ["I prefer tea"]]
+
+
+async def test_what_was_found_before_a_process_ended_is_kept_without_asking_again(
+    remembering: Remembering, database: Database
+) -> None:
+    await remembering.keeps("m1", "call me Al")
+    found = {"remember": [{"about": "person", "text": "call me Al", "replaces": ""}], "forget": [], "forgotten": []}
+    async with database.writing(UNLOCKED) as tx:
+        head = (await deliveries.waiting_in(tx, memory_thread_id(CONVERSATION), 1))[0]
+        kept = {name: said for name, said in head.body.items() if name != "words"}
+        await deliveries.set_body(tx, head.key, {**kept, "found": found})
+    await remembering.keeps("m2", "I prefer tea")
+    await remembering.handles_all()
+    assert remembering.asked == [["I prefer tea"]]
+    assert await remembering.of("chat:ana") == ["I prefer tea", "call me Al"]
