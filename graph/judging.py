@@ -19,7 +19,7 @@ from graph.options import mode_of
 from graph.ports import Directory, Judged, Ports
 from graph.state import KeptJudgement, RunContext, ToolCallState, Turn
 from policies.approvers import Decider, covered, groups_to_look_up, may_be_one_human, under_grants
-from policies.judging import Policy, denied_anyway, judge
+from policies.judging import Policy, denied_anyway, judge_with_reasons
 from policies.masking import exceeds
 from policies.model import Allow, Ask, Call, Facts, Mode, Tool, Verdict, canonical_json, is_group
 from policies.quoting import FILE, is_quoted, own_words, sentence_around
@@ -87,12 +87,16 @@ async def judged(ports: Ports, state: ToolCallState, tool: Tool, now: float, pol
     if isinstance(found.verdict, Ask):
         ask = found.verdict
         verdict = await _under_grants(ports, call, facts, ask, now)
-        return replace(found, verdict=verdict, unless_standing=ask if isinstance(verdict, Allow) else None)
+        if isinstance(verdict, Allow):
+            standing = {"decided": verdict.verdict, "is_standing": True}
+            reasons = None if found.reasons is None else found.reasons.model_copy(update=standing)
+            return replace(found, verdict=verdict, unless_standing=ask, reasons=reasons)
     return found
 
 
 def _judged(policy: Policy, call: Call, facts: Facts) -> Judged:
-    return Judged(call, facts, judge(policy, call, facts), _sentence_quoted(call, facts))
+    verdict, reasons = judge_with_reasons(policy, call, facts)
+    return Judged(call, facts, verdict, _sentence_quoted(call, facts), reasons=reasons)
 
 
 def _sentence_quoted(call: Call, facts: Facts) -> str:

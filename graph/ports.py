@@ -18,6 +18,7 @@ from policies.approvers import StandingApproval
 from policies.judging import Policy
 from policies.masking import Masker
 from policies.model import Ask, Call, Facts, Mode, Tool, Verdict, canonical_json
+from policies.reasons import Reasons
 
 if TYPE_CHECKING:  # what takes messages in starts before the libraries of models are imported
     from langchain_core.language_models import BaseChatModel
@@ -166,6 +167,8 @@ class Judged:
     unless_standing: Ask | None = None
     """What it would need without the standing approval of the requester's by which it is allowed, and which may be
     revoked any time; `None`: it is not allowed by one."""
+    reasons: Reasons | None = None
+    """Why the policy says so; `None`: it was said in an earlier step."""
 
 
 NotMade = Literal["denied", "limited", "rejected", "expired", "withdrawn", "superseded", "skipped", "failed"]

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict, Field
 
 from policies.model import Tool
+from policies.reasons import Reasons
 
 LONGEST_KNOWN = 200
 """Characters of the title of what an id stands for. Our own choice."""
@@ -140,6 +141,8 @@ class CallPresentation(KeptJson):
     again: AskedAgain = ""
     """Why it was asked again although it had been approved: what the preview showed as before has changed since, or it
     could not be found out; empty: for another reason, or it was not."""
+    reasons: Reasons | None = None
+    """Why the policy has it asked about; `None`: it was asked by an earlier version, or not at all."""
 
     def known_in(self, arguments: Mapping[str, Any]) -> dict[str, KnownId]:
         """Returns argument → what its id stands for, of those arguments that are still the ids which were described."""
@@ -150,9 +153,9 @@ class CallPresentation(KeptJson):
         }
 
     def for_later(self) -> CallPresentation:
-        """Returns what of it holds for the same call at another time, too: no preview, and nothing that is one
-        person's alone."""
-        return self.without_owned().model_copy(update={"preview": None, "again": ""})
+        """Returns what of it holds for the same call at another time, too: no preview, nothing of why it was asked, and
+        nothing that is one person's alone."""
+        return self.without_owned().model_copy(update={"preview": None, "again": "", "reasons": None})
 
     def without_owned(self) -> CallPresentation:
         """Returns what of it may be shown to everybody: nothing that is one person's alone."""

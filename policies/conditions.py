@@ -158,7 +158,7 @@ class Glob(Regex):
     """Text that fits a glob as a whole."""
 
     def __str__(self) -> str:
-        return f"text like {shown(self.pattern)}"
+        return shown(self.pattern) if is_literal(self.pattern) else f"text like {shown(self.pattern)}"
 
     @property
     def expression(self) -> str:

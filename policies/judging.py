@@ -6,9 +6,10 @@ A policy is rules in the order in which they were written, each a match and a pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from policies import yaml_values
 from policies.approvers import either_of
@@ -29,6 +30,7 @@ from policies.matching import (
 from policies.model import Allow, Ask, Call, Deny, Facts, Match, Mode, Tool, Verdict, is_group
 from policies.patterns import glob
 from policies.quoting import is_quoted
+from policies.reasons import Reasons, conditions_of, why
 from policies.trust import known_to_read
 from translations import gettext as _
 
@@ -72,6 +74,13 @@ class Rule:
     def believes_a_client(self) -> bool:
         """Whether it permits something to a program because of the name that the program has given itself."""
         return bool(self.match.client) and _permits(self.verdict)
+
+    @cached_property
+    def reasons(self) -> Mapping[str, Any]:
+        """What of `Reasons` is the same for all calls that it fits."""
+        conditions, more = conditions_of({check.field: check.wanted for check in checks_of(self.match)})
+        of = {"of_server": self.match.server or "", "of_tool": self.match.tool or ""}
+        return {"rule": self.name, "conditions": conditions, "more": more, **of}
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:
@@ -196,9 +205,28 @@ def judge(policy: Policy, call: Call, facts: Facts) -> Allow | Ask | Deny:
     - `safeWrite`: those, and calls for which a rule names the server, the tool or the command, where the model quotes
       the words of the requester that ask for it (`Call.quote` from `Facts.said`).
     """
+    return judge_with_reasons(policy, call, facts)[0]
+
+
+def judge_with_reasons(policy: Policy, call: Call, facts: Facts) -> tuple[Allow | Ask | Deny, Reasons]:
+    """The same, and why. Pure; raises nothing."""
     subject = Subject(call, facts)
-    rule, verdict = by_rules(policy, subject)
-    return under_ceiling(policy, as_required(verdict, call.tool, facts), rule, subject)
+    rule, said = by_rules(policy, subject)
+    by_server = as_server_requires(said, call.tool)
+    raised = as_agent_requires(by_server, call.tool, facts)
+    verdict = under_ceiling(policy, raised, rule, subject)
+    by = "server" if by_server is not said else "agent" if isinstance(raised, Ask) and isinstance(said, Allow) else ""
+    reasons = Reasons(
+        decided=verdict.verdict,
+        server=call.tool.server,
+        tool=call.tool.name,
+        raised_by=by,
+        agent=facts.agent if by == "agent" else "",
+        mode=facts.mode.value if verdict is not raised else "",
+        is_unknown=rule is not None and isinstance(said, Deny) and said is not rule.verdict,
+        **(rule.reasons if rule is not None else {}),
+    )
+    return verdict, reasons
 
 
 def by_rules(policy: Policy, subject: Subject) -> tuple[Rule | None, Verdict]:
@@ -379,6 +407,8 @@ class Explanation:
     """What the mode took away, in a sentence; empty when that changed nothing."""
     approvers: str
     """Who could approve, in words; empty when nobody is asked."""
+    why: str
+    """The sentence that people are told."""
 
 
 def explain(policy: Policy, call: Call, facts: Facts) -> Explanation:
@@ -387,7 +417,7 @@ def explain(policy: Policy, call: Call, facts: Facts) -> Explanation:
     rule, said = by_rules(policy, subject)
     by_server = as_server_requires(said, call.tool)
     raised = as_agent_requires(by_server, call.tool, facts)
-    verdict = under_ceiling(policy, raised, rule, subject)
+    verdict, reasons = judge_with_reasons(policy, call, facts)
     down_to = len(policy.rules) if rule is None else policy.rules.index(rule) + 1
     return Explanation(
         verdict=verdict,
@@ -399,8 +429,9 @@ def explain(policy: Policy, call: Call, facts: Facts) -> Explanation:
         agent_requirement=""
         if raised is by_server
         else f"The {facts.agent} agent requires approval for {call.tool.name} each time: no allow, no “always allow”.",
-        ceiling=f"Mode {facts.mode}: {verdict.reason}" if verdict is not raised and isinstance(verdict, Deny) else "",
+        ceiling=f"Mode {facts.mode}: {verdict.reason}" if reasons.mode and isinstance(verdict, Deny) else "",
         approvers=_approvers(verdict, facts.requester) if isinstance(verdict, Ask) else "",
+        why=why(reasons),
     )
 
 

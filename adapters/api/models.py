@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from adapters.api.bodies import NOT_BLANK, Body
+from adapters.shared.wording import why
 from bot.conversations import TurnState
 from bot.domain import ApprovalView, ClarificationView, OutcomeView, SignInView, ThreadSummary
 from bot.files import MOST_FILES
@@ -96,6 +97,7 @@ class ApprovalShape(Shape):
     agent: str = Field(description="Which agent of agents.yaml asks; empty: the default one, or a program.")
     may_decide: str
     rule: str
+    why: str = Field(description="Why it was asked, in a sentence.")
     quorum: int
     votes: list[VoteShape]
     asked_at: float
@@ -125,6 +127,7 @@ class ApprovalShape(Shape):
             agent=view.agent,
             may_decide=visible(view.may_decide),
             rule=visible(view.rule),
+            why=why(view),
             quorum=view.quorum,
             votes=[VoteShape(name=visible_line(v.name, LONGEST_LINE), verb=v.verb, at=v.at) for v in view.votes],
             asked_at=view.asked_at,

@@ -23,6 +23,7 @@ from bot.domain import (
 from bot.readings import main_value
 from bot.safe_text import beginning_of_list, labels, visible_line, visible_passage
 from graph.citations import Source
+from policies.reasons import why as why_in_words
 from translations import gettext as _
 from translations import ngettext
 
@@ -47,6 +48,7 @@ LONGEST_ANSWER = 3_000
 LONGEST_KNOWN = 700
 """Characters of what is known of an attempt whose outcome is unknown."""
 _RULE = 200
+_WHY = 600
 _RESULT = 500
 _MOST_CHOICES = 10
 """Fields whose options are listed on a question's card; the form has them all."""
@@ -312,6 +314,14 @@ def rule(view: ApprovalView, space: Space = WHOLE) -> str:
     return space.line(view.rule, _RULE)
 
 
+def why(view: ApprovalView, space: Space = WHOLE) -> str:
+    """Returns why it is asked, in a sentence; of what an earlier version asked, by which rule."""
+    reasons = view.presentation.reasons
+    if reasons is not None:
+        return space.line(why_in_words(reasons), _WHY)
+    return _("Rule: {rule}").format(rule=rule(view, space))
+
+
 def deadlines(view: ApprovalView, reader_time: Callable[[float], str]) -> list[str]:
     """Returns when it expires, and from when others may decide. `reader_time` writes a time as the platform shows
     it."""
@@ -365,9 +375,8 @@ def result(view: ApprovalView, signs: Mapping[str, str], space: Space = WHOLE) -
 
 
 def provenance(view: ApprovalView, space: Space = WHOLE) -> tuple[str, str]:
-    """Returns who asked, and by which rule that took an approval."""
-    asked = requested_by(view, space)
-    return asked, _("Rule: {rule}").format(rule=rule(view, space))
+    """Returns who asked, and why that took an approval."""
+    return requested_by(view, space), why(view, space)
 
 
 def notes(view: ApprovalView, space: Space = WHOLE) -> list[str]:

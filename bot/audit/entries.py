@@ -15,6 +15,8 @@ from policies.commands import argument_of_command
 from policies.defaults import plain, with_defaults
 from policies.masking import A_TEXT, DEEPEST, Masker, exceeds
 from policies.model import Annotations, Call, Facts, Mode, Tool, Verdict, canonical_json
+from policies.reasons import Reasons, why
+from translations import SOURCE, in_language
 
 LONGEST_INPUT = 200
 """Characters of the short input."""
@@ -113,6 +115,7 @@ def entry_of(end: CallEnd, masker: Masker) -> str:
             "rule": verdict.get("rule", ""),
             "source": verdict.get("source", ""),
             "version": verdict.get("version", ""),
+            **({"why": judged["why"]} if "why" in judged else {}),
             "votes": [_vote(vote, masker) for vote in end.votes],
             "approval": end.approval_id,
             "digest": end.digest,
@@ -258,17 +261,20 @@ def _without_secrets(judged: Mapping[str, Any], masker: Masker) -> dict[str, Any
 _verdict: TypeAdapter[Verdict] = TypeAdapter(Verdict)
 
 
-def judgement(call: Call, facts: Facts, verdict: Verdict) -> dict[str, Any]:
+def judgement(call: Call, facts: Facts, verdict: Verdict, reasons: Reasons | None = None) -> dict[str, Any]:
     """A judgement as plain JSON: what was said, and all that it was said on but the arguments of the call."""
     tool = call.tool
     filled = plain(with_defaults(tool.input_schema, call.arguments))
     client = {"client": facts.client} if facts.client else {}
     agent = {"agent": facts.agent} if facts.agent not in ("", DEFAULT) else {}
     asks = {"agent_asks": True} if facts.agent_asks else {}
+    with in_language(SOURCE):  # the log is in one language, whoever reads it
+        told = {} if reasons is None else {"why": why(reasons)}
     return {
         **client,
         **agent,
         **asks,
+        **told,
         "verdict": verdict.model_dump(mode="json"),
         "mode": facts.mode.value,
         "requester": facts.requester,

@@ -150,7 +150,8 @@ def judgement_of(call: CallRecord | Unmade, quote_asked_with: str = "") -> dict[
     judged = call.judged
     if judged is None:
         return None
-    return judgement(replace(judged.call, quote=judged.quote or quote_asked_with), judged.facts, judged.verdict)
+    as_asked = replace(judged.call, quote=judged.quote or quote_asked_with)
+    return judgement(as_asked, judged.facts, judged.verdict, judged.reasons)
 
 
 def _key_of(end: CallEnd) -> str:

@@ -21,7 +21,7 @@ from bot.records.audit import AuditReader, UnreadableLogError, audit_at
 COLUMNS = (
     *("seq", "at", "thread", "call", "attempt", "requester", "server", "tool", "input", "mode", "decision", "rule"),
     *("source", "version", "votes", "approval", "digest", "duration", "status", "settled", "note", "output", "hash"),
-    *("client", "agent"),  # at the end: spreadsheets that were made for the others keep their columns
+    *("client", "agent", "why"),  # at the end: spreadsheets that were made for the others keep their columns
 )
 _FORMULA = frozenset("=+-@|%")
 """Spreadsheets calculate cells that begin so (OWASP: CSV injection), also after blanks and where the letters are

@@ -109,6 +109,7 @@ def _lines(policy: Policy, call: Call, facts: Facts, why: Explanation, *, known:
     yield ""
     decided_by = f"rule “{why.decided_by}”" if why.decided_by else "no rule fits"
     yield f"{verdict.verdict.upper()}: {decided_by} ({policy.source}, version {policy.version})"
+    yield f"  {why.why}"
     if isinstance(verdict, Deny):
         yield f"  what people are told: {verdict.reason}"
     if why.server_requirement:

@@ -19,7 +19,9 @@ from graph.presentation import presentation_of
 from graph.state import RunContext, ToolCallState
 from policies.approvers import digest_of, edit_needs_no_new_asking
 from policies.model import Allow, Ask, Deny, Tool, Verdict, home_of
+from policies.reasons import why
 from policies.trust import risks_of
+from translations import SOURCE, in_language
 
 _LIMITED = (
     "Limited: one turn may make {} tool calls, and this one was over that, so it was not made. The rest can be asked "
@@ -63,7 +65,7 @@ def policy_gate(ports: Ports) -> BranchStep:
         match _verdict_on(state, judgement):
             case Deny(reason=reason):
                 await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
-                return await not_made(ports, state, "denied", f"Blocked by policy: {reason}", judgement)
+                return await not_made(ports, state, "denied", _blocked(reason, judgement), judgement)
             case Allow():
                 await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
                 keep(context, state, judgement, policy)
@@ -85,6 +87,15 @@ def policy_gate(ports: Ports) -> BranchStep:
                 return Command(goto="human_confirmation", update=update)
 
     return policy_gate
+
+
+def _blocked(reason: str, judgement: Judged) -> str:
+    """What the model is told, and can tell whoever asks why not."""
+    with in_language(SOURCE):
+        told = why(judgement.reasons) if judgement.reasons and not judgement.reasons.mode else ""
+    if not told:
+        return f"Blocked by policy: {reason}"
+    return f"Blocked by policy: {reason if reason.endswith(('.', '!', '?')) else f'{reason}.'} {told}"
 
 
 async def _names_no_file(ports: Ports, state: ToolCallState, tool: Tool) -> bool:
@@ -115,6 +126,7 @@ def _still_covered(state: ToolCallState, ask: Ask) -> bool:
 
 def _asked(state: ToolCallState, judgement: Judged, ask: Ask, now: float) -> ApprovalAsked:
     call, tool = state["call"], judgement.call.tool
+    presentation = presentation_of(tool, state["turn"]["time_zone"], now)
     return ApprovalAsked(
         call_id=call["id"],
         round=_rounds(state) + 1,
@@ -129,7 +141,7 @@ def _asked(state: ToolCallState, judgement: Judged, ask: Ask, now: float) -> App
         quote=judgement.quote,
         client=state["turn"].get("client", ""),
         agent=shown_name(state["turn"]),
-        presentation=presentation_of(tool, state["turn"]["time_zone"], now),
+        presentation=presentation.model_copy(update={"reasons": judgement.reasons}),
     )
 
 

@@ -80,6 +80,10 @@ def tool(name: str, **more: Any) -> Tool:
     return Tool(server="s", name=name, **({"input_schema": {"type": "object"}} | more))
 
 
+BLOCKED = "Blocked by policy: not here. Denied because rule “deny” covers deny* on every server."
+"""What the model is told of a call of `deny…`."""
+
+
 @dataclass
 class Bench:
     """All ports of an agent, in memory. Tools are called `ask…`, `deny…` or anything else, which is allowed."""

@@ -14,7 +14,7 @@ from graph.interrupts import Approved
 from graph.state import Silent, Turn
 from policies.approvers import StandingApproval, digest_of
 from policies.model import Annotations, Risk
-from tests.graph.parts import Bench, calls, does, rig, tool, turn
+from tests.graph.parts import BLOCKED, Bench, calls, does, rig, tool, turn
 from tests.graph.test_turn_options import offered
 
 LIVE = Silent()
@@ -76,7 +76,7 @@ async def test_what_the_policy_asks_more_for_and_denies_stays_as_it_is(tmp_path:
         await r.agent.begin(of_finance("m1"), "go", LIVE)
         (asked,) = bench.asked
         assert (asked.ask.self_approval, asked.ask.approvers, asked.ask.rule) == ("fourEyes", ("any",), "four")
-        assert [(each.status, each.text) for each in bench.unmade] == [("denied", "Blocked by policy: not here")]
+        assert [(each.status, each.text) for each in bench.unmade] == [("denied", BLOCKED)]
 
 
 @pytest.mark.parametrize("agents", [Agents(specialists=(replace(FINANCE, tools=()),)), Agents()])

@@ -21,6 +21,7 @@ from graph.state import Silent, Turn
 from policies.approvers import StandingApproval, digest_of
 from policies.model import Annotations, Deny, Mode, Risk, Verdict
 from policies.policy_file import parse_policy
+from policies.reasons import Reasons
 from tests.graph.parts import Bench, calls, does, rig, tool, turn
 
 LIVE = Silent()
@@ -74,13 +75,13 @@ async def test_the_defaults_of_a_large_schema_are_filled_in_beside_the_event_loo
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rule 13: a default of 9,000 objects, each with a default of its own, takes judging a tenth of a second."""
-    judge, threads = judging.judge, set[int]()
+    judge, threads = judging.judge_with_reasons, set[int]()
 
-    def noting(*given: Any) -> Verdict:
+    def noting(*given: Any) -> tuple[Verdict, Reasons]:
         threads.add(threading.get_ident())
         return judge(*given)
 
-    monkeypatch.setattr(judging, "judge", noting)
+    monkeypatch.setattr(judging, "judge_with_reasons", noting)
     item = {"type": "object", "properties": {"name": {"default": "word"}}}
     schema = {"type": "object", "properties": {"items": {"default": [{}] * 9_000, "items": item}}}
     bench = Bench(["free"], schemas={"free": schema})
@@ -225,10 +226,10 @@ async def test_while_a_call_with_long_arguments_is_judged_others_have_their_turn
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rule 13: under a thousand rules about it, an argument of 1 MB held the event loop for half a second."""
-    others_at_work, judge = threading.Event(), judging.judge
+    others_at_work, judge = threading.Event(), judging.judge_with_reasons
     had_their_turn: list[bool] = []
 
-    def judged(*what: Any) -> Verdict:
+    def judged(*what: Any) -> tuple[Verdict, Reasons]:
         asyncio.run_coroutine_threadsafe(_at_work(), loop)
         had_their_turn.append(others_at_work.wait(timeout=2.0))
         return judge(*what)
@@ -243,7 +244,7 @@ async def test_while_a_call_with_long_arguments_is_judged_others_have_their_turn
         return message
 
     loop = asyncio.get_running_loop()
-    monkeypatch.setattr(judging, "judge", judged)
+    monkeypatch.setattr(judging, "judge_with_reasons", judged)
     bench = Bench(["free"])
     async with rig(tmp_path, writing_much, bench) as r:
         await r.agent.begin(turn("m1"), "go", LIVE)

@@ -24,7 +24,7 @@ from graph.models import ModelProblem, Trouble
 from graph.ports import Failed, OutcomeUnknown, SignInNeeded, Succeeded, ToolOutcome
 from graph.running import ThreadStatus
 from graph.state import Silent
-from tests.graph.parts import Bench, Rig, calls, does, rig, turn
+from tests.graph.parts import BLOCKED, Bench, Rig, calls, does, rig, turn
 from tests.support.opened_checkpoints import put_to_disk, rows_of_checkpoints
 
 LIVE = Silent()
@@ -49,7 +49,7 @@ async def test_free_calls_run_at_once_and_the_others_wait_alone(tmp_path: Path) 
         status = await r.agent.resume("t", "r1", {wait.interrupt_id: Approved(by=("Ana",))}, LIVE)
         assert (status.at_rest, status.interrupts) == (True, ())
         assert r.bench.called == ["m1.0.1", "m1.0.0"]
-        assert status.spoken[-1].text == "ask_a done | free done | Blocked by policy: not here"
+        assert status.spoken[-1].text == f"ask_a done | free done | {BLOCKED}"
         assert r.problems() == []
 
 

@@ -87,22 +87,22 @@ FOUND: list[tuple[str, Any, str]] = [
     ("{command: '* list'}", a_call(), "command is not what this tool takes; wanted: * list"),
     ("{command: '* list'}", a_command("m365 get"), "command is “m365 get”; wanted: * list"),
     ("{command: '* list'}", a_command("m365 list; x"), "command is not readable; wanted: * list"),
-    ("{args: {a: x}}", a_call(), "args.a is left out; wanted: text like “x”"),
-    ("{args: {a: x}}", a_call(a="y" * 99), f"args.a is “{'y' * 60}…”; wanted: text like “x”"),
+    ("{args: {a: x}}", a_call(), "args.a is left out; wanted: “x”"),
+    ("{args: {a: x}}", a_call(a="y" * 99), f"args.a is “{'y' * 60}…”; wanted: “x”"),
     ("{args: {a: {equals: null}}}", a_call(a=[1]), "args.a is a list of 1; wanted: exactly null"),
     ("{args: {a: {in: [x, true]}}}", a_call(a={}), "args.a is a mapping of 0; wanted: one of “x”, true"),
     ("{args: {a: {regex: 'x+'}}}", a_call(a=1.5), "args.a is 1.5; wanted: text like /x+/"),
     ("{args: {a: {min: 1, max: 2}}}", a_call(a=3), "args.a is 3; wanted: 1 to 2"),
     ("{args: {a: {max: 2}}}", a_call(a=10**5000), "args.a is a number beyond all measure; wanted: at most 2"),
     ("{args: {a: {present: false}}}", a_call(a=False), "args.a is false; wanted: left out"),
-    ("{args: {a: {present: true, not: x}}}", a_call(), "args.a is left out; wanted: present and not text like “x”"),
+    ("{args: {a: {present: true, not: x}}}", a_call(), "args.a is left out; wanted: present and not “x”"),
     (
         "{args: {'$.a[*]': {all: {min: 1}}}}",
         a_call(a=[0, 1, 2, 3, 4, 5, 6]),
         "args.$.a[*] is 0, 1, 2, 3, 4 and 2 more; wanted: all at least 1",
     ),
-    ("{args: {'$.a[*]': {any: x}}}", a_call(a=[]), "args.$.a[*] is left out; wanted: any text like “x”"),
-    ("{args: {a: x}}", a_call(a={1}), "args.a is something that is not JSON; wanted: text like “x”"),
+    ("{args: {'$.a[*]': {any: x}}}", a_call(a=[]), "args.$.a[*] is left out; wanted: any “x”"),
+    ("{args: {a: x}}", a_call(a={1}), "args.a is something that is not JSON; wanted: “x”"),
 ]
 
 

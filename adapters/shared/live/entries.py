@@ -23,6 +23,7 @@ from adapters.shared.wording import (
     is_in_title,
     risks,
     source_name,
+    why,
 )
 from bot.agent_choices import AgentChoice
 from bot.card_masks import unseen_in_words
@@ -322,6 +323,7 @@ def _approval(view: ApprovalView) -> Json:
         "result": line(view.result, LONGEST_RESULT),
         "risk": [line(each, LONGEST_TITLE) for each in risks(view)],
         "again": line(view.again, LONGEST_RESULT),
+        "why": why(view),
         "anyone_else": _is_for_anyone_else(view),
         **_call_json(view),
         **_client_json(view),

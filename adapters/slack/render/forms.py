@@ -224,7 +224,7 @@ def approve_all_modal(together: Together, origin: Origin) -> Block:
 
 
 def arguments_modal(view: ApprovalView, page: int, origin: Origin, *, decides: bool = False) -> Block:
-    """All of a call: its values letter by letter, by which rule it is asked, and once it is settled, what came of it.
+    """All of a call: its values letter by letter, why it is asked, and once it is settled, what came of it.
 
     Args:
         page: counts from 0; one that does not exist is the nearest that does.
@@ -232,8 +232,8 @@ def arguments_modal(view: ApprovalView, page: int, origin: Origin, *, decides: b
     """
     waits = view.status == "pending"
     exact = unseen_in_words(view, "") or fingerprint_in_words(view)
-    rule = _("Rule: {rule}").format(rule=wording.rule(view))
-    told = [wording.in_brief(view), rule, exact] if waits else [*details_lines(view), wording.call_source(view), exact]
+    asked = [wording.in_brief(view), wording.why(view)]
+    told = [*(asked if waits else [*details_lines(view), wording.call_source(view)]), exact]
     edited = (
         [] if waits or view.asked_arguments is None else pair_blocks(excerpts_of_approval(view)(wording.WHOLE).pairs)
     )

@@ -152,7 +152,7 @@ function details(view, outcome, can) {
       fact(t("Requested"), time(view.asked_at, short)),
       view.decided_at === null ? null : fact(t("Settled"), time(view.decided_at, short)),
       view.votes.length > 1 ? fact(t("Votes"), view.votes.map((vote) => vote.name).join(", ")) : null,
-      view.rule ? fact(t("Rule"), view.rule) : null,
+      view.why ? fact(t("Why approval was needed"), view.why) : null,
     ),
     h("button", { type: "button", className: "link-button", onclick: () => can.showRequest(view, { decides: false }) }, t("Show all")),
   );

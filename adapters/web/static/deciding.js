@@ -84,7 +84,7 @@ export async function showRequest(view, { decides }) {
   const note = noteField();
   let said = null;
   const facts = [
-    view.rule ? [t("Rule"), view.rule] : null,
+    view.why ? [t("Why approval is needed"), view.why] : null,
     [t("Requested"), time(view.asked_at, short)],
     view.fingerprint ? [t("Fingerprint"), view.fingerprint] : null,
   ].filter(Boolean);
