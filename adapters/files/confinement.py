@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import importlib
 import os
 import platform
 import resource
 import signal
 import struct
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -24,8 +25,11 @@ CLONE_NEWUSER, CLONE_NEWNET, CLONE_THREAD = 0x10000000, 0x40000000, 0x00010000
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 1, 22, 38, 2
 SECONDS_AFTER = 5
 """So much later than its parent would the kernel end it, should there be no parent any more."""
-LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
-"""Where the libraries are that Python's packages are linked with."""
+LIBRARIES = (
+    *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache"),
+    *("/nix/store", "/gnu/store"),
+)
+"""Where the libraries are that Python's packages are linked with, beside Python's own folder."""
 
 
 def by_the_kernel(limits: dict[str, Any]) -> list[str]:
@@ -40,27 +44,55 @@ def by_the_kernel(limits: dict[str, Any]) -> list[str]:
     with contextlib.suppress(OSError):  # where memory is short, this process is ended, and not one that matters
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     signal.setitimer(signal.ITIMER_REAL, limits["seconds"] + SECONDS_AFTER)
-    held = []
-    libc = _libc()
-    if libc is not None:
-        _prctl(libc, PR_SET_PDEATHSIG, signal.SIGKILL)
-        # Before anything starts threads.
-        if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0:
-            held.append("network")
-    for what, most in (
-        (resource.RLIMIT_AS, limits["memory"]),
-        (resource.RLIMIT_CPU, limits["cpu_seconds"]),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
+    for what, most, at_last in (
+        (resource.RLIMIT_AS, limits["memory"], 0),
+        (resource.RLIMIT_CPU, limits["cpu_seconds"], SECONDS_AFTER),  # else it dies without the reason (SIGXCPU)
+        (resource.RLIMIT_FSIZE, 0, 0),
+        (resource.RLIMIT_CORE, 0, 0),
     ):
         with contextlib.suppress(OSError, ValueError):  # macOS knows no RLIMIT_AS
-            resource.setrlimit(what, (most, most))
-    if libc is not None and _prctl(libc, PR_SET_NO_NEW_PRIVS, 1):
-        if _only_files_below(libc, (*roots(), *LIBRARIES)):
-            held.append("files")
-        if _without_calls(libc):
-            held.append("calls")
-    return held
+            resource.setrlimit(what, (most, most + at_last))
+    libc = _libc()
+    if libc is None:
+        return []
+    _prctl(libc, PR_SET_PDEATHSIG, signal.SIGKILL)
+    if not _prctl(libc, PR_SET_NO_NEW_PRIVS, 1):
+        return []
+    paths = (*roots(), *LIBRARIES, *(str(Path(each, "lib")) for each in (sys.prefix, sys.base_prefix)))
+    return _held(  # before anything starts threads
+        {
+            "network": lambda: bool(libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0),
+            "files": lambda: _only_files_below(libc, paths),
+            "calls": lambda: _without_calls(libc),
+        }
+    )
+
+
+def _held(holds: Mapping[str, Callable[[], bool]]) -> list[str]:
+    """Which of these hold this process now. A copy of it tries them first: where the system calls that they take end a
+    process (systemd's `SystemCallFilter`), where those are translated for another machine, or where they keep it from
+    its libraries, files are read without them."""
+    good = holds if _can_live_with(holds.values()) else {}
+    if not good:
+        good = {name: hold for name, hold in holds.items() if _can_live_with([hold])}
+    return [name for name, hold in good.items() if hold()]
+
+
+def _can_live_with(holds: Iterable[Callable[[], bool]]) -> bool:
+    try:
+        copy = os.fork()
+    except OSError:  # there is no room for one
+        return True
+    if copy == 0:
+        outcome = 1
+        try:
+            for hold in holds:
+                hold()
+            importlib.import_module("zlib")  # of a library of the system, as others are
+            outcome = 0
+        finally:
+            os._exit(outcome)
+    return os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]) == 0
 
 
 def _libc() -> Any:
@@ -148,9 +180,12 @@ DENIED: Final = (
     *((82, -1), (83, -1), (84, -1), (85, -1), (86, -1), (87, -1), (88, -1), (90, -1), (92, -1), (94, -1), (132, -1)),
     *((133, -1), (235, -1), (261, -1), (76, 45), (91, 52), (93, 55), (188, 5), (189, 6), (190, 7), (197, 14)),
     *((198, 15), (199, 16), (258, 34), (259, 33), (260, 54), (263, 35), (264, 38), (265, 37), (266, 36), (268, 53)),
-    *((280, 88), (316, 276), (452, 452)),
+    *((280, 88), (316, 276)),
 )
 """System calls that reading a file needs none of: their numbers on x86-64 and on ARM (linux/arch/…/syscalls)."""
+FIRST_UNKNOWN: Final = 452
+"""From here on calls are younger than these lists, and numbered alike everywhere. They do not exist, either: what knows
+them does without on older kernels."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _LOAD, _EQUAL, _SET, _AT_LEAST, _ANSWER = 0x20, 0x15, 0x45, 0x35, 0x06
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
@@ -182,6 +217,8 @@ def calls_filter(machine: str) -> bytes:
     step(_LOAD, _NUMBER)
     step(_AT_LEAST, _OTHER_TABLE, 0, 1)
     refuse()
+    step(_AT_LEAST, FIRST_UNKNOWN, 0, 1)
+    refuse(errno.ENOSYS)
     for call in NOT_THERE:
         step(_EQUAL, call[column], 0, 1)
         refuse(errno.ENOSYS)
