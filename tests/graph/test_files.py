@@ -103,6 +103,15 @@ def test_a_file_that_is_read_part_by_part_is_read_whole(text: str, times: int) -
     assert "".join(parts) == whole
 
 
+@settings(max_examples=examples(60))
+@given(st.text("aßİﬃΐ ", max_size=60), st.integers(1, 1_000), st.text("aßİﬃΐ ", max_size=30))
+def test_words_are_found_where_they_stand_also_where_letters_become_longer(before: str, times: int, after: str) -> None:
+    """In German files there is an “ß” in each sentence, which is “ss” for whoever does not mind the case."""
+    text = before * times + "Safran" + after
+    assert part_of(Kept(text), 0, "SAFRAN").count(f"[at character {len(before) * times:,}:]") == 1
+    assert "does not hold" in part_of(Kept(text), 0, "gold")
+
+
 # ----------------------------------------------------------------------- for as long as there is a conversation
 
 
