@@ -54,10 +54,12 @@ async def files_of(teams: FakeTeams, **config: Any) -> AsyncIterator[TeamsFiles]
 def uploaded(teams: FakeTeams, name: str = "a.txt", content: bytes | None = b"hello", token: str = TEMPORARY) -> Json:
     if content is not None:
         teams.world.files[name] = content
+    link = f"{teams.base_url}/download/{name}?tempauth={token}"
     return {
         "contentType": UPLOADED,
+        "contentUrl": f"{SITE}/{name}",
         "name": name,
-        "content": {"downloadUrl": f"{teams.base_url}/download/{name}?tempauth={token}", "fileType": "txt"},
+        "content": {"downloadUrl": link, "uniqueId": "1150D938-8870-4044-9F2C-5BBDEBA70C9D", "fileType": "txt"},
     }
 
 
@@ -122,7 +124,7 @@ SAID = st.fixed_dictionaries(
 def test_no_attachments_make_the_reader_fail(activity: Json) -> None:
     for file in files_in(activity, ANA):
         assert file.size is None or 0 <= file.size < 2**53
-        assert file.source.keys() in ({"link"}, {"shared", "author"})
+        assert file.source.keys() in ({"link", "shared", "author"}, {"shared", "author"})
 
 
 # --------------------------------------------------------------------------- the chat of one person with the bot
@@ -134,9 +136,29 @@ async def test_a_link_opens_a_file_without_a_token(teams: FakeTeams) -> None:
 
 
 async def test_a_link_that_is_over_is_said_to_be(teams: FakeTeams) -> None:
-    late = "its link isn’t valid any more. Send it again"
-    assert await refusal(teams, uploaded(teams, token="of yesterday"), CHAT) == late  # of nobody
-    assert await refusal(teams, uploaded(teams, "gone.txt", None), CHAT) == late
+    late, alone = "its link isn’t valid any more. Send it again", {"graph_files": False}
+    assert await refusal(teams, uploaded(teams, token="of yesterday"), CHAT, **alone) == late  # of nobody
+    assert await refusal(teams, uploaded(teams, "gone.txt", None), CHAT, **alone) == late
+    assert "in a chat with me alone" in await refusal(teams, uploaded(teams, token=""), GROUP_CHAT, **alone)
+
+
+async def test_a_page_to_sign_in_is_not_taken_for_the_file(teams: FakeTeams) -> None:
+    """Some links of Teams on a phone lead to one."""
+    said = uploaded(teams, "a.html", b"<p>a file")
+    assert await fetched(teams, said, CHAT, graph_files=False) == b"<p>a file"
+    said["content"]["downloadUrl"] = said["content"]["downloadUrl"].partition("?")[0]
+    assert "asks for a sign-in" in await refusal(teams, said, CHAT, graph_files=False)
+    teams.world.file_people["a.html"] = {"createdBy": ANA}
+    assert await fetched(teams, said, CHAT) == b"<p>a file"
+
+
+async def test_where_a_link_does_not_open_graph_is_asked(teams: FakeTeams) -> None:
+    said = uploaded(teams, token="of yesterday")
+    teams.world.file_people["a.txt"] = {"createdBy": ANA}
+    assert await fetched(teams, said, CHAT) == b"hello"
+    assert await fetched(teams, said, GROUP_CHAT) == b"hello"
+    teams.world.file_people["a.txt"] = {"createdBy": BEN}
+    assert "someone else put it there" in await refusal(teams, said, GROUP_CHAT)
 
 
 async def test_what_is_too_large_is_not_read_to_its_end(teams: FakeTeams) -> None:
@@ -168,7 +190,7 @@ async def test_when_the_service_asks_to_wait_it_is_tried_again_later(teams: Fake
 )
 async def test_nobody_but_microsoft_is_asked(teams: FakeTeams, address: str) -> None:
     said = uploaded(teams)
-    said["content"]["downloadUrl"] = address
+    said["content"]["downloadUrl"] = said["contentUrl"] = address
     assert await refusal(teams, said, CHAT) == ELSEWHERE
     assert await refusal(teams, {**shared(teams, createdBy=ANA), "contentUrl": address}) == ELSEWHERE
 
@@ -244,6 +266,8 @@ async def test_of_something_that_is_attached_and_not_described_people_are_told_w
 ) -> None:
     page = {"contentType": "text/html", "content": '<div>look <attachment id="x"></attachment></div>'}
     (hidden,) = hidden_in({"attachments": [page]})
+    pasted = {"contentType": "image/png", "contentUrl": "https://smba.example/v3/attachments/1/views/original"}
+    assert hidden_in({"attachments": [pasted, page]}) == (hidden,)
     assert hidden_in({"attachments": [page, PLAN]}) == hidden_in({"attachments": [{**page, "content": "x"}]}) == ()
     async with files_of(teams) as files:
         with pytest.raises(FileNotFetched, match=r"ChannelMessage\.Read\.Group, ChatMessage\.Read\.Chat"):

@@ -2,7 +2,8 @@
 
 In a personal chat Teams gives the bot a link that needs no token and is valid for some minutes. Elsewhere it mostly
 says nothing of files: Microsoft Graph has to be asked for the message, which says where they lie, and then for each of
-them, with permissions that the operator has granted.
+them, with permissions that the operator has granted. So it is where a link does not open, as in group chats
+(https://microsoft.github.io/teams-sdk/python/in-depth-guides/file-handling/receiving-files).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import structlog
 from yarl import URL
 
 from adapters.shared.calls import CallFailed
-from adapters.shared.http import TOO_LARGE, Http, is_kept_at, retry_after
+from adapters.shared.http import TOO_LARGE, Http, HttpAnswer, is_kept_at, retry_after
 from adapters.shared.messages import size_in_bytes
 from adapters.shared.people import user_of
 from adapters.shared.untrusted_json import part, parts, words
@@ -61,7 +62,8 @@ def hidden_in(activity: Mapping[str, Any]) -> tuple[FileReference, ...]:
     and raises nothing."""
     attached = [(words(each, "contentType"), words(each, "content")) for each in parts(activity, "attachments")]
     html = [content for kind, content in attached if kind == "text/html"]
-    is_hidden = len(html) == len(attached) and any(map(_ATTACHED.search, html))
+    described = [kind for kind, _content in attached if kind != "text/html" and not kind.startswith("image/")]
+    is_hidden = not described and any(map(_ATTACHED.search, html))
     return (FileReference("", source={"hidden": True}),) if is_hidden else ()
 
 
@@ -70,10 +72,11 @@ def _references(activity: Mapping[str, Any], user: str) -> Iterator[FileReferenc
         kind, name = words(attached, "contentType"), words(attached, "name")[:LONGEST_NAME]
         content = part(attached, "content")
         size = size_in_bytes(content.get("fileSize"))
+        lies_at = {"shared": _bounded(words(attached, "contentUrl")), "author": user}
         if kind == _UPLOADED:
-            yield FileReference(name, "", size, {"link": _bounded(words(content, "downloadUrl"))})
+            yield FileReference(name, "", size, {"link": _bounded(words(content, "downloadUrl")), **lies_at})
         elif kind == _SHARED:
-            yield FileReference(name, "", size, {"shared": _bounded(words(attached, "contentUrl")), "author": user})
+            yield FileReference(name, "", size, lies_at)
 
 
 def _bounded(address: str) -> str:
@@ -111,8 +114,12 @@ class TeamsFiles:
         """A file. Raises `FileNotFetched` and `PostFailed`."""
         try:
             if "link" in file.source:
-                gone = _("its link isn’t valid any more. Send it again")
-                return FetchedFile(await self._linked(str(file.source["link"]), limit, gone))
+                try:
+                    gone = _("its link isn’t valid any more. Send it again")
+                    return FetchedFile(await self._linked(str(file.source["link"]), limit, gone))
+                except FileNotFetched:
+                    if place.direct and not (self._config.graph_files and file.source.get("shared")):
+                        raise
             if not self._config.graph_files:
                 raise FileNotFetched(_elsewhere(direct=place.direct))
             if "hidden" in file.source:
@@ -129,6 +136,9 @@ class TeamsFiles:
         answer = await self._http.download("file", link, seconds=DOWNLOAD_SECONDS, most=limit)
         if answer.status == 429 or answer.status >= 500:
             raise PostFailed(f"file: http_{answer.status}", retry_after=retry_after(answer.headers))
+        if _is_a_page(answer):
+            log.warning("teams_file_not_fetched", status=answer.status, page=True)
+            raise FileNotFetched(_("its link asks for a sign-in. Send it from a computer"))
         if answer.status != 200:
             log.warning("teams_file_not_fetched", status=answer.status)
             raise FileNotFetched(gone)
@@ -183,6 +193,16 @@ def _path_of(message: Message) -> str:
         return ""
     thread = f"/v1.0/teams/{team}/channels/{quote(conversation, safe='')}/messages/{root}"
     return thread if number == root else f"{thread}/replies/{number}"
+
+
+def _is_a_page(answer: HttpAnswer) -> bool:
+    """Whether a link opens a page to sign in, as those of files from Teams on a phone may
+    (https://github.com/OfficeDev/Microsoft-Teams-Samples/issues/1314). A file that is a page is sent as a file."""
+    media_type = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    is_sent_as_file = "Content-Disposition" in answer.headers
+    return answer.status in {301, 302, 303, 307, 308} or (
+        answer.status == 200 and media_type == "text/html" and not is_sent_as_file
+    )
 
 
 def _is_on_this_machine(address: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import mimetypes
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,14 +58,17 @@ def routes(services: Services) -> list[web.RouteDef]:
         return handle
 
     async def download(request: web.Request) -> web.StreamResponse:
-        """For whoever has the link, which is good for some minutes."""
+        """For whoever has the link, which is good for some minutes; without what opens it, it leads to a sign-in."""
         content = services.world.files.get(request.match_info["name"])
         fault = services.faults.of("download", {"name": request.match_info["name"]})
         if fault is not None:
             return _failure(fault)
-        if content is None or request.query.get("tempauth") != TEMPORARY:
+        if "tempauth" not in request.query:
+            return web.Response(text="<!doctype html><title>Sign in to your account</title>", content_type="text/html")
+        if content is None or request.query["tempauth"] != TEMPORARY:
             return web.Response(status=404 if content is None else 401)
-        return web.Response(body=content)
+        media_type = mimetypes.guess_type(request.match_info["name"])[0] or "application/octet-stream"
+        return web.Response(body=content, content_type=media_type, headers={"Content-Disposition": "attachment"})
 
     def graph_route(verb: str) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
