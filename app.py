@@ -82,6 +82,7 @@ from bot.outbox import Outbox
 from bot.plans import Plans
 from bot.platform import NotConnected, Platform
 from bot.policy_in_force import PolicyInForce
+from bot.prices import Prices, PricesFileError, load_prices
 from bot.queries import Queries
 from bot.questions import Questions
 from bot.records.database import Database, is_outage
@@ -103,6 +104,7 @@ from bot.sharing import SharedState, for_one_process, sharing
 from bot.turns.engine import DeliveryHandler, EmbeddedEngine, ThreadWorkers
 from bot.turns.messages import Introductions
 from bot.turns.open_requests import OpenRequests
+from bot.usage import UsageReports
 from graph.agents import Agents, idle_patterns
 from graph.agents_file import AgentsFileError, Installation, load_agents
 from graph.models import ModelProblem, ModelSpec, check_configured, close_model, create_model
@@ -169,7 +171,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
     switch_off_logs_of_prompts(os.environ)
     translations.load()
     translations.write_in(settings.language)
-    tool_config, account_config, policy, agents = _configuration(settings)
+    tool_config, account_config, policy, agents, prices = _configuration(settings)
     new_id, address = random_id, Address(settings)
     async with AsyncExitStack() as stack:
         # Records, what several processes on them share, and what has to stay secret.
@@ -332,7 +334,12 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             same_model = settings.router_spec == settings.model_spec
             router_model = model if same_model else await asyncio.to_thread(_model, settings.router_spec)
             models.push_async_callback(close_model, router_model)
-            budget = TokenBudget(database, clock, settings.limit_tokens_per_day)
+            budget = TokenBudget(
+                database,
+                clock,
+                settings.limit_tokens_per_day,
+                channel_tokens_a_day=settings.limit_channel_tokens_per_day,
+            )
             ports = Ports(
                 model=model,
                 agents=agents,
@@ -374,6 +381,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 files,
                 begins_turns=settings.agent_enable,
                 remembers=memories.is_on,
+                budget=budget,
             )
             remembering = MemoryHandler(database, memories, outbox, budget, clock, router_model, retry, masker=masker)
             calls = GatewayCallHandler(database, SingleCalls(ports), open_requests, engine, clock, changes=call_changes)
@@ -424,6 +432,9 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             gateway=gateway_calls,
             files=files,
             memories=memories,
+            usage=UsageReports(
+                database, directory, clock, prices, is_operator=operators.includes, note_reading=audit.read
+            ),
         )
         await stack.enter_async_context(gateway_calls.running())
         await outbox.start()
@@ -505,7 +516,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         yield application
 
 
-def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfig, PolicyInForce, Agents]:
+def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfig, PolicyInForce, Agents, Prices]:
     """What the settings and the files say, checked before anything is opened. Raises `ModelProblem`, too."""
     try:
         tool_config = load_config(settings.mcp_config, _variables())
@@ -513,7 +524,8 @@ def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfi
         servers = {server.name for server in tool_config.servers}
         policy = PolicyInForce(settings.policy_file, servers)
         agents = load_agents(settings.agents_file, Installation(servers, settings.objection_to))
-    except (ConfigError, AccountsError, PolicyError, AgentsFileError) as error:
+        prices = load_prices(settings.prices_file)
+    except (ConfigError, AccountsError, PolicyError, AgentsFileError, PricesFileError) as error:
         raise ConfigurationError(str(error)) from error
     if not (settings.web_enabled or settings.slack_configured or settings.teams_configured):
         raise ConfigurationError(
@@ -534,7 +546,7 @@ def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfi
         )
     if settings.langfuse_public_key:
         log.warning("tracing_not_supported", note="this version does not send traces to Langfuse yet")
-    return tool_config, accounts, policy, agents
+    return tool_config, accounts, policy, agents, prices
 
 
 async def _open_records(settings: Settings, stack: AsyncExitStack) -> tuple[Records, bytes]:
@@ -642,6 +654,7 @@ def _settings_facts(settings: Settings, tools: ToolServersConfig, key: bytes) ->
         "MCP_CONFIG": [tools.said, *(each.fingerprint for each in tools.servers)],
         "CONNECTIONS_FILE": _said_in(settings.connections_file),
         "AGENTS_FILE": _said_in(settings.agents_file),
+        "PRICES_FILE": _said_in(settings.prices_file),
     }
     return settings_facts(settings, key, said)
 
@@ -692,10 +705,13 @@ def _variables() -> dict[str, str]:
 def _model(spec: ModelSpec) -> BaseChatModel:
     """The model that a setting names. Raises `ModelProblem` when it is not configured."""
     if spec.name != DEMO:
-        return create_model(spec)
-    from demo_model.model import DemoChatModel  # noqa: PLC0415  # imported only when chosen
+        model = create_model(spec)
+    else:
+        from demo_model.model import DemoChatModel  # noqa: PLC0415  # imported only when chosen
 
-    return DemoChatModel()
+        model = DemoChatModel()
+    model.name = spec.name  # under which its usage is counted, and prices are written
+    return model
 
 
 async def _models_of_agents(

@@ -15,6 +15,7 @@ from bot.inbox import Inbox
 from bot.memory import Memories
 from bot.queries import Queries
 from bot.questions import Questions
+from bot.usage import UsageReports
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +46,5 @@ class Services:
     """What people hand over."""
     memories: Memories
     """What is remembered of people and channels."""
+    usage: UsageReports
+    """What turns have used of language models, and what that cost."""

@@ -372,6 +372,9 @@ class Settings(BaseSettings):
     agents_file: Path = Field(
         Path("agents.yaml"), description="The agents: what each is told, and its tools. Without the file there is one."
     )
+    prices_file: Path = Field(
+        Path("prices.yaml"), description="What models cost. Without the file, only tokens are told."
+    )
     agent_mode: Mode = Field(Mode.DEFAULT, description="readOnly, default or safeWrite: the ceiling on the rules.")
     agent_strict_readonly: bool = Field(False, description="true: readOnly, whatever AGENT_MODE and the rules say.")
     agent_enable: bool = Field(True, description="false: no turn starts anywhere; people who write are told so.")
@@ -400,6 +403,9 @@ class Settings(BaseSettings):
     limit_calls_per_turn: int = Field(50, ge=1, le=1000, description="Tool calls that the model may make in one turn.")
     limit_tokens_per_day: int = Field(
         0, ge=0, description="Tokens of the language model that one person may use in a day (UTC); 0: no limit."
+    )
+    limit_channel_tokens_per_day: int = Field(
+        0, ge=0, description="Tokens that all people together may use in one channel in a day (UTC); 0: no limit."
     )
     limit_gateway_calls_per_minute: int = Field(
         120, ge=0, description="Calls a minute that one person's programs may make at /mcp; 0: no limit."

@@ -34,6 +34,7 @@ OF_EACH = frozenset(
         "CONNECTIONS_FILE",
         "POLICY_FILE",
         "AGENTS_FILE",
+        "PRICES_FILE",
     }
 )
 """May differ. Of files it counts what they say: of the policy, `ReplicaTable` compares it."""

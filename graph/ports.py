@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # what takes messages in starts before the libraries of model
 
     from graph.models.streaming import Retry
     from graph.state import Turn
+    from graph.usage import ModelUse
 
 # --------------------------------------------------------------------------------- all ports together
 
@@ -35,8 +36,10 @@ class Picked:
     """What the router chose."""
 
     categories: Sequence[str]
-    tokens: int = 0
-    """What choosing cost."""
+    model: str = ""
+    """The one that was asked."""
+    use: ModelUse | None = None
+    """What asking it came to; `None`: none was asked."""
 
 
 Router = Callable[[Sequence["AnyMessage"], Sequence[str]], Awaitable[Picked]]
@@ -428,14 +431,18 @@ class Memory(Protocol):
 
 
 class Budget(Protocol):
-    """How much of the language model a person may use."""
+    """How much of the language model a person, and all in a channel, may use."""
 
-    async def refusal(self, person_id: str) -> str | None:
-        """The sentence that tells somebody that it is used up; `None`: it is not."""
+    async def refusal(self, person_id: str, channel: str = "") -> str | None:
+        """The sentence that tells somebody that it is used up; `None`: it is not.
+
+        Args:
+            channel: in which the turn is; empty: in a direct chat.
+        """
         ...
 
-    async def spent(self, person_id: str, tokens: int) -> None:
-        """So many tokens went into an answer for this person."""
+    async def spent(self, person_id: str, tokens: int, channel: str = "") -> None:
+        """So many tokens went into an answer for this person, in this channel."""
         ...
 
 

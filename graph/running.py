@@ -23,6 +23,7 @@ from graph.interrupts import ApprovalAsked, Approved, Asked, InterruptAnswer, Pl
 from graph.nodes.use_tools import MakeCall
 from graph.ports import Live, Spoken, Unfinished
 from graph.state import BegunCall, RunContext, Silent, ToolCallState, Turn, turn_of
+from graph.usage import NO_USAGE, Usage
 from graph.workflow import Workflow
 from policies.masking import Masker
 
@@ -68,6 +69,8 @@ class ThreadStatus:
     """What the model said in that turn."""
     branches: tuple[str, ...] = ()
     """The namespaces of the checkpoints of open tool calls."""
+    usage: Usage = field(default_factory=dict)
+    """What that turn has used of language models so far."""
 
     def has_begun(self, delivery: str) -> bool:
         """Whether this message is in the conversation already: the newest root checkpoint is of its run (which may not
@@ -139,7 +142,7 @@ class Agent:
         if call is not None:
             said[GIVEN_CALL] = call
         message = HumanMessage(text, id=turn["delivery"], additional_kwargs=said)
-        given = {"messages": [message], "turn": turn, "categories": []}
+        given = {"messages": [message], "turn": turn, "categories": [], "usage": {}}
         context = self._context(live)
         ended = await self._run(turn["thread_id"], given, turn["delivery"], "run", context)
         if ended.get(_INTERRUPTED):
@@ -272,7 +275,7 @@ def _approved_as_asked(interrupt: PendingInterrupt, answer: InterruptAnswer | No
 def _ended(turn: Turn, delivery: str, verb: RunVerb, ended: Mapping[str, Any]) -> ThreadStatus:
     """The status after a run that came to its end, from what it returned."""
     spoken = spoken_in(current_turn(ended["messages"]), turn)
-    return ThreadStatus(delivery, verb, at_rest=True, interrupts=(), turn=turn, spoken=spoken)
+    return ThreadStatus(delivery, verb, at_rest=True, interrupts=(), turn=turn, spoken=spoken, usage=_usage_in(ended))
 
 
 def _status_of(snapshot: StateSnapshot, *, at_rest: bool) -> ThreadStatus:
@@ -286,4 +289,11 @@ def _status_of(snapshot: StateSnapshot, *, at_rest: bool) -> ThreadStatus:
         turn=turn,
         spoken=spoken_in(current_turn(snapshot.values.get("messages", [])), turn),
         branches=tuple(t.state["configurable"]["checkpoint_ns"] for t in snapshot.tasks if isinstance(t.state, dict)),
+        usage=_usage_in(snapshot.values),
     )
+
+
+def _usage_in(values: Mapping[str, Any]) -> Usage:
+    """None in checkpoints of versions that did not count it."""
+    usage: Usage = values.get("usage") or NO_USAGE
+    return usage

@@ -20,6 +20,7 @@ from graph.interrupts import PlanEnded
 from graph.memory import Recalled
 from graph.ports import InTurn, Judged, Live, TaskState, Unfinished
 from graph.presentation import AskedAgain
+from graph.usage import Usage
 from policies.judging import Policy
 
 
@@ -75,6 +76,8 @@ class State(TypedDict, total=False):
     """What was handed over with them."""
     categories: list[str]
     """The tool types the router picked for this turn; empty: all."""
+    usage: Usage
+    """What the turn has used of language models so far."""
 
 
 class ToolCallState(TypedDict, total=False):

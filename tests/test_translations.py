@@ -126,6 +126,7 @@ UNMARKED = {
     "bot/ledger.py": MODEL,
     "bot/logs.py": OPERATORS,
     "bot/outbox.py:Outbox._show_once": OPERATORS,
+    "bot/prices.py": OPERATORS,
     "bot/records/": OPERATORS,
     "bot/schemas/": MODEL,
     "bot/settings": OPERATORS,

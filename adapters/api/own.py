@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import date
 from typing import Annotated, Any, Literal
 
 from aiohttp import web
@@ -20,7 +21,9 @@ from bot.identity.principal import Scope
 from bot.inbox import LONGEST_COMMENT
 from bot.safe_text import visible_line
 from bot.services import Services
+from bot.usage import UsageTotal
 from graph.memory import LONGEST_MEMORY
+from graph.usage import LONGEST_MODEL_NAME
 from policies.model import LONGEST_CLIENT
 
 
@@ -86,6 +89,58 @@ class MemoryListShape(Shape):
     model_config = ConfigDict(frozen=True, title="MemoryList")
     memories: list[MemoryShape]
     remembers: bool = Field(description="False: nothing is, because you do not want it, or MEMORY=false.")
+
+
+class UsageTotalShape(Shape):
+    """Usage of language models, added up. `cost`: null without a price of one of the models."""
+
+    model_config = ConfigDict(frozen=True, title="UsageTotal")
+    key: str = Field(description="Of which person, channel (empty: direct chats), agent, model or day; empty: in all.")
+    calls: int
+    input_tokens: int = Field(description="Those that were cached are among them.")
+    cached_tokens: int
+    output_tokens: int
+    seconds: float
+    models: list[str]
+    cost: float | None
+
+    @classmethod
+    def of(cls, total: UsageTotal) -> UsageTotalShape:
+        """As whoever may know it sees it."""
+        return cls(
+            key=visible_line(total.key, LONGEST_LINE),
+            models=[visible_line(each, LONGEST_MODEL_NAME) for each in total.models],
+            cost=None if total.cost is None else float(total.cost),
+            **total.use,
+        )
+
+
+class UsageShape(Shape):
+    """What your requests have used of language models. Days are those of UTC."""
+
+    model_config = ConfigDict(frozen=True, title="Usage")
+    today: UsageTotalShape
+    recent: UsageTotalShape = Field(description="In 30 days, today among them.")
+    days: list[UsageTotalShape] = Field(description="The days of them on which anything was used, the newest first.")
+    currency: str = Field(description="ISO 4217; empty: there are no prices.")
+
+
+class UsageOfEverybodyShape(Shape):
+    """What everybody has used of language models, those with the most tokens first; at most 1,000 sums of a model."""
+
+    model_config = ConfigDict(frozen=True, title="UsageOfEverybody")
+    since: str
+    until: str
+    groups: list[UsageTotalShape]
+    currency: str = Field(description="ISO 4217; empty: there are no prices.")
+
+
+class UsageQuery(Body):
+    """Of whom, and when."""
+
+    by: Literal["person", "channel", "agent", "model", "day"] = "person"
+    since: Annotated[date, Field(description="The first day (UTC); when left out, 30 days are counted.")] | None = None
+    until: Annotated[date, Field(description="The last day (UTC); when left out, today.")] | None = None
 
 
 class FeedbackForm(Body):
@@ -188,6 +243,25 @@ class OwnResources:
                 tag="me",
             ),
             Operation(
+                "GET",
+                "/api/v1/usage",
+                "getUsage",
+                "Says what your requests have used of language models.",
+                self.usage,
+                {200: Answer("What they have used.", UsageShape)},
+                tag="me",
+            ),
+            Operation(
+                "GET",
+                "/api/v1/operator/usage",
+                "getUsageOfEverybody",
+                "Says what everybody has used of language models; for operators. The audit log says that you did.",
+                self.usage_of_everybody,
+                {200: Answer("What everybody has used.", UsageOfEverybodyShape)},
+                query=UsageQuery,
+                tag="operator",
+            ),
+            Operation(
                 "POST",
                 "/api/v1/feedback",
                 "giveFeedback",
@@ -259,6 +333,33 @@ class OwnResources:
     async def forget_all(self, call: ApiCall) -> web.Response:
         """`DELETE /api/v1/memories`."""
         return json_answer(settled(await self._services.memories.forget_all(call.principal.person.person_id)))
+
+    async def usage(self, call: ApiCall) -> web.Response:
+        """`GET /api/v1/usage`."""
+        own = await self._services.usage.own(call.principal.person)
+        return json_answer(
+            UsageShape(
+                today=UsageTotalShape.of(own.today),
+                recent=UsageTotalShape.of(own.recent),
+                days=[UsageTotalShape.of(each) for each in own.days],
+                currency=own.currency,
+            )
+        )
+
+    async def usage_of_everybody(self, call: ApiCall) -> web.Response:
+        """`GET /api/v1/operator/usage`."""
+        query = call.query(UsageQuery)
+        found = await self._services.usage.of_everybody(call.principal.person, query.by, query.since, query.until)
+        if found is None:
+            raise Problem(403, "Only operators can see what everybody has used.")
+        return json_answer(
+            UsageOfEverybodyShape(
+                since=found.since,
+                until=found.until,
+                groups=[UsageTotalShape.of(each) for each in found.groups],
+                currency=found.currency,
+            )
+        )
 
     async def feedback(self, call: ApiCall) -> web.Response:
         """`POST /api/v1/feedback`."""

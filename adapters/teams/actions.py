@@ -46,7 +46,7 @@ SUBJECT = "id"
 _FIELD = "field:"
 
 # ------------------------------------------------------------------------------------------------ the rest
-COMMANDS = ("approvals", "connections", "memory", "agent", "new", "stop", "help")
+COMMANDS = ("approvals", "connections", "memory", "usage", "agent", "new", "stop", "help")
 """What a person may write to the bot as a command; the app's manifest lists them."""
 
 

@@ -25,6 +25,8 @@ from adapters.shared.live.entries import (
     memories_json,
     passage,
     threads_json,
+    total_json,
+    usage_json,
 )
 from adapters.shared.requests import BodyNotReadError
 from adapters.shared.uploads import take_upload
@@ -419,6 +421,17 @@ class PageActions:
         """`POST /api/memories/on`."""
         await read_body(request, ClickBody)
         return click_answer(await self._services.memories.start_remembering(visitor.person.person_id))
+
+    async def usage(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`GET /api/usage`: what the visitor has used of language models."""
+        return json_answer(usage_json(await self._services.usage.own(visitor.person)))
+
+    async def usage_of_answer(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`GET /api/usage/{id}`: what the turn of an answer has used; for whose turn it is, and operators."""
+        found = await self._services.usage.of_answer(request.match_info["id"], visitor.person)
+        if found is None:
+            return json_answer({"usage": None})
+        return json_answer({"usage": total_json(found.total), "currency": found.currency})
 
     async def connections(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/connections`: the visitor's own, and at which services they can connect one."""

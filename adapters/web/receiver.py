@@ -141,6 +141,8 @@ class WebReceiver:
             web.post("/api/sign-ins/{id}", checks.acting(inbound.reply)),
             web.post("/api/sign-ins/{id}/code", checks.acting(inbound.code)),
             web.get("/api/memories", checks.reading(inbound.memories)),
+            web.get("/api/usage", checks.reading(inbound.usage)),
+            web.get("/api/usage/{id}", checks.reading(inbound.usage_of_answer)),
             web.delete("/api/memories", checks.acting(inbound.forget_all)),
             web.delete("/api/memories/{id}", checks.acting(inbound.forget)),
             web.post("/api/memories/off", checks.acting(inbound.stop_remembering)),

@@ -389,6 +389,30 @@ usage = sa.Table(
     sa.Column("day", sa.Text, primary_key=True),
     sa.Column("tokens", sa.BigInteger, nullable=False),
 )
+"""Tokens of a day that limits are judged by, while there are such limits: those of a person, or of a channel, which has
+`channel:{channel}` in the place of the person. Counted when an answer comes, also where its turn is lost."""
+model_usage = sa.Table(
+    "model_usage",
+    metadata,
+    sa.Column("turn", sa.Text, primary_key=True),
+    sa.Column("agent", sa.Text, primary_key=True),
+    sa.Column("model", sa.Text, primary_key=True),
+    sa.Column("message", sa.Text, nullable=False),
+    sa.Column("thread_id", sa.Text, nullable=False),
+    sa.Column("person_id", sa.Text, nullable=False),
+    sa.Column("channel", sa.Text, nullable=False),
+    sa.Column("day", sa.Text, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("calls", sa.Integer, nullable=False),
+    sa.Column("input_tokens", sa.BigInteger, nullable=False),
+    sa.Column("cached_tokens", sa.BigInteger, nullable=False),
+    sa.Column("output_tokens", sa.BigInteger, nullable=False),
+    sa.Column("seconds", sa.Float, nullable=False),
+    sa.Index(None, "message"),
+    sa.Index(None, "person_id", "day"),
+    sa.Index(None, "day"),
+)
+"""What turns have used of language models, kept always: numbers alone, nothing that anybody said."""
 
 
 # ---------------------------------------------------------------------------------- people's accounts

@@ -18,12 +18,12 @@ import structlog
 from bot.agent_choices import AgentChoices
 from bot.approvals.requests import timer_kind
 from bot.approvals.retries import given_call_of
-from bot.domain import Clock, Unwelcome
+from bot.domain import Clock, Notice, Unwelcome
 from bot.files import FILES, Files
 from bot.forms.values import FormErrors
-from bot.limits import TooMany, TurnedOff, TurnLimit
+from bot.limits import TokenBudget, TooMany, TurnedOff, TurnLimit
 from bot.logs import log_context
-from bot.outbox import Outbox, pause_between, said
+from bot.outbox import Outbox, notice, pause_between, said
 from bot.plans import Plans, is_task, turn_of_task
 from bot.platform import Platform, PostFailed
 from bot.questions import Questions
@@ -77,6 +77,7 @@ from bot.turns.failures import (
 from bot.turns.messages import HUMAN, OWNERS, Introductions, NewTurn, Supersedes, announcement, meaning, message_of
 from bot.turns.open_requests import OpenRequests
 from bot.turns.remembering import to_remember
+from bot.usage import keep_usage
 from graph.agents import DEFAULT
 from graph.citations import named_in_words
 from graph.files import CarriedFile
@@ -85,6 +86,7 @@ from graph.options import is_stricter
 from graph.ports import Live, Spoken, Unfinished
 from graph.running import Agent, ThreadStatus
 from graph.state import Silent, Turn
+from graph.usage import Usage
 from translations import gettext as _
 from translations import ngettext
 
@@ -149,6 +151,8 @@ class Handling:
     """Why the message could not be taken as an answer."""
     waits: bool | None = None
     """Whether the thread waits for people, where that was found out in the end."""
+    counted: tuple[str, Usage] | None = None
+    """The turn of the thread and its usage, as they were kept last."""
     outages: int = 0
     """Tries of it in this process, right before this one, that ended since the records went away."""
     done: list[type[TurnStep]] = field(default_factory=list)
@@ -175,6 +179,8 @@ class TurnHandler:
     """False: no turn begins (`AGENT_ENABLE`); those that have begun go on."""
     remembers: bool = False
     """Whether the words of messages are looked through afterwards for what to remember (`MEMORY`)."""
+    budget: TokenBudget | None = None
+    """Of whose budgets people are told when most is used; `None`: of none."""
     _broken_off: dict[str, tuple[Spoken, Claim | None]] = field(default_factory=dict, init=False)
     """Thread → what was being said when its run was broken off, until the next delivery is handled there; and the claim
     under which it ran."""
@@ -215,6 +221,7 @@ class TurnHandler:
             failed, outages, failed_under = self._outages.pop(delivery.thread_id, _NO_OUTAGE)
             outages = outages if failed == delivery.key and failed_under is claim else 0
             handling = Handling(delivery, delivery, thread, heard, live, broken_off, rested, outages=outages)
+            handling.counted = _counted(rested) if rested is not None else None
             try:
                 while not isinstance(action := next_action(await self._facts(handling)), TurnEnding):
                     await self._step(handling, action)
@@ -478,6 +485,7 @@ class TurnHandler:
         left = await self.agent.status(thread_id)
         async with self.database.writing(thread_id) as tx:
             await self.requests.supersede(tx, thread_id, key, why)
+            await self._keep_usage(tx, handling, left)  # a turn that begins after it counts from nothing
             ended = await self.requests.ended_plans(tx, left.interrupts)
         handling.status = await self.agent.settle(thread_id, key, why, unfinished=unfinished, plans=ended)
         if handling.status.turn is None and handling.thread.turn is not None:
@@ -525,9 +533,11 @@ class TurnHandler:
         await self.agent.prune(thread_id, status)
         async with self.database.writing(thread_id) as tx:
             await self._say(tx, thread_id, status)
+            await self._keep_usage(tx, handling, status)
             if is_task_thread(thread_id):
                 await self._note_task(tx, thread_id, status, failure)
             else:
+                await self._warn_of_budgets(tx, status)
                 for post in posts:
                     await self.outbox.say(tx, post)
                 if self.remembers and not failure:
@@ -541,6 +551,29 @@ class TurnHandler:
             self._at_rest[thread_id] = status, current_claim()
             if len(self._at_rest) > MOST_AT_REST:
                 self._at_rest.popitem(last=False)
+
+    async def _keep_usage(self, tx: Transaction, handling: Handling, status: ThreadStatus) -> None:
+        """Keep what the turn has used of language models, unless that is kept already."""
+        counted = _counted(status)
+        if status.turn is None or not status.usage or counted == handling.counted:
+            return
+        await keep_usage(tx, status.turn, status.usage, self.clock())
+
+        def note() -> None:
+            handling.counted = counted
+
+        tx.afterwards(note)
+
+    async def _warn_of_budgets(self, tx: Transaction, status: ThreadStatus) -> None:
+        """Say once a day that most of a budget is used: to the person alone, or in the channel."""
+        if self.budget is None or status.turn is None:
+            return
+        turn = status.turn
+        for warning in await self.budget.warnings(tx, turn["requester"], turn["channel"]):
+            others_read = turn["channel"] or turn["platform"] not in {"slack", "teams"}
+            only_for = turn["requester"] if warning.is_of_person and others_read else None
+            told = Notice(warning.sentence)
+            await self.outbox.say(tx, notice(warning.key, turn["thread_id"], told, only_for=only_for))
 
     async def _remember_later(self, tx: Transaction, handling: Handling) -> None:
         """Have the words that the turn began with looked through when nothing else is done, once however often the
@@ -645,6 +678,11 @@ def _turn_of(handling: Handling) -> Turn:
     if body.get("options"):
         turn["options"] = body["options"]
     return turn
+
+
+def _counted(status: ThreadStatus) -> tuple[str, Usage] | None:
+    """The turn and its usage."""
+    return (status.turn["delivery"], status.usage) if status.turn is not None else None
 
 
 def _is_as_it_was(claim: Claim | None, earlier: Claim | None) -> bool:

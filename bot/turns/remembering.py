@@ -9,6 +9,7 @@ store is changed, and changing it twice comes to the same. Of the words nothing 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -24,14 +25,16 @@ from bot.memory import Memories
 from bot.memory_threads import MEMORY, conversation_remembered, memory_thread_id
 from bot.outbox import Outbox, notice
 from bot.plans import is_task
-from bot.records import deliveries, thread_owners
+from bot.records import deliveries, model_usage, thread_owners
 from bot.records.claims import Overtaken, current_claim
-from bot.records.database import Database, is_away
+from bot.records.database import Database, Transaction, is_away
 from bot.records.deliveries import Delivery
+from bot.records.model_usage import UsageOf
 from bot.records.posts import NewPost
 from bot.turns.decision import DIED_TOO_OFTEN, MOST_DEATHS
 from bot.turns.failures import MOST_OUTAGE_TRIES
 from bot.turns.idle_work import due_at_last
+from bot.usage import day_of
 from graph.json_values import storable
 from graph.memory import (
     LONGEST_WORDS,
@@ -43,6 +46,7 @@ from graph.memory import (
 )
 from graph.models import ModelProblem
 from graph.models.streaming import Retry, stream_message, tokens_of
+from graph.usage import ModelUse, name_of, use_of
 from policies.masking import Masker
 from translations import gettext as _
 
@@ -183,7 +187,7 @@ class MemoryHandler:
             return ()
         if _FOUND in head.body:
             return together
-        picked = await self._picked(together)
+        picked, use = await self._picked(together)
         found = []
         async with self.database.writing_apart(head.thread_id) as tx:
             await tx.check_claim()
@@ -193,7 +197,24 @@ class MemoryHandler:
                     found.append(replace(each, body={**kept, _FOUND: picked[each.key]}))
                     await deliveries.set_body(tx, each.key, found[-1].body)
             await deliveries.finish(tx, [each.key for each in together if each.key not in picked])
+            if use is not None:
+                await self._keep_usage(tx, head, use)
         return found
+
+    async def _keep_usage(self, tx: Transaction, head: Delivery, use: ModelUse) -> None:
+        """What looking through costs is the person's, and no part of an answer."""
+        now = self.clock()
+        of = UsageOf(
+            turn=head.key,
+            message=head.key,
+            agent=MEMORY,
+            thread_id=_conversation_of(head),
+            person_id=head.body["person"],
+            channel=head.body["channel"],
+            day=day_of(now).isoformat(),
+            at=now,
+        )
+        await model_usage.keep(tx, of, {name_of(self.model): use})
 
     async def _remember(self, delivery: Delivery) -> None:
         """Keep and forget what was found in a message; done twice it comes to the same."""
@@ -213,34 +234,36 @@ class MemoryHandler:
             await deliveries.count_try(tx, delivery.key)
         return delivery.tries >= MOST_DEATHS
 
-    async def _picked(self, together: Sequence[Delivery]) -> dict[str, dict[str, Any]]:
+    async def _picked(self, together: Sequence[Delivery]) -> tuple[dict[str, dict[str, Any]], ModelUse | None]:
         """What the model picks, as JSON, by the key of the delivery in whose words it stands. Those in which there is
-        nothing are left out, and all where the model is not to be asked."""
+        nothing are left out, and all where the model is not to be asked. And what asking came to."""
         head = together[0]
         person, channel = head.body["person"], head.body["channel"]
         async with self.database.reading() as tx:
             is_deleted = await thread_owners.owner_of(tx, _conversation_of(head)) == thread_owners.DELETED
-        if is_deleted or await self.budget.refusal(person) is not None:
-            return {}
+        if is_deleted or await self.budget.refusal(person, channel) is not None:
+            return {}, None
         own, of_channel = await self.memories.known(person, channel)
         asked = [each for each in together if own.is_remembered and each.body["at"] >= own.since]
         if not asked:
-            return {}
+            return {}, None
         known = {item.memory_id: item.text for item in (*own.items, *of_channel)}
         words = [each.body["words"] for each in asked]
         rules, given = memory_request(words, (*own.items, *of_channel))
+        began = time.monotonic()
         async with asyncio.timeout(PICKING_SECONDS):
             answer = await stream_message(
                 self.model, [SystemMessage(rules), HumanMessage(given)], lambda _text: None, retry=self.retry
             )
-        await self.budget.spent(person, tokens_of(answer))
+        use = use_of(answer, time.monotonic() - began)
+        await self.budget.spent(person, tokens_of(answer), channel)
         picked = {}
         for each, changes in zip(asked, changes_in(answer.text, words, known, in_channel=bool(channel)), strict=True):
             remember = [asdict(passage) for passage in changes.remember if self._may_be_kept(passage.text)]
             if remember or changes.forget:
                 forgotten = [known[each] for each in changes.forget]
                 picked[each.key] = {"remember": remember, "forget": list(changes.forget), "forgotten": forgotten}
-        return picked
+        return picked, use
 
     def _may_be_kept(self, text: str) -> bool:
         """Whether nothing in it looks like a secret, and every database takes it."""

@@ -195,13 +195,14 @@ class _AnthropicAnswer:
         count = self._tokens.get
         given = count("input_tokens", 0) + count("cache_read_input_tokens", 0) + count("cache_creation_input_tokens", 0)
         made = count("output_tokens", 0)
+        counted = UsageMetadata(input_tokens=given, output_tokens=made, total_tokens=given + made)
+        if cached := count("cache_read_input_tokens", 0):
+            counted["input_token_details"] = {"cache_read": cached}
         return AIMessageChunk(
             content="",
             additional_kwargs={WRITTEN_CALLS: self._calls} if self._calls else {},
             response_metadata={**self._tells, "model_provider": "anthropic"},
-            usage_metadata=UsageMetadata(input_tokens=given, output_tokens=made, total_tokens=given + made)
-            if self._tokens
-            else None,
+            usage_metadata=counted if self._tokens else None,
         )
 
 

@@ -255,13 +255,14 @@ class _GoogleAnswer:
             raise ModelProblem(Trouble.BROKE_OFF if self._began else Trouble.MALFORMED)
         given, made = self._count("promptTokenCount"), self._count("candidatesTokenCount")
         made += self._count("thoughtsTokenCount")
+        counted = UsageMetadata(input_tokens=given, output_tokens=made, total_tokens=given + made)
+        if cached := self._count("cachedContentTokenCount"):
+            counted["input_token_details"] = {"cache_read": cached}
         return AIMessageChunk(
             content="",
             additional_kwargs={WRITTEN_CALLS: self._calls} if self._calls else {},
             response_metadata={"finish_reason": self._ended, "model_provider": "google_genai"},
-            usage_metadata=UsageMetadata(input_tokens=given, output_tokens=made, total_tokens=given + made)
-            if self._tokens
-            else None,
+            usage_metadata=counted if self._tokens else None,
         )
 
     def _count(self, name: str) -> int:

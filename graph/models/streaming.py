@@ -20,6 +20,7 @@ from graph.json_values import LARGEST_INTEGER
 from graph.models.problems import ModelProblem, Trouble, explain_model_error
 from graph.models.tool_calls import LONGEST_ANSWER, WRITTEN_CALLS, WrittenCalls
 from graph.models.wire import wire_messages
+from graph.usage import MOST_TOKENS
 
 log = structlog.get_logger(__name__)
 
@@ -105,10 +106,6 @@ def estimated_tokens(question: Sequence[AnyMessage], answer: AIMessage) -> Usage
         len(answer.text) + sum(len(json.dumps(call["args"])) for call in answer.tool_calls)
     ) // CHARACTERS_A_TOKEN + 1
     return UsageMetadata(input_tokens=asked, output_tokens=made, total_tokens=asked + made)
-
-
-MOST_TOKENS = 100_000_000
-"""Of one answer, that are believed: more than any model reads. Our own choice."""
 
 
 def tokens_of(message: AIMessage) -> int:
@@ -292,7 +289,11 @@ def _bounded(usage: UsageMetadata | None) -> UsageMetadata | None:
         max(-LARGEST_INTEGER, min(count, LARGEST_INTEGER))
         for count in (usage["input_tokens"], usage["output_tokens"], usage["total_tokens"])
     )
-    return UsageMetadata(input_tokens=given, output_tokens=made, total_tokens=total)
+    counted = UsageMetadata(input_tokens=given, output_tokens=made, total_tokens=total)
+    cached = usage.get("input_token_details", {}).get("cache_read")
+    if cached:
+        counted["input_token_details"] = {"cache_read": max(0, min(cached, LARGEST_INTEGER))}
+    return counted
 
 
 def _ended(metadata: Mapping[str, Any]) -> str:

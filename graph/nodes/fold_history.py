@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import structlog
@@ -15,6 +16,7 @@ from graph.nodes import Node
 from graph.ports import Ports
 from graph.prompts import LONGEST_SUMMARY, extract, summary_request, to_fold
 from graph.state import RunContext, State, turn_of
+from graph.usage import NO_USAGE, name_of, use_of, with_use
 
 log = structlog.get_logger(__name__)
 
@@ -26,11 +28,13 @@ def fold_history(ports: Ports) -> Node:
         if runtime.context.settling:
             return {}
         folded, summary = to_fold(state["messages"]), state.get("summary", "")
+        turn, usage, began = turn_of(state), state.get("usage", NO_USAGE), time.monotonic()
         try:
             answer = await stream_message(
                 ports.model, summary_request(summary, folded), lambda _: None, retry=ports.retry
             )
-            await ports.budget.spent(turn_of(state)["requester"], tokens_of(answer))
+            usage = with_use(usage, name_of(ports.model), use_of(answer, time.monotonic() - began))
+            await ports.budget.spent(turn["requester"], tokens_of(answer), turn["channel"])
             new = answer.text.strip()[:LONGEST_SUMMARY]
         except ModelProblem as problem:
             log.warning("summary_without_model", cause=str(problem))
@@ -38,6 +42,7 @@ def fold_history(ports: Ports) -> Node:
         kept: dict[str, Any] = {
             "summary": new or extract(summary, folded),
             "messages": [RemoveMessage(id=m.id) for m in folded if m.id],
+            "usage": usage,
         }
         files = listed(state.get("files", ()), folded)
         return kept | ({"files": files} if files else {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,10 +12,11 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from graph.models import ModelProblem
-from graph.models.streaming import Retry, stream_message, tokens_of
+from graph.models.streaming import Retry, stream_message
 from graph.nodes import Node
 from graph.ports import Picked, Ports, Router
 from graph.state import RunContext, State, turn_of
+from graph.usage import NO_USAGE, name_of, total_tokens, use_of, with_use
 from policies.model import Tool
 
 log = structlog.get_logger(__name__)
@@ -34,8 +36,8 @@ def policy_router(ports: Ports) -> Node:
         if runtime.context.settling:
             return {}
         turn = turn_of(state)
-        requester, agent = turn["requester"], ports.agents.of(turn)
-        if agent is None or await ports.budget.refusal(requester):
+        agent = ports.agents.of(turn)
+        if agent is None or await ports.budget.refusal(turn["requester"], turn["channel"]):
             return {"categories": []}  # the next node says so
         categories = sorted({t.category for t in agent.offered(await ports.tools.available())})
         try:
@@ -43,8 +45,11 @@ def policy_router(ports: Ports) -> Node:
         except ModelProblem as problem:
             log.warning("router_unavailable", cause=str(problem))
             return {"categories": []}
-        await ports.budget.spent(requester, picked.tokens)
-        return {"categories": [c for c in categories if c in picked.categories]}
+        kept: dict[str, Any] = {"categories": [c for c in categories if c in picked.categories]}
+        if picked.use is None:
+            return kept
+        await ports.budget.spent(turn["requester"], total_tokens(picked.use), turn["channel"])
+        return kept | {"usage": with_use(state.get("usage", NO_USAGE), picked.model, picked.use)}
 
     return policy_router
 
@@ -66,10 +71,12 @@ def create_router(model: BaseChatModel, retry: Retry) -> Router:
     async def route(messages: Sequence[AnyMessage], categories: Sequence[str]) -> Picked:
         recent = [m for m in messages if isinstance(m, HumanMessage)][-_RECENT:]
         bound = model.bind_tools([_tool(categories)])
+        began = time.monotonic()
         answer = await stream_message(bound, [SystemMessage(_RULES), *recent], lambda _: None, retry=retry)
+        use = use_of(answer, time.monotonic() - began)
         picked = [c for call in answer.tool_calls if call["name"] == CHOOSE for c in _listed(call["args"])]
         known = [c for c in categories if c in picked]
-        return Picked(known or list(categories), tokens_of(answer))
+        return Picked(known or list(categories), name_of(model), use)
 
     return route
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ from graph.plans import delegate_tool, most_calls
 from graph.ports import Ports, Unfinished
 from graph.prompts import conversation, tool_definitions
 from graph.state import RunContext, State, Turn, turn_of
+from graph.usage import NO_USAGE, name_of, use_of, with_use
 from policies.model import Annotations, Mode, Tool
 from translations import gettext as _
 
@@ -66,7 +68,7 @@ def task_executor(ports: Ports) -> Node:
             told = _("I stopped after {count} tool calls; one request may make {most}. Try a smaller request.")
             text = told.format(count=made, most=most)
             return {"messages": [gave_up(text, f"{turn['delivery']}.{step}")]}
-        if refused := await ports.budget.refusal(turn["requester"]):
+        if refused := await ports.budget.refusal(turn["requester"], turn["channel"]):
             return {"messages": [gave_up(refused, f"{turn['delivery']}.{step}")]}
         if step == 0 and (call := given_call(current_turn(state["messages"])[0])) is not None:
             return {"messages": [message_of_given(call, turn["delivery"])]}
@@ -93,16 +95,19 @@ def task_executor(ports: Ports) -> Node:
             if text := citations.add(delta) if citations is not None else delta:
                 live.text(message_id, text)
 
+        began = time.monotonic()
         message = await stream_message(model, prompt, show, retry=ports.retry)
+        use = use_of(message, time.monotonic() - began)
+        usage = with_use(state.get("usage", NO_USAGE), name_of(ports.model_of(turn)), use)
         if citations is not None and (held := citations.rest()):
             live.text(message_id, held)
-        await ports.budget.spent(turn["requester"], tokens_of(message))
+        await ports.budget.spent(turn["requester"], tokens_of(message), turn["channel"])
         take_out = await _taking_out(ports, tools, message) if mode is Mode.SAFE_WRITE else None
         if sources is None:
-            return {"messages": [own_ids(message, turn["delivery"], step, take_out)]}
+            return {"messages": [own_ids(message, turn["delivery"], step, take_out)], "usage": usage}
         text, cited = filtered(message.text, sources)
         message = message.model_copy(update={"content": text})
-        return {"messages": [own_ids(message, turn["delivery"], step, take_out, cited)]}
+        return {"messages": [own_ids(message, turn["delivery"], step, take_out, cited)], "usage": usage}
 
     return task_executor
 

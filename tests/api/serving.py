@@ -30,11 +30,13 @@ from bot.crypto import NewId
 from bot.domain import Message, Notice, Person
 from bot.identity.principal import ALL_SCOPES, NotAuthenticated, Principal, Scope
 from bot.outbox import Outbox, notice, said
+from bot.prices import NO_PRICES
 from bot.records import approvals, attempts, connections, deliveries, posts
 from bot.records.connections import ConnectionRow
 from bot.records.database import Database
 from bot.records.locks import UNLOCKED
 from bot.records.posts import NewPost
+from bot.usage import UsageReports
 from graph.interrupts import ClarificationAsked
 from graph.ports import CallRecord, SignInNeeded, Spoken
 from policies.approvers import digest_of
@@ -260,7 +262,15 @@ class ServedApi:
             is_operator=self._is_operator,
             note_reading=AuditLog(database, clock, PLAIN).read,
         )
-        self.services = replace(self.parts.services, conversations=self.conversations)
+        usage = UsageReports(
+            database,
+            self.parts.directory,
+            clock,
+            NO_PRICES,
+            is_operator=self._is_operator,
+            note_reading=AuditLog(database, clock, PLAIN).read,
+        )
+        self.services = replace(self.parts.services, conversations=self.conversations, usage=usage)
         self.url = ""
         self.receiver: ApiReceiver | None = None
 

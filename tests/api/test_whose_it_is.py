@@ -10,6 +10,10 @@ import aiohttp
 
 from adapters.api.operations import ANY_SCOPE
 from bot.identity.principal import ALL_SCOPES, Scope
+from bot.records import model_usage
+from bot.records.model_usage import UsageOf
+from bot.usage import day_of
+from graph.usage import ModelUse
 from tests.api.serving import ANA, CHLOE, ApiUser, ServedApi
 from tests.api.things import THREAD, everything_of_anas
 
@@ -78,6 +82,8 @@ LINES: Mapping[str, Line] = {
     "listMemories": Line("own"),
     "forgetMemory": Line(404),
     "forgetMemories": Line("own"),
+    "getUsage": Line("own"),
+    "getUsageOfEverybody": Line(403),
     "giveFeedback": Line(404, {"post_id": "{post}", "verdict": "good"}),
     "readAudit": Line(403),
     "uploadFile": Line("own", {"file": "words"}, status=400),
@@ -164,6 +170,26 @@ async def test_an_operator_sees_conversations_and_the_log_and_the_log_says_so(
     ]
     assert (await olga.get(f"audit?after={log.body['entries'][-1]['seq']}")).body == {"entries": []}
     assert (await olga.get(f"audit?since={served.clock() + 10}")).body == {"entries": []}
+
+
+async def test_an_operator_sees_what_everybody_used_and_the_log_says_so(
+    served: ServedApi, olga: ApiUser, ana: ApiUser
+) -> None:
+    use = ModelUse(calls=1, input_tokens=10, cached_tokens=4, output_tokens=2, seconds=0.5)
+    async with served.database.writing(THREAD) as tx:
+        turn = UsageOf("m1", "m1", "default", THREAD, ANA.person_id, "", day_of(served.clock()).isoformat(), 1.0)
+        await model_usage.keep(tx, turn, {"large": use})
+    total = {**use, "models": ["large"], "cost": None}
+    own = await ana.get("usage")
+    assert own.body["today"] == {"key": "", **total}
+    assert (await olga.get("usage")).body["days"] == []
+    assert (await ana.get("operator/usage")).status == 403
+    seen = await olga.get("operator/usage?by=person")
+    assert seen.body["groups"] == [{"key": ANA.person_id, **total}]
+    assert (await olga.get("operator/usage?until=2020-01-01")).body["groups"] == []
+    assert (await olga.get("operator/usage?by=mood")).status == 422
+    log = await olga.get("audit")
+    assert log.body["entries"][0]["entry"]["settled"]["choice"] == "looked at usage"
 
 
 async def test_an_approver_sees_the_card_and_the_turn_that_it_is_about(served: ServedApi, ben: ApiUser) -> None:

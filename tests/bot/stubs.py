@@ -34,6 +34,7 @@ from bot.memory import Memories
 from bot.outbox import Outbox
 from bot.plans import Plans
 from bot.platform import Platform
+from bot.prices import NO_PRICES
 from bot.queries import Queries
 from bot.questions import Questions
 from bot.records.database import Database
@@ -43,6 +44,7 @@ from bot.turns.engine import Engine
 from bot.turns.handler import TurnHandler
 from bot.turns.messages import Introductions
 from bot.turns.open_requests import OpenRequests
+from bot.usage import UsageReports
 from graph.agents import ONLY_DEFAULT, Agents
 from graph.ports import Live, Spoken, Tools, Unfinished
 from graph.running import Agent, RunVerb, ThreadStatus
@@ -243,6 +245,9 @@ def make_parts(
         ),
         files=Files(database, ChildFileReader(), platforms, outbox, clock, new_id=new_id),
         memories=Memories(None, database, directory, clock),
+        usage=UsageReports(
+            database, directory, clock, NO_PRICES, is_operator=is_no_operator, note_reading=note_nothing
+        ),
     )
     return Parts(services, requests, standing_approvals, directory, sign_ins, codes, flow, open_requests)
 

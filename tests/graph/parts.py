@@ -212,10 +212,10 @@ class Bench:
     async def grants_of(self, person_id: str) -> list[StandingApproval]:
         return self.given
 
-    async def refusal(self, person_id: str) -> str | None:
+    async def refusal(self, person_id: str, channel: str = "") -> str | None:
         return self.used_up
 
-    async def spent(self, person_id: str, tokens: int) -> None:
+    async def spent(self, person_id: str, tokens: int, channel: str = "") -> None:
         self.tokens += tokens
 
     async def not_made(self, call: Unmade) -> None:

@@ -37,6 +37,8 @@ class Facts:
     approvals: list[Row]
     attempts: list[Row]
     gateway_calls: list[Row]
+    posts: list[Row]
+    model_usage: list[Row]
     effects: Counter[str]
     tries: Counter[str]
     """Of what fails the first time, how often it was tried."""
@@ -60,10 +62,25 @@ def read_facts(home: ProductFolder, address: str | None = None) -> Facts:
     with connected(address or home.database) as connection:
         found = {
             name: [dict(row) for row in connection.execute(sa.select(tables.metadata.tables[name])).mappings()]
-            for name in ("deliveries", "approvals", "attempts", "gateway_calls")
+            for name in ("deliveries", "approvals", "attempts", "gateway_calls", "posts", "model_usage")
         }
     effects, tries = (Counter(lines_of(home.folder / name)) for name in ("acts", "tries"))
     return Facts(**found, effects=effects, tries=tries)
+
+
+def check_usage(facts: Facts) -> None:
+    """Of each turn, as many calls of the model are counted as it has messages of the model: none twice, and none that
+    came of what was lost. A message is seen by what was said in it, or by the calls that it asked for."""
+    steps: dict[str, int] = {}
+    said = (post["key"].removeprefix("said:") for post in facts.posts if post["kind"] == "said")
+    asked = (each["call_id"].rpartition(".")[0] for each in (*facts.attempts, *facts.approvals))
+    for message in (*said, *asked):
+        turn, _, step = message.rpartition(".")
+        steps[turn] = max(steps.get(turn, 0), int(step) + 1)
+    counted = {row["turn"]: row["calls"] for row in facts.model_usage}
+    assert len(counted) == len(facts.model_usage), "each turn once, with one model"
+    assert counted == {turn: steps.get(turn) for turn in counted}
+    assert len(counted) > 0
 
 
 async def facts_at_rest(home: ProductFolder, address: str | None = None) -> Facts:

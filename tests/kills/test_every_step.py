@@ -19,6 +19,7 @@ from tests.kills.facts import (
     check_endings,
     check_inbox,
     check_shown,
+    check_usage,
     key_of,
     opened_anew,
     read_facts,
@@ -45,6 +46,7 @@ async def test_a_conversation_ends_the_same_at_whichever_write_the_product_dies(
 ) -> None:
     told, facts = await _dying_in(_conversation, home, product, seed, tries)
     assert len(facts.gateway_calls) == len(told), "each was made once"
+    check_usage(facts)
 
 
 async def test_a_retry_and_a_preview_end_the_same_at_whichever_write_the_product_dies(

@@ -11,9 +11,9 @@ from bot.records.database import Transaction
 from bot.records.sqlite import SqliteTransaction
 from tests.product.conftest import Thread
 
-PLAIN_TURN = 20
-ASKED = 51
-CLICK = 55
+PLAIN_TURN = 21
+ASKED = 52
+CLICK = 56
 """With BEGIN, without COMMIT; with what the page reads when it is told of something new. In Slack there are 14, 29 and
 43 without BEGIN. A card may be updated once more or once less, by how fast its call is."""
 

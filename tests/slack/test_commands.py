@@ -28,6 +28,7 @@ from tests.slack.shown import an_approval
         ("Ask  what is new? ", ("ask", "what is new?")),
         ("approvals", ("approvals", "")),
         ("connections", ("connections", "")),
+        ("usage", ("usage", "")),
         ("connections of the railway", ("ask", "connections of the railway")),
         ("stop", ("stop", "")),
         ("stop the music", ("ask", "stop the music")),

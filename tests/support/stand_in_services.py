@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
 from typing import Any, Literal
 
 from bot.agent_choices import AgentChoice
@@ -51,9 +52,11 @@ from bot.memory import PersonMemories
 from bot.platform import Reference
 from bot.queries import Among
 from bot.services import Services
+from bot.usage import AnswerUsage, OwnUsage, UsageTotal
 from graph.agents import DEFAULT, ONLY_DEFAULT, AgentConfig, Agents
 from graph.interrupts import FormField
 from graph.memory import MemoryItem
+from graph.usage import ModelUse
 from tests.support.overviews import visible
 from tests.support.views import EVENT_FIELDS, NOW
 
@@ -85,6 +88,29 @@ class StandInMemories:
     async def start_remembering(self, person_id: str) -> ClickResult:
         del self.remembered[person_id]
         return Settled("You are remembered again.")
+
+
+USED = UsageTotal(
+    "",
+    ModelUse(calls=2, input_tokens=1_234, cached_tokens=1_000, output_tokens=56, seconds=3.2),
+    ("large",),
+    Decimal("0.25"),
+)
+
+
+@dataclass
+class StandInUsage:
+    """What requests used of the language model: everybody's the same."""
+
+    total: UsageTotal = USED
+    answers: set[str] = field(default_factory=set)
+    """Post ids of those of which something is known."""
+
+    async def own(self, person: Person) -> OwnUsage:
+        return OwnUsage(self.total, self.total, (replace(self.total, key="2026-11-21"),), "EUR")
+
+    async def of_answer(self, post_id: str, person: Person) -> AnswerUsage | None:
+        return AnswerUsage(self.total, "EUR") if post_id in self.answers else None
 
 
 @dataclass
@@ -166,6 +192,7 @@ class StandInServices:
     """Thread id and person id."""
 
     memories: StandInMemories = field(default_factory=StandInMemories)
+    usage: StandInUsage = field(default_factory=StandInUsage)
     agents: Agents = ONLY_DEFAULT
     picked: list[tuple[str, str, str]] = field(default_factory=list)
     """Person id, channel and agent."""
@@ -191,7 +218,8 @@ class StandInServices:
         """This, in the place of each of them."""
         each: Any = self
         memories: Any = self.memories
-        return replace(Services(*(each for _ in fields(Services))), memories=memories)
+        usage: Any = self.usage
+        return replace(Services(*(each for _ in fields(Services))), memories=memories, usage=usage)
 
     def keep(self, content: Content) -> None:
         """From now on this is what there is under its id."""

@@ -74,10 +74,12 @@ from bot.safe_text import (
     written_arguments,
     written_value,
 )
+from bot.usage import OwnUsage, UsageTotal
 from graph.citations import Source
 from graph.interrupts import FormField
 from graph.memory import LONGEST_MEMORY
 from graph.presentation import NOTHING_KNOWN, CallPresentation
+from graph.usage import LONGEST_MODEL_NAME
 from translations import gettext as _
 
 Json = dict[str, Any]
@@ -642,6 +644,23 @@ def memories_json(memories: PersonMemories, *, is_on: bool) -> Json:
         for item in memories.items
     ]
     return {"memories": items, "remembers": memories.is_remembered, "on": is_on}
+
+
+def usage_json(own: OwnUsage) -> Json:
+    """What somebody has used of language models."""
+    return {
+        "today": total_json(own.today),
+        "recent": total_json(own.recent),
+        "days": [total_json(each) for each in own.days],
+        "currency": own.currency,
+    }
+
+
+def total_json(total: UsageTotal) -> Json:
+    """Usage added up; `cost` is null where there is no price."""
+    cost = None if total.cost is None else float(total.cost)
+    models = [visible_line(each, LONGEST_MODEL_NAME) for each in total.models]
+    return {"key": total.key, **total.use, "models": models, "cost": cost}
 
 
 def connections_json(

@@ -24,7 +24,7 @@ from adapters.slack.outbound.posting import remove, show_piece, where
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.home import connections_piece, overview_piece
 from adapters.slack.render.memories import memory_piece
-from adapters.slack.render.posts import help_piece, note, thread_start
+from adapters.slack.render.posts import help_piece, note, thread_start, usage_piece
 from adapters.slack.sender import SlackSender
 from adapters.slack.web_api.texts import mentioned, plain_text, text_of, with_names
 from bot.accounts.codes import code_in
@@ -268,6 +268,8 @@ class SlackCommandHandler:
             case "memory":
                 listed = await memory_list(self._services.memories, person.person_id, channel_of(visitor))
                 return ephemeral(memory_piece(listed))
+            case "usage":
+                return ephemeral(usage_piece(await self._services.usage.own(person)))
             case "stop":
                 return ephemeral(note(await self._stop(command, person)))
             case "agent":

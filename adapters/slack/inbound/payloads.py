@@ -16,7 +16,7 @@ from bot.domain import CodeEntry, Person
 Payload = Mapping[str, Any]
 
 NOWHERE = SlackLocation("", "")
-CommandVerb = Literal["ask", "approvals", "connections", "memory", "agent", "stop", "help"]
+CommandVerb = Literal["ask", "approvals", "connections", "memory", "usage", "agent", "stop", "help"]
 """What the slash command can do."""
 
 
@@ -166,6 +166,8 @@ def command_words(text: str) -> tuple[CommandVerb, str]:
             return "connections", ""
         case ("memory", ""):
             return "memory", ""
+        case ("usage", ""):
+            return "usage", ""
         case ("stop", ""):
             return "stop", ""
         case ("agent", name) if len(name.split()) <= 1:

@@ -56,6 +56,7 @@ from bot.domain import (
     SignInView,
 )
 from bot.safe_text import visible_passage
+from bot.usage import OwnUsage, own_usage_in_words, own_usage_title
 from translations import gettext as _
 
 LONGEST_ANSWER = 40_000
@@ -129,6 +130,7 @@ def help_piece() -> SlackMessage:
             _("• `{command} approvals` lists requests that need you").format(command=COMMAND),
             _("• `{command} connections` lists your connected accounts").format(command=COMMAND),
             _("• `{command} memory` lists what I remember about you and this channel").format(command=COMMAND),
+            _("• `{command} usage` shows what your requests used of the language model").format(command=COMMAND),
             _("• `{command} agent` lists the agents, and `{command} agent NAME` picks one").format(command=COMMAND),
             _("• `{command} stop` stops what I’m doing for you here").format(command=COMMAND),
             _("• `{command} help` shows this").format(command=COMMAND),
@@ -212,3 +214,9 @@ def _lines(block: Block) -> list[str]:
             return ["".join(element["text"] for element in block["elements"])]
         case _:
             return []
+
+
+def usage_piece(own: OwnUsage) -> SlackMessage:
+    """What somebody has used of language models, for them alone."""
+    lines = [_("{when}: {what}").format(when=when, what=what) for when, what in own_usage_in_words(own)]
+    return piece([header(own_usage_title()), *(section(plain(each)) for each in lines)], "\n".join(lines))

@@ -35,6 +35,7 @@ from adapters.teams.render.posts import (
     memory_activity,
     note,
     overview_activity,
+    usage_activity,
 )
 from adapters.teams.sender import TeamsSender
 from bot.domain import Feedback, Message, Person, Unwelcome
@@ -49,6 +50,7 @@ a byte. Few messages have more."""
 APPROVALS = "approvals"
 CONNECTIONS = "connections"
 MEMORY = "memory"
+USAGE = "usage"
 HELP = "help"
 AGENT = "agent"
 _AGENT = re.compile(rf"{AGENT}(?:\s+([a-z0-9-]{{1,60}}))?")
@@ -144,6 +146,8 @@ class TeamsMessageHandler:
     async def _listed(self, command: str, visitor: TeamsVisitor, person: Person, channel: str) -> Activity:
         if command == MEMORY:
             return memory_activity(await memory_list(self._services.memories, person.person_id, channel))
+        if command == USAGE:
+            return usage_activity(await self._services.usage.own(person))
         connections = await self._services.connections.of_person(person)
         services = self._services.connections.to_connect(connections)
         if command == CONNECTIONS:
@@ -156,5 +160,5 @@ class TeamsMessageHandler:
 def command_in(message: Message) -> str:
     """The command that a message is, nothing else; empty: it is none of these."""
     said = message.text.strip().lower()
-    is_one = said in (APPROVALS, CONNECTIONS, MEMORY, HELP) or _AGENT.fullmatch(said) is not None
+    is_one = said in (APPROVALS, CONNECTIONS, MEMORY, USAGE, HELP) or _AGENT.fullmatch(said) is not None
     return said if message.addressed and is_one else ""

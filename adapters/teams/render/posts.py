@@ -53,6 +53,7 @@ from bot.domain import (
     ServiceView,
     SignInView,
 )
+from bot.usage import OwnUsage, own_usage_in_words, own_usage_title
 from graph.citations import Source
 from translations import gettext as _
 
@@ -128,6 +129,7 @@ def help_activity() -> Activity:
         "approvals": _("what needs you, and your open requests"),
         "connections": _("your accounts that I may use"),
         "memory": _("what I remember about you, and here"),
+        "usage": _("what your requests used of the language model"),
         "agent": _("the agents; “agent NAME” picks one"),
         "new": _("start a new conversation, where there are no threads"),
         "stop": _("stop what I’m doing for you here"),
@@ -157,6 +159,12 @@ def connections_activity(connections: Sequence[ConnectionView], services: Sequen
 def memory_activity(listed: MemoryList) -> Activity:
     """What is remembered of one person, and of where they ask."""
     return _message(memory_card(listed), about_memories(listed))
+
+
+def usage_activity(own: OwnUsage) -> Activity:
+    """What one person has used of language models."""
+    lines = [f"- **{_literal(when)}**: {_literal(what)}" for when, what in own_usage_in_words(own)]
+    return _text("\n\n".join([_literal(own_usage_title()), "\n".join(lines)]))
 
 
 def greeting() -> str:

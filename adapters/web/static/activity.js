@@ -3,6 +3,7 @@
 import { h, icon, ICONS } from "./dom.js";
 import { n, t } from "./language.js";
 import { duration, time } from "./time.js";
+import { usageLine } from "./usage.js";
 
 function stateOf(state) {
   switch (state) {
@@ -19,8 +20,11 @@ function stateOf(state) {
   }
 }
 
-/** A list that can be folded; null where nothing was called. `more` is how many calls before them are not listed. */
-export function activityList(calls, more, { open = false } = {}) {
+/**
+ * A list that can be folded; null where nothing was called. `more` is how many calls before them are not listed; `answer`
+ * is the post that they were made for, which says what it used when one looks.
+ */
+export function activityList(calls, more, { open = false, answer = null } = {}) {
   if (!calls.length) return null;
   const failed = calls.filter((call) => call.state === "failed").length;
   const parts = [
@@ -29,8 +33,10 @@ export function activityList(calls, more, { open = false } = {}) {
     failed ? n("{count} failed", "{count} failed", failed) : null,
   ].filter(Boolean);
   const earlier = more ? h("li", { className: "muted" }, n("{count} earlier step is not listed", "{count} earlier steps are not listed", more)) : null;
-  const element = h("details", { className: "activity" }, h("summary", {}, parts.join(" · ")), h("ol", { role: "list" }, earlier, calls.map(step)));
+  const used = answer ? usageLine(answer) : null;
+  const element = h("details", { className: "activity" }, h("summary", {}, parts.join(" · ")), h("ol", { role: "list" }, earlier, calls.map(step)), used?.line);
   element.open = open;
+  if (used) element.addEventListener("toggle", used.load);
   return element;
 }
 

@@ -10,6 +10,7 @@ import { drawHeader } from "./header.js";
 import { INBOX } from "./inbox.js";
 import { languageOf, speak } from "./language.js";
 import { wireMemories } from "./memories.js";
+import { wireUsage } from "./usage.js";
 import { settings } from "./settings.js";
 import { openSettings } from "./settings_dialog.js";
 import { wireShortcuts } from "./shortcuts.js";
@@ -137,6 +138,7 @@ wireDoor((session) => {
 wireConnections();
 wireGrants();
 wireMemories();
+wireUsage();
 wireSidebar(startNew);
 wireShortcuts({ startNew, search: goToSearch });
 const composer = wireComposer((text, files) => view.send(text, files));

@@ -1,6 +1,7 @@
 // One entry of a conversation → its element.
 
 import { activityList } from "./activity.js";
+import { usageButton } from "./usage.js";
 import { approvalCard } from "./approval_card.js";
 import { fileChip } from "./attachments.js";
 import { citations } from "./citations.js";
@@ -59,8 +60,8 @@ function post(entry, around) {
       only,
       h("div", { className: "prose", dir: "auto" }, markdown(content.text, cite)),
       list,
-      activityList(content.activity ?? [], content.more_activity ?? 0),
-      tools(content.text),
+      activityList(content.activity ?? [], content.more_activity ?? 0, { answer: content.final === false ? null : entry.id }),
+      tools(content.text, content.final === false || content.activity?.length ? null : entry.id),
     );
   }
   if (content.kind === "notice") return notice(entry, only, around.again);
@@ -80,8 +81,8 @@ function notice({ content }, only, again) {
 }
 
 /** What one can do with a text: it is there when one points at it, or is in it with the keyboard. */
-function tools(text) {
-  return h("div", { className: "entry-tools" }, copyButton(() => text, t("Copy message")));
+function tools(text, answer = null) {
+  return h("div", { className: "entry-tools" }, copyButton(() => text, t("Copy message")), answer ? usageButton(answer) : null);
 }
 
 /** The element of an answer that is being written. */

@@ -1,0 +1,136 @@
+"""Rows of `model_usage`: what turns have used of language models."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from bot.records.database import Transaction, insert_for, reader
+from bot.records.statements import Prepared
+from bot.records.tables import model_usage
+from graph.usage import Usage
+
+AT_ONCE = 4
+"""Models in one statement: a turn uses one, or two with `ROUTER_MODEL`."""
+MOST_GROUPS = 1_000
+"""Lines of a sum over everybody."""
+_COUNTS = ("calls", "input_tokens", "cached_tokens", "output_tokens", "seconds")
+GroupedBy = Literal["person", "channel", "agent", "model", "day"]
+"""What the usage of everybody is added up by."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageOf:
+    """Whose the usage of a turn is."""
+
+    turn: str
+    """Key of its delivery."""
+    message: str
+    """The same, but for a task of a plan the key of the message that the plan was made for."""
+    agent: str
+    thread_id: str
+    person_id: str
+    channel: str
+    """Empty: in a direct chat."""
+    day: str
+    """On which it was first counted, `2026-11-21`, UTC."""
+    at: float
+    """When that was, in seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSum:
+    """Usage of one model, added up."""
+
+    key: str
+    """What it was added up by: a person, a channel, an agent, a model or a day."""
+    model: str
+    calls: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    seconds: float
+
+
+_sum = reader(UsageSum, **dict.fromkeys(("calls", "input_tokens", "cached_tokens", "output_tokens"), int))
+
+
+async def keep(tx: Transaction, of: UsageOf, usage: Usage) -> None:
+    """Keep what a turn has used so far; what was kept of it before is replaced. The day stays the first one."""
+    listed = list(usage.items())
+    for start in range(0, len(listed), AT_ONCE):
+        some = listed[start : start + AT_ONCE]
+        common = {
+            "turn": of.turn,
+            "agent": of.agent,
+            "message": of.message,
+            "thread_id": of.thread_id,
+            "person_id": of.person_id,
+            "channel": of.channel,
+            "day": of.day,
+            "at": of.at,
+        }
+        values: dict[str, Any] = {f"given_{name}": value for name, value in common.items()}
+        for number, (model, use) in enumerate(some):
+            values |= {f"model_{number}": model, **{f"{name}_{number}": use[name] for name in _COUNTS}}  # type: ignore[literal-required]
+        await tx.run(_keep(len(some)), values)
+
+
+@cache
+def _keep(models: int) -> Prepared:
+    def statement(dialect: str) -> sa.Executable:
+        rows = [
+            {
+                column.name: sa.bindparam(
+                    f"{column.name}_{number}" if column.name in {"model", *_COUNTS} else f"given_{column.name}",
+                    type_=column.type,
+                )
+                for column in model_usage.c
+            }
+            for number in range(models)
+        ]
+        insert = insert_for(dialect, model_usage).values(rows)
+        replaced = {name: insert.excluded[name] for name in _COUNTS}
+        return insert.on_conflict_do_update(index_elements=list(model_usage.primary_key), set_=replaced)
+
+    return Prepared(statement)
+
+
+def _sums(key: sa.ColumnElement[str]) -> sa.Select[Any]:
+    return (
+        sa.select(
+            key.label("key"),
+            model_usage.c.model,
+            *(sa.func.sum(model_usage.c[name]).label(name) for name in _COUNTS),
+        )
+        .group_by(key, model_usage.c.model)
+        .order_by(key, model_usage.c.model)
+    )
+
+
+_OF_MESSAGE = Prepared(_sums(model_usage.c.person_id).where(model_usage.c.message == sa.bindparam("message")))
+
+
+async def of_message(tx: Transaction, message: str) -> Sequence[UsageSum]:
+    """What the turn that a message began has used, with the tasks of its plans, by person (there is one) and model."""
+    return [_sum(row) for row in await tx.all(_OF_MESSAGE, {"message": message})]
+
+
+async def of_people(tx: Transaction, person_ids: Collection[str], since: str) -> Sequence[UsageSum]:
+    """What these used, by day and model, from a day on."""
+    query = _sums(model_usage.c.day).where(model_usage.c.person_id.in_(list(person_ids)), model_usage.c.day >= since)
+    return [_sum(row) for row in await tx.all(query)]
+
+
+async def of_everybody(tx: Transaction, by: GroupedBy, since: str, until: str) -> Sequence[UsageSum]:
+    """What everybody used from one day to another, both included, by `by` and model: at most `MOST_GROUPS` lines, those
+    with the most tokens."""
+    columns = {"person": "person_id"}
+    tokens = sa.func.sum(model_usage.c.input_tokens + model_usage.c.output_tokens)
+    key = model_usage.c[columns.get(by, by)]
+    query = _sums(key).where(model_usage.c.day.between(since, until)).order_by(None)
+    return [_sum(row) for row in await tx.all(query.order_by(tokens.desc(), key).limit(MOST_GROUPS))]

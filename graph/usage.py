@@ -1,0 +1,84 @@
+"""What a turn uses of language models, model by model. It rides in the graph's state: a checkpoint that stands has
+counted its calls, so that a restart neither loses nor repeats them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage
+
+MOST_TOKENS = 100_000_000
+"""Of one answer, that are believed: more than any model reads. Our own choice."""
+LONGEST_MODEL_NAME = 200
+"""Characters."""
+MOST_COUNTED = 10**15
+"""Tokens of one turn: what a database takes, and a checkpoint."""
+
+
+class ModelUse(TypedDict):
+    """What calls of one model came to."""
+
+    calls: int
+    input_tokens: int
+    """Of all that it was given, the cached ones among them."""
+    cached_tokens: int
+    """Those of them that its service had kept from an earlier call."""
+    output_tokens: int
+    seconds: float
+    """From the question to the end of the answer, tries that failed included."""
+
+
+Usage = Mapping[str, ModelUse]
+"""Name of a model → what its calls came to."""
+NO_USAGE: Usage = {}
+
+
+def use_of(answer: AIMessage, seconds: float) -> ModelUse:
+    """What one answer came to, as its service says: never less than nothing, nor more than can be counted."""
+    said = answer.usage_metadata
+    given = _bounded(said["input_tokens"]) if said else 0
+    cached = said.get("input_token_details", {}).get("cache_read", 0) if said else 0
+    return ModelUse(
+        calls=1,
+        input_tokens=given,
+        cached_tokens=min(_bounded(cached), given),
+        output_tokens=_bounded(said["output_tokens"]) if said else 0,
+        seconds=round(max(seconds, 0.0), 3),
+    )
+
+
+def with_use(usage: Usage, model: str, use: ModelUse) -> Usage:
+    """The usage with one more call, or several."""
+    before = usage.get(model)
+    return {**usage, model: use if before is None else added(before, use)}
+
+
+def added(one: ModelUse, other: ModelUse) -> ModelUse:
+    """Both together."""
+    return ModelUse(
+        calls=one["calls"] + other["calls"],
+        input_tokens=min(one["input_tokens"] + other["input_tokens"], MOST_COUNTED),
+        cached_tokens=min(one["cached_tokens"] + other["cached_tokens"], MOST_COUNTED),
+        output_tokens=min(one["output_tokens"] + other["output_tokens"], MOST_COUNTED),
+        seconds=round(one["seconds"] + other["seconds"], 3),
+    )
+
+
+def total_tokens(use: ModelUse) -> int:
+    """Those of questions and answers."""
+    return use["input_tokens"] + use["output_tokens"]
+
+
+def name_of(model: BaseChatModel) -> str:
+    """The name under which the calls of a model are counted: the one that the settings have for it (`app.py` gives it),
+    else its service's."""
+    names = (getattr(model, attribute, None) for attribute in ("name", "model_name", "model"))
+    found = next((name for name in names if isinstance(name, str) and name), type(model).__name__)
+    return found[:LONGEST_MODEL_NAME]
+
+
+def _bounded(count: int) -> int:
+    return min(max(count, 0), MOST_TOKENS)

@@ -1,0 +1,218 @@
+"""What turns have used of language models: kept once for each turn, and shown to whom it concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from bot.approvals.directory import PeopleDirectory
+from bot.domain import Person
+from bot.limits import TokenBudget
+from bot.prices import ModelPrices, Prices
+from bot.records import threads
+from bot.records.database import Database
+from bot.records.locks import UNLOCKED
+from bot.usage import UsageReports, keep_usage, use_in_words
+from graph.state import Turn
+from graph.usage import ModelUse, Usage, added, with_use
+from tests.bot.conftest import SetClock
+
+ANA = Person("web:ana", "Ana", email="ana@example.com")
+ANA_IN_SLACK = Person("slack:T1:U1", "Ana", email="ana@example.com")
+BEN = Person("web:ben", "Ben")
+DAY = 86_400.0
+PRICES = Prices("EUR", {"large": ModelPrices(Decimal(2), Decimal("0.5"), Decimal(10))})
+
+
+def use(given: int, made: int, *, cached: int = 0, calls: int = 1) -> ModelUse:
+    return ModelUse(calls=calls, input_tokens=given, cached_tokens=cached, output_tokens=made, seconds=1.5)
+
+
+def turn_of(person: Person, delivery: str, *, channel: str = "", agent: str = "") -> Turn:
+    turn = Turn(
+        delivery=delivery,
+        requester=person.person_id,
+        requester_name=person.name,
+        time_zone="UTC",
+        platform="web",
+        channel=channel,
+        thread_id="web:t1",
+    )
+    if agent:
+        turn["agent"] = agent
+    return turn
+
+
+@dataclass
+class Usages:
+    """Usage in real records, and who has read others'."""
+
+    database: Database
+    clock: SetClock
+    read: list[str] = field(default_factory=list)
+
+    async def keep(self, turn: Turn, usage: Usage) -> None:
+        async with self.database.writing(UNLOCKED) as tx:
+            await keep_usage(tx, turn, usage, self.clock())
+
+    def reports(self, prices: Prices = PRICES, operators: Sequence[Person] = ()) -> UsageReports:
+        async def is_operator(person: Person) -> bool:
+            return person in operators
+
+        async def note(person: Person, what: str) -> None:
+            self.read.append(f"{person.person_id} {what}")
+
+        directory = PeopleDirectory({}, self.database, self.clock)
+        return UsageReports(self.database, directory, self.clock, prices, is_operator=is_operator, note_reading=note)
+
+
+@pytest.fixture
+def usages(database: Database, clock: SetClock) -> Usages:
+    return Usages(database, clock)
+
+
+async def test_what_is_kept_again_replaces_what_was_kept(usages: Usages) -> None:
+    turn = turn_of(ANA, "m1")
+    await usages.keep(turn, {"large": use(100, 10)})
+    await usages.keep(turn, {"large": use(300, 40, cached=50, calls=2), "small": use(7, 1)})
+    own = await usages.reports().own(ANA)
+    assert own.today.use == use(307, 41, cached=50, calls=3) | {"seconds": 3.0}
+    assert own.today.models == ("large", "small")
+
+
+async def test_a_turn_that_goes_on_tomorrow_stays_with_the_day_it_began(usages: Usages) -> None:
+    turn = turn_of(ANA, "m1")
+    await usages.keep(turn, {"large": use(100, 10)})
+    usages.clock.now += DAY
+    await usages.keep(turn, {"large": use(200, 20)})
+    own = await usages.reports().own(ANA)
+    assert own.today.use["calls"] == 0
+    assert [each.use["input_tokens"] for each in own.days] == [200]
+
+
+async def test_own_usage_goes_back_thirty_days_and_no_further(usages: Usages) -> None:
+    await usages.keep(turn_of(ANA, "m1"), {"large": use(100, 10)})
+    usages.clock.now += 29 * DAY
+    assert (await usages.reports().own(ANA)).recent.use["input_tokens"] == 100
+    usages.clock.now += DAY
+    assert (await usages.reports().own(ANA)).recent.use["input_tokens"] == 0
+
+
+async def test_tasks_of_plans_belong_to_the_answer_that_they_are_for(usages: Usages) -> None:
+    await usages.keep(turn_of(ANA, "m1"), {"large": use(100, 10)})
+    await usages.keep(turn_of(ANA, "m1.0.0/find", agent="finder"), {"large": use(50, 5)})
+    await usages.keep(turn_of(ANA, "m11"), {"large": use(9, 9)})
+    found = await usages.reports().of_answer("said:m1.2", ANA)
+    assert found is not None
+    assert found.total.use["input_tokens"] == 150
+
+
+async def test_of_an_answer_only_the_one_who_asked_and_operators_know_it(usages: Usages) -> None:
+    await usages.keep(turn_of(ANA, "m1"), {"large": use(100, 10)})
+    reports = usages.reports(operators=[BEN])
+    assert await reports.of_answer("said:m1.0", Person("web:chloe", "Chloe")) is None
+    assert not usages.read
+    assert await reports.of_answer("said:m1.0", BEN) is not None
+    assert usages.read == ["web:ben usage"]
+    assert await reports.of_answer("card:m1.0", ANA) is None
+    assert await reports.of_answer("said:m9.0", ANA) is None
+
+
+async def test_everybodys_usage_is_for_operators_and_the_audit_log_says_so(usages: Usages) -> None:
+    await usages.keep(turn_of(ANA, "m1", channel="slack:T1:C1"), {"large": use(100, 10)})
+    await usages.keep(turn_of(BEN, "m2", agent="finder"), {"small": use(900, 10)})
+    reports = usages.reports(operators=[ANA])
+    assert await reports.of_everybody(BEN, "person") is None
+    grouped = {}
+    for by in ("person", "channel", "agent", "model", "day"):
+        found = await reports.of_everybody(ANA, by)  # type: ignore[arg-type]
+        assert found is not None
+        grouped[by] = [each.key for each in found.groups]
+    today = (await reports.own(ANA)).days[0].key
+    assert grouped == {
+        "person": ["web:ben", "web:ana"],
+        "channel": ["", "slack:T1:C1"],
+        "agent": ["finder", "default"],
+        "model": ["small", "large"],
+        "day": [today],
+    }
+    assert usages.read == ["web:ana usage"] * 5
+    before = await reports.of_everybody(ANA, "person", date(2020, 1, 1), date(2020, 1, 2))
+    assert before is not None
+    assert not before.groups
+
+
+@pytest.mark.parametrize(
+    ("model", "used", "words"),
+    [
+        ("large", use(1_000_000, 100_000, cached=400_000), "2.40 EUR"),
+        ("large", use(10, 1), "less than 0.01 EUR"),
+        ("large", use(0, 0), "0.00 EUR"),
+        ("unheard of", use(0, 0), "0.00 EUR"),
+        ("unheard of", use(1_000, 1), "price not set"),
+    ],
+)
+async def test_a_cost_is_computed_when_it_is_read(usages: Usages, model: str, used: ModelUse, words: str) -> None:
+    await usages.keep(turn_of(ANA, "m1"), {model: used})
+    own = await usages.reports().own(ANA)
+    assert use_in_words(own.today, own.currency).endswith(f" · {words}")
+    without = await usages.reports(Prices()).own(ANA)
+    assert (without.today.cost, without.currency) == (None, "")
+    assert "EUR" not in use_in_words(without.today, without.currency)
+
+
+def test_usage_adds_up_by_model() -> None:
+    usage = with_use(with_use({}, "large", use(1, 2)), "large", use(3, 4, cached=1))
+    assert with_use(usage, "small", use(5, 6)) == {"large": added(use(1, 2), use(3, 4, cached=1)), "small": use(5, 6)}
+
+
+# --------------------------------------------------------------------------------------------------- budgets
+
+
+async def test_a_channels_budget_holds_for_everybody_in_it_and_nowhere_else(
+    database: Database, clock: SetClock
+) -> None:
+    budget = TokenBudget(database, clock, 0, channel_tokens_a_day=1_000)
+    await budget.spent("slack:T1:U1", 600, "slack:T1:C1")
+    await budget.spent("slack:T1:U2", 400, "slack:T1:C1")
+    refused = await budget.refusal("slack:T1:U3", "slack:T1:C1")
+    assert refused == "Today’s 1,000 tokens of this channel are used up. Resets at midnight UTC."
+    assert await budget.refusal("slack:T1:U1", "slack:T1:C2") is None
+    assert await budget.refusal("slack:T1:U1") is None
+    clock.now += DAY
+    assert await budget.refusal("slack:T1:U3", "slack:T1:C1") is None
+
+
+async def test_at_four_fifths_of_a_budget_people_are_warned(database: Database, clock: SetClock) -> None:
+    budget = TokenBudget(database, clock, 1_000, channel_tokens_a_day=2_000)
+
+    async def warned() -> list[str]:
+        async with database.reading() as tx:
+            return [each.sentence for each in await budget.warnings(tx, "web:ana", "web:c")]
+
+    await budget.spent("web:ana", 799, "web:c")
+    assert await warned() == []
+    await budget.spent("web:ana", 1, "web:c")
+    assert await warned() == ["You have used 80 % of today’s 1,000 tokens. Resets at midnight UTC."]
+    await budget.spent("web:ben", 900, "web:c")
+    assert await warned() == [
+        "You have used 80 % of today’s 1,000 tokens. Resets at midnight UTC.",
+        "85 % of today’s 2,000 tokens of this channel are used. Resets at midnight UTC.",
+    ]
+    await budget.spent("web:ana", 300, "web:c")
+    assert await warned() == [], "what is used up is said when a turn is refused"
+
+
+async def test_all_accounts_of_one_human_are_warned_once(database: Database, clock: SetClock) -> None:
+    async with database.writing(UNLOCKED) as tx:
+        for person in (ANA, ANA_IN_SLACK):
+            await threads.remember(tx, person, clock())
+    budget = TokenBudget(database, clock, 1_000)
+    await budget.spent(ANA.person_id, 850)
+    async with database.reading() as tx:
+        keys = {each.key for who in (ANA, ANA_IN_SLACK) for each in await budget.warnings(tx, who.person_id, "")}
+    assert len(keys) == 1
