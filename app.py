@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import tomllib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -118,6 +118,7 @@ from policies.secret_rules import load_rules
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+    from bot.findings import Finding
     from bot.records.notifications import Notifications
     from bot.records.postgresql import PostgresDatabase
     from bot.replicas import ReplicaTable
@@ -534,19 +535,21 @@ def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfi
     for spec in {settings.model_spec, settings.router_spec}:
         if spec.name != DEMO:
             check_configured(spec)
-    if settings.sqlite_file is None and (kept := sorted(keeping_files_here(tool_config.servers))):
-        log.warning("tool_servers_not_shared", servers=kept, note="each replica has its own files: run them over HTTP")
-    if (
-        settings.web_login == "local"
-        and settings.web_password
-        and any(o.startswith("web:") for o in settings.operators)
-    ):
-        log.warning(
-            "operators_not_proven", note="with WEB_LOGIN=local, anyone who knows WEB_PASSWORD can be anyone there"
-        )
-    if settings.langfuse_public_key:
-        log.warning("tracing_not_supported", note="this version does not send traces to Langfuse yet")
+    for event, facts in configuration_doubts(settings, tool_config):
+        log.warning(event, **facts)
     return tool_config, accounts, policy, agents, prices
+
+
+def configuration_doubts(settings: Settings, tools: ToolServersConfig) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """What is no mistake in the settings, and perhaps not meant: the event of the log, and its facts."""
+    if settings.sqlite_file is None and (kept := sorted(keeping_files_here(tools.servers))):
+        yield "tool_servers_not_shared", {"servers": kept, "note": "each replica has its own files: run them over HTTP"}
+    names_people = any(each.startswith("web:") for each in settings.operators)
+    if settings.web_login == "local" and settings.web_password and names_people:
+        note = "with WEB_LOGIN=local, anyone who knows WEB_PASSWORD can be anyone there"
+        yield "operators_not_proven", {"note": note}
+    if settings.langfuse_public_key:
+        yield "tracing_not_supported", {"note": "this version does not send traces to Langfuse yet"}
 
 
 async def _open_records(settings: Settings, stack: AsyncExitStack) -> tuple[Records, bytes]:
@@ -583,14 +586,7 @@ async def _memory_store(settings: Settings, stack: AsyncExitStack) -> MemoryRows
 
 async def _open_shared_records(settings: Settings, stack: AsyncExitStack) -> tuple[Records, bytes]:
     """The same in PostgreSQL, where several processes use them."""
-    if settings.encryption_key is None:
-        raise ConfigurationError(
-            "ENCRYPTION_KEY: is not set. With PostgreSQL every process needs the same one, to open what another sealed."
-        )
-    if settings.public_url is None:
-        raise ConfigurationError(
-            "PUBLIC_URL: is not set. With PostgreSQL links lead to whichever process is reached at one address."
-        )
+    key = shared_key(settings)
     opening = open_postgres_records(settings.records_address, most_connections=CONNECTIONS)
     try:
         records = await stack.enter_async_context(opening)
@@ -600,7 +596,20 @@ async def _open_shared_records(settings: Settings, stack: AsyncExitStack) -> tup
         raise ConfigurationError(f"DATABASE_URL: {error}") from error
     except SettingsDroppedError as error:
         raise ConfigurationError(str(error)) from error
-    return records, settings.encryption_key.get_secret_value().encode()
+    return records, key
+
+
+def shared_key(settings: Settings) -> bytes:
+    """The key that several processes have. Raises `ConfigurationError`, also without what else they need."""
+    if settings.encryption_key is None:
+        raise ConfigurationError(
+            "ENCRYPTION_KEY: is not set. With PostgreSQL every process needs the same one, to open what another sealed."
+        )
+    if settings.public_url is None:
+        raise ConfigurationError(
+            "PUBLIC_URL: is not set. With PostgreSQL links lead to whichever process is reached at one address."
+        )
+    return settings.encryption_key.get_secret_value().encode()
 
 
 async def _share(database: Database, policy: PolicyInForce, stack: AsyncExitStack) -> SharedState:
@@ -835,8 +844,8 @@ def _keep_what_is_there() -> None:
 
 
 def command(arguments: Sequence[str]) -> int:
-    """`audit …`, `policy …`, `migrate …`, `token …`; see `bot/commands`. Only the server of a tool that is asked about
-    is started."""
+    """`doctor`, `audit …`, `policy …`, `migrate …`, `token …`; see `bot/commands`. Of tool servers, what explains a
+    policy starts only the one that is asked about."""
     from bot.commands import Surroundings, run  # noqa: PLC0415  # serving has no use for them
 
     settings = cache(load_settings)
@@ -849,9 +858,37 @@ def command(arguments: Sequence[str]) -> int:
         find_tool=lambda name: _find_tool(name, settings().mcp_config),
         page_people=lambda: _page_people(settings()),
         clock=system_clock,
+        findings=lambda offline: asyncio.new_event_loop().run_until_complete(findings(settings, offline=offline)),
         chat=lambda url, thread_id: _chat(url or Address(settings())(), thread_id),
     )
-    return run(arguments, around)
+    code = run(arguments, around)
+    if arguments[0] == "doctor":  # whatever still waits for an answer would hold up the end, as `asyncio.run` would
+        sys.stdout.flush()
+        os._exit(code)
+    return code
+
+
+async def findings(
+    load: Callable[[], Settings], *, offline: bool = False, clock: Clock = system_clock, **facts: Any
+) -> Sequence[Finding]:
+    """What `doctor` finds. `facts`: of `checkup`, for who knows better than the machine."""
+    from adapters.checkups import checkup  # noqa: PLC0415  # serving has no use for it
+
+    def rest(settings: Settings) -> None:
+        _configuration(settings)
+        if settings.sqlite_file is None:
+            shared_key(settings)
+
+    return await checkup(
+        load,
+        offline=offline,
+        variables=_variables,
+        make_model=_model,
+        check_rest=rest,
+        doubts=configuration_doubts,
+        clock=clock,
+        **facts,
+    )
 
 
 def _page_people(settings: Settings) -> PagePeople:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,6 +13,19 @@ from policies.judging import ONLY_ITS_WORD, Policy, PolicyError
 from policies.policy_file import load_policy
 
 log = structlog.get_logger(__name__)
+
+
+def policy_doubts(policy: Policy, servers: Collection[str]) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """What is no mistake in a policy, and perhaps not meant: the event of the log, and its facts."""
+    for rule in policy.rules:
+        server, tool, facts = rule.match.server, rule.match.tool or "", {"rule": rule.name, "at": rule.source}
+        if server is not None and server not in servers:
+            yield "policy_rule_fits_no_server", {**facts, "server": server}
+        elif server is None and any(tool.startswith(f"{name}__") for name in servers):
+            # Tools are called so in explanations and logs, but not by rules.
+            yield "policy_rule_fits_no_tool", {**facts, "tool": tool}
+        if rule.believes_a_client:
+            yield "policy_rule_believes_a_client", {**facts, "reason": ONLY_ITS_WORD}
 
 
 class PolicyInForce:
@@ -58,15 +71,13 @@ class PolicyInForce:
         return True
 
     def _warn(self, policy: Policy) -> None:
-        for rule in policy.rules:
-            server, tool = rule.match.server, rule.match.tool or ""
-            if server is not None and server not in self._servers:
-                log.warning("policy_rule_fits_no_server", rule=rule.name, at=rule.source, server=server)
-            elif server is None and any(tool.startswith(f"{name}__") for name in self._servers):
-                # Tools are called so in explanations and logs, but not by rules.
-                log.warning("policy_rule_fits_no_tool", rule=rule.name, at=rule.source, tool=tool)
-            if rule.believes_a_client:
-                log.warning("policy_rule_believes_a_client", rule=rule.name, at=rule.source, reason=ONLY_ITS_WORD)
+        for event, facts in policy_doubts(policy, self._servers):
+            log.warning(event, **facts)
+
+    @property
+    def doubts(self) -> list[tuple[str, Mapping[str, str]]]:
+        """What is doubtful about the rules that hold: the event of the log, and its facts."""
+        return list(policy_doubts(self._policy, self._servers))
 
     @asynccontextmanager
     async def reloading_whenever(

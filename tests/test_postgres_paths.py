@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1]
 CLUSTER = "tests.support.postgres_cluster"
 ELSEWHERE = {
     "tests/deploy/test_image.py": "runs what is in the image, in make test-long alone",
+    "tests/doctor/test_doctor.py": "about faults, most of which are in no database; one asks a PostgreSQL that is down",
     "tests/replicas": "has a cluster of its own, which it kills, and runs in make test",
     "tests/slack/local": "about what Slack is sent, with what stands in for Slack",
     "tests/teams/local": "about what Teams is sent, and without PUBLIC_URL, which PostgreSQL needs",

@@ -1,5 +1,6 @@
-"""What `python app.py` does besides serving: look into the audit log, try out a policy, upgrade the records or move
-them to PostgreSQL, and say who may sign in or send a token. All but that, and the upgrade, change nothing.
+"""What `python app.py` does besides serving: say whether all is well, look into the audit log, try out a policy,
+upgrade the records or move them to PostgreSQL, and say who may sign in or send a token. All but that, and the upgrade,
+change nothing.
 
 `run` gets what it needs from the outside (`Surroundings`), so that each command is a function from arguments to lines.
 """
@@ -14,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from bot.commands import audit, policy
+from bot.commands import audit, doctor, policy
 from bot.commands.arguments import CommandError, parser
 from bot.domain import Clock
+from bot.findings import Finding
 from bot.identity.page_people import PagePeople
 from policies.judging import PolicyError
 from policies.model import Mode, Tool
@@ -42,6 +44,8 @@ class Surroundings:
     page_people: Callable[[], PagePeople]
     """Who there is on the page."""
     clock: Clock
+    findings: Callable[[bool], Sequence[Finding]]
+    """What is found out about this installation; given whether nobody outside may be asked."""
     chat: Callable[[str, str], int]
     """Talks with the bot at an address (empty: this installation's), in a conversation (empty: a new one)."""
 
@@ -53,6 +57,8 @@ def run(arguments: Sequence[str], around: Surroundings, out: TextIO = sys.stdout
         match given.area, given.verb:
             case "chat", _:
                 return around.chat(given.url, given.thread)
+            case "doctor", _:
+                return doctor.report(around.findings(given.offline), out, as_json=given.json)
             case "audit", "verify":
                 return audit.verify(around.database(), given.anchor, out)
             case "audit", "export":
@@ -62,15 +68,8 @@ def run(arguments: Sequence[str], around: Surroundings, out: TextIO = sys.stdout
             case "policy", "explain":
                 file, mode = given.file or around.policy_file(), given.mode or around.mode()
                 return policy.explain_call(file, mode, given, find_tool=around.find_tool, now=around.clock(), out=out)
-            case "migrate", "up":
-                from bot.commands import migrate  # noqa: PLC0415  # both databases' drivers, and LangGraph's savers
-
-                return migrate.upgrade_records(around.database(), out)
-            case "migrate", "copy":
-                from bot.commands import migrate  # noqa: PLC0415  # both databases' drivers, and LangGraph's savers
-
-                further, key_is_set = around.further_tables, around.key_is_set
-                return migrate.copy(given.file, given.to, further=further, key_is_set=key_is_set, out=out)
+            case "migrate", _:
+                return _migrate(given, around, out)
             case (("token" | "user"), _):
                 return _who_comes_in(given, around, out, err)
             case _:
@@ -83,6 +82,15 @@ def run(arguments: Sequence[str], around: Surroundings, out: TextIO = sys.stdout
     except CommandError as error:
         err.write(f"countersign: {error}\n")
         return 2
+
+
+def _migrate(given: argparse.Namespace, around: Surroundings, out: TextIO) -> int:
+    from bot.commands import migrate  # noqa: PLC0415  # both databases' drivers, and LangGraph's savers
+
+    if given.verb == "up":
+        return migrate.upgrade_records(around.database(), out)
+    further, key_is_set = around.further_tables, around.key_is_set
+    return migrate.copy(given.file, given.to, further=further, key_is_set=key_is_set, out=out)
 
 
 def _who_comes_in(given: argparse.Namespace, around: Surroundings, out: TextIO, err: TextIO) -> int:

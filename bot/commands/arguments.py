@@ -33,7 +33,10 @@ def parser() -> argparse.ArgumentParser:
         prog="python app.py",
         description="Without arguments: serve. With them: talk, look into the records, or change them.",
     )
-    areas = top.add_subparsers(dest="area", required=True, metavar="chat | audit | policy | migrate | token | user")
+    areas = top.add_subparsers(
+        dest="area", required=True, metavar="doctor | chat | audit | policy | migrate | token | user"
+    )
+    _doctor(areas.add_parser("doctor", help="whether all that it needs is there; changes nothing"))
     _audit(areas.add_parser("audit", help="the log of every tool call"))
     _policy(areas.add_parser("policy", help="the rules about who may do what"))
     _migrate(areas.add_parser("migrate", help="upgrade the records, or move them from SQLite to PostgreSQL"))
@@ -75,6 +78,12 @@ def _policy(area: argparse.ArgumentParser) -> None:
     replay = verbs.add_parser("replay", help="what another policy would have decided about the recorded calls")
     replay.add_argument("file", type=Path)
     _range(replay)
+
+
+def _doctor(area: argparse.ArgumentParser) -> None:
+    area.set_defaults(verb="")
+    area.add_argument("--offline", action="store_true", help="ask nobody outside this machine, but for the database")
+    area.add_argument("--json", action="store_true", help="write JSON")
 
 
 def _chat(area: argparse.ArgumentParser) -> None:

@@ -296,7 +296,7 @@ def _upgrade_postgres(connection: sa.Connection) -> str:
     else:
         revision = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
         if revision is not None and revision > NEWEST_REVISION:
-            _check_newer(connection, revision)
+            check_newer(connection, revision)
             return str(revision)
         if revision != NEWEST_REVISION:
             log.info("records_upgrading", schema=revision, to=NEWEST_REVISION)
@@ -312,9 +312,9 @@ def _upgrade_postgres(connection: sa.Connection) -> str:
 _TOLD = "SELECT obj_description('alembic_version'::regclass)"
 
 
-def _check_newer(connection: sa.Connection, revision: str) -> None:
+def check_newer(connection: sa.Connection, revision: str) -> None:
     """Raises `NewerSchemaError`, unless the newer program has said that this one can work with its schema."""
-    told = connection.scalar(sa.text(_TOLD)) or ""
+    told = (connection.scalar(sa.text(_TOLD)) if connection.dialect.name == "postgresql" else None) or ""
     if not told.startswith(_WORKS_FROM) or told.removeprefix(_WORKS_FROM) > NEWEST_REVISION:
         raise NewerSchemaError(
             f"The database was made by a newer version of Countersign (schema {revision}; this version knows "

@@ -46,6 +46,7 @@ def run_command(
         find_tool=lambda name: next((each for each in tools if each.full_name == name), None),
         page_people=lambda: page_people,
         clock=lambda: now,
+        findings=lambda offline: [],
         chat=lambda url, thread_id: 0,
     )
     return run(arguments, around, out, err), out.getvalue(), err.getvalue()

@@ -1,0 +1,154 @@
+"""Whether the records can be reached and read by this version, looked at without a lock and without a change."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from sqlalchemy.pool import NullPool
+
+from bot.findings import Finding, HeardTimes, doubtful, fine, wrong
+from bot.records.addresses import shown_address, sqlite_file
+from bot.records.memory_store import memory_file
+from bot.records.startup import NEWEST_REVISION, NewerSchemaError, check_newer
+from bot.records.tables import connections, oauth_clients, sign_ins
+
+_DATABASE, _SCHEMA, _SEALED = "database", "schema", "encryption key"
+_UP = ".venv/bin/python app.py migrate up"
+_SECONDS = 5
+MOST_SEALED = 200
+"""Rows of each kind that are tried: who has lost the key cannot open one of them."""
+_IN_USE = (
+    (connections.c.sealed_tokens, connections.c.status == "active"),
+    (oauth_clients.c.sealed_client, sa.true()),
+    (sign_ins.c.sealed_link, sign_ins.c.status == "open"),
+)
+"""What is sealed and still needed. The rest may be older than a change of keys, and nobody opens it any more."""
+Unseal = Callable[[str], str | None]
+
+
+def record_findings(address: str, unseal: Unseal | None, times: HeardTimes) -> list[Finding]:
+    """What there is to say of the records at an address. Blocks: call it in a thread.
+
+    Args:
+        unseal: opens what was sealed; `None`: there is no key.
+    """
+    file = sqlite_file(address)
+    if file is not None and not file.exists():
+        return [fine(_DATABASE, f"{file}: is made at the first start")]
+    if file is not None and not file.is_file():
+        return [wrong(_DATABASE, f"{file}: is not a file", "Set DATABASE_URL to another file.")]
+    try:
+        with _opened(address) as connection:
+            shown = shown_address(address)
+            found = [fine(_DATABASE, f"{shown}: can be reached"), *_schema(connection, shown)]
+            found += _server(connection, times) if file is None else _beside(file)
+            if "connections" in sa.inspect(connection).get_table_names():
+                found += _sealed(connection, unseal)
+            return found
+    except (sa.exc.DBAPIError, sqlite3.Error) as error:
+        return [_unreachable(address, file, getattr(error, "orig", error))]
+
+
+def _unreachable(address: str, file: Path | None, cause: object) -> Finding:
+    if file is None:  # the driver's text names who connects to what, and never the password
+        where = f"DATABASE_URL: PostgreSQL at {shown_address(address)} cannot be used: {str(cause).strip()[:300]}"
+        return wrong(_DATABASE, where, "Start PostgreSQL, or set DATABASE_URL right: docs/deployment.md")
+    where = f"{file} cannot be read: {cause}"
+    return wrong(_DATABASE, where, "See docs/operations.md#lost-and-damaged-files; a backup is restored as said there.")
+
+
+@contextmanager
+def _opened(address: str) -> Iterator[sa.Connection]:
+    """A connection that cannot write. Raises what SQLAlchemy and SQLite raise."""
+    file = sqlite_file(address)
+    if file is not None:
+        engine = sa.create_engine("sqlite://", creator=lambda: _sqlite(file), poolclass=NullPool, hide_parameters=True)
+    else:
+        import psycopg  # noqa: PLC0415  # SQLite has no use for it
+
+        options = f"-c default_transaction_read_only=on -c statement_timeout={_SECONDS}s"
+        engine = sa.create_engine(
+            "postgresql+psycopg://",
+            creator=lambda: psycopg.connect(
+                address, options=options, connect_timeout=_SECONDS, application_name="countersign doctor"
+            ),
+            poolclass=NullPool,
+            hide_parameters=True,
+        )
+    try:
+        with engine.connect() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def _sqlite(file: Path) -> sqlite3.Connection:
+    """Read as it stands where nobody works with it: SQLite would make its own files beside it. What another process has
+    written and not moved into the file yet is beside it, and is read with it."""
+    beside = file.with_name(f"{file.name}-wal")
+    how = "mode=ro" if beside.exists() and beside.stat().st_size else "mode=ro&immutable=1"
+    connection = sqlite3.connect(
+        f"file:{quote(str(file.resolve()))}?{how}", uri=True, timeout=_SECONDS, check_same_thread=False
+    )
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _schema(connection: sa.Connection, shown: str) -> list[Finding]:
+    if "alembic_version" not in sa.inspect(connection).get_table_names():
+        return [fine(_SCHEMA, f"{shown}: is empty; the first start makes the tables")]
+    revision = str(connection.scalar(sa.text("SELECT version_num FROM alembic_version")))
+    if revision == NEWEST_REVISION:
+        return [fine(_SCHEMA, f"{shown}: is {revision}, as this version needs it")]
+    if revision > NEWEST_REVISION:
+        try:
+            check_newer(connection, revision)
+        except NewerSchemaError as error:
+            return [wrong(_SCHEMA, str(error), "Start the newer version, or restore a backup: docs/operations.md")]
+        return [fine(_SCHEMA, f"{shown}: is {revision}, newer than {NEWEST_REVISION}, and this version can use it")]
+    where = f"{shown}: is {revision}, and this version needs {NEWEST_REVISION}: the next start upgrades it"
+    return [doubtful(_SCHEMA, where, f"Make a backup, then start, or: {_UP}")]
+
+
+def _beside(file: Path) -> list[Finding]:
+    """The checkpoints and the memories have files of their own."""
+    found = []
+    for each in (file.with_suffix(".checkpoints.db"), memory_file(file)):
+        if each.exists():
+            try:
+                _sqlite(each).close()
+            except sqlite3.Error as error:
+                found.append(_unreachable(str(each), each, error))
+    return found
+
+
+def _server(connection: sa.Connection, times: HeardTimes) -> list[Finding]:
+    """What only a server can do wrong."""
+    now = connection.scalar(sa.text("SELECT extract(epoch FROM clock_timestamp())"))
+    times.heard("PostgreSQL", float(now or 0))
+    if connection.scalar(sa.text("SELECT pg_is_in_recovery()")):
+        where = "DATABASE_URL: leads to a server that takes no writes"
+        return [wrong(_DATABASE, where, "Name the primary, or several servers: docs/deployment.md")]
+    return []
+
+
+def _sealed(connection: sa.Connection, unseal: Unseal | None) -> list[Finding]:
+    tried = lost = 0
+    for column, needed in _IN_USE:
+        for (sealed,) in connection.execute(sa.select(column).where(needed).limit(MOST_SEALED)):
+            tried += 1
+            lost += unseal is None or unseal(sealed) is None
+    if not lost:
+        return [fine(_SEALED, f"opens all {tried} that were tried" if tried else "nothing is sealed yet")]
+    where = f"ENCRYPTION_KEY: {lost} of {tried} sealed tokens and links cannot be opened with it"
+    remedy = "Put the right key back, behind a comma after the new one: docs/accounts.md#keys-and-their-rotation"
+    return [wrong(_SEALED, where, remedy)]
