@@ -131,10 +131,12 @@ export class Conversation {
 
   /** Show the examples, or not. */
   welcome(shown) {
+    if (shown && byId("welcome").hidden) this.#scroller.scrollTop = 0;
     byId("welcome").hidden = !shown;
   }
 
   toBottom() {
+    if (!byId("welcome").hidden) return; // it is read from its beginning
     this.#scroller.scrollTop = this.#scroller.scrollHeight;
     this.#toBottom.hidden = true;
   }

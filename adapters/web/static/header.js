@@ -55,6 +55,8 @@ export function wireMenu(items) {
   byId("more").onclick = () => {
     if (!menu.hidden) return closeMenu(true);
     menu.hidden = false;
+    menu.classList.remove("leftwards");
+    menu.classList.toggle("leftwards", menu.getBoundingClientRect().right > innerWidth - 8);
     byId("more").setAttribute("aria-expanded", "true");
     buttons[0].focus();
   };

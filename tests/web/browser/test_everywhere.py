@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import expect
+from playwright.async_api import Locator, expect
 
-from bot.domain import Said
+from bot.domain import MessageView, Said
 from tests.support.views import an_approval
 from tests.web.browsing import Window, window_of
 from tests.web.serving import Product, serve
@@ -77,6 +77,31 @@ async def test_on_a_phone_everything_fits_and_the_threads_are_in_a_drawer(produc
         await window.button("New conversation").click()
         await expect(threads).to_be_hidden()
         await expect(window.page.get_by_text("What can I do for you?")).to_be_visible()
+
+
+async def test_on_a_phone_menus_and_names_of_files_are_in_sight_and_the_start_begins_at_its_top(
+    product: Product, chrome: Chromium
+) -> None:
+    names = ("Travel costs 2026, a rather long name of a file.txt", "a.csv")
+    product.services.entries[THREAD] = [MessageView("web:one:m", "Ana", "web:ana", "See these", at=1.0, files=names)]
+    await product.services.post(THREAD, an_approval("a"))
+    product.services.titles[THREAD] = "Some conversation with files"
+    async with window_of(product, chrome, viewport=PHONE) as window:
+        start = window.page.get_by_role("heading", name="What can I do for you?")
+        await expect(start).to_be_in_viewport(ratio=1)
+        await window.open(THREAD)
+        for name in names:
+            assert await _is_between_the_sides(window.log.locator(".file", has_text=name))
+        for button, entry in (("More actions", "Show all"), ("Conversation options", "Rename…")):
+            await window.button(button).click()
+            assert await _is_between_the_sides(window.page.get_by_role("menuitem", name=entry))
+            await window.page.keyboard.press("Escape")
+
+
+async def _is_between_the_sides(shown: Locator) -> bool:
+    await expect(shown).to_be_visible()
+    box = await shown.bounding_box()
+    return box is not None and box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"]
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])
