@@ -190,11 +190,12 @@ def preview_in(given: Any, source: str, owner: str | None) -> Preview:
     before, after = _sides(given)
     if not before and not after:
         return Preview(source=source, problem="nothing", owner=owner)
-    (kept_before, left_before), (kept_after, left_after) = _bounded(before), _bounded(after)
+    # What is too long on one side is not shown on the other: it would read as if there were nothing of it here.
+    left_out = _too_much(before) | _too_much(after)
     return Preview(
-        before=kept_before,
-        after=kept_after,
-        hidden=left_before + left_after,
+        before={name: value for name, value in before.items() if name not in left_out},
+        after={name: value for name, value in after.items() if name not in left_out},
+        hidden=len(left_out),
         digest=hashlib.sha256(canonical_json(before).encode("utf-8", "surrogatepass")).hexdigest(),
         source=source,
         owner=owner,
@@ -208,16 +209,17 @@ def _sides(given: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, An
     return given, {}
 
 
-def _bounded(side: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
-    """The entries for which there is space, and how many there are beside these."""
-    kept: dict[str, Any] = {}
+def _too_much(side: Mapping[str, Any]) -> set[str]:
+    """The names of the entries for which there is no space."""
+    left_out = set()
     space_left = LARGEST_SIDE
     for name, value in side.items():
         size = len(name) + len(json.dumps(value, ensure_ascii=False))
         if size <= space_left:
             space_left -= size
-            kept[name] = value
-    return kept, len(side) - len(kept)
+        else:
+            left_out.add(name)
+    return left_out
 
 
 async def _object_in(read: Succeeded) -> Any:

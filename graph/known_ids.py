@@ -177,16 +177,24 @@ def _said_in(wanted: Mapping[str, str], documents: Iterable[Any]) -> dict[str, s
 
 def title_and_time(document: Any) -> tuple[str, str] | None:
     """Returns title and time of the one thing that an answer is about: the object itself, or the only one in it;
-    `None`: it says neither."""
+    `None`: it says neither, or that there was a mistake, of which the name is nobody's title."""
     thing = document
     for _ in range(2):
-        if not isinstance(thing, Mapping):
+        if not isinstance(thing, Mapping) or _is_mistake(thing):
             return None
         if title := _title_of(thing):
             return title, _time_of(thing)
         inner = list(islice(thing.values(), 2))
         thing = inner[0] if len(inner) == 1 else None
     return None
+
+
+def _is_mistake(thing: Mapping[str, Any]) -> bool:
+    """Whether an object says that something went wrong, by the names that are usual for it, or as RFC 9457 has it."""
+    if any(thing.get(key) for key in ("error", "errors")) or any(thing.get(key) is False for key in ("ok", "success")):
+        return True
+    codes = (thing.get(key) for key in ("status", "statusCode", "status_code", "code"))
+    return any(isinstance(code, int) and 400 <= code < 600 for code in codes)
 
 
 def _objects(documents: Iterable[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

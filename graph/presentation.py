@@ -108,7 +108,7 @@ class Preview(KeptJson):
     after: Mapping[str, Any] = Field(default_factory=dict)
     """Empty: it says only how things are, or nothing is left afterwards."""
     hidden: int = 0
-    """Entries of both that are not kept, since all together were too long."""
+    """Entries that are kept of neither side, since all together were too long on one."""
     digest: str = ""
     """SHA-256, hexadecimal, of all that is there before: when that is another at the time of the call, it is asked
     again. Empty: there is no preview."""

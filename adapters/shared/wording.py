@@ -164,6 +164,8 @@ def change_reason(view: ChangeView, space: Space = WHOLE) -> str:
 def approval_summary(view: ApprovalView, longest: int) -> str:
     """Returns an approval in sentences, for notifications; names and who may decide have `longest` characters each."""
     title = call_title(view)
+    if says_why_again(view):
+        return f"{title}. {outcome_and_why(view)}"
     if view.status != "pending":
         told = _("{outcome}: {title}").format(outcome=outcome(view), title=title)
         return f"{told}. {line(view.result, _RESULT)}" if view.result.strip() else f"{told}."
@@ -358,6 +360,20 @@ def outcome(view: ApprovalView, space: Space = WHOLE) -> str:
         "void": _("Asked again"),
     }[view.status]
     return by.format(names=space.line(", ".join(view.decided_by), LONGEST_NAMES))
+
+
+def says_why_again(view: ApprovalView) -> bool:
+    """Returns whether the result of an approval is why it is asked again."""
+    return view.status == "void" and bool(view.result.strip()) and not view.reason.strip()
+
+
+def outcome_and_why(view: ApprovalView, space: Space = WHOLE) -> str:
+    """Returns how an approval was settled, by whom, and of what is asked again, why; that it is, is said once."""
+    ended = outcome(view, space)
+    if not says_why_again(view):
+        return ended
+    why = space.line(view.result, _RESULT)
+    return why if why.startswith(ended) else _("{outcome}: {reason}").format(outcome=ended, reason=why)
 
 
 def edited(view: ApprovalView, space: Space = WHOLE) -> str:

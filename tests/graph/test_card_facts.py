@@ -361,6 +361,12 @@ def test_a_large_preview_is_counted_and_still_told_apart() -> None:
     assert first.digest != second.digest
 
 
+def test_what_is_too_long_on_one_side_is_not_shown_as_if_it_were_new_on_the_other() -> None:
+    before, after = {"a": 1, "text": "x" * card_facts.LARGEST_SIDE}, {"a": 2, "text": "short"}
+    preview = card_facts.preview_in({"before": before, "after": after}, "s › t", None)
+    assert (preview.before, preview.after, preview.hidden) == ({"a": 1}, {"a": 2}, 1)
+
+
 async def approve(r: Any, status: Any) -> Any:
     answers = {each.interrupt_id: Approved(by=("Ana",)) for each in status.interrupts}
     return await r.agent.resume("t", f"d{len(r.bench.asked)}", answers, LIVE, interrupts=status.interrupts)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import ToolMessage
 
-from graph.known_ids import LOOKED_THROUGH, described, documents_in, known_in_turn
+from graph.known_ids import LOOKED_THROUGH, described, documents_in, known_in_turn, title_and_time
 from graph.presentation import LONGEST_KNOWN, CallPresentation, KnownId, Preview
 
 JSON = st.recursive(
@@ -141,3 +141,17 @@ def test_what_is_one_persons_alone_is_not_for_everybody() -> None:
     shared = theirs.model_copy(update={"argument": "other_id", "owner": None})
     kept = CallPresentation(known_ids=(theirs, shared), preview=Preview(before={"a": 1}, owner="web:ana"))
     assert kept.without_owned() == CallPresentation(known_ids=(shared,))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"error": {"name": "NotFound", "message": "There is no such event."}},
+        {"errors": [{"title": "Gone"}], "title": "Request failed"},
+        {"type": "about:blank", "title": "Not Found", "status": 404},
+        {"ok": False, "name": "not_found"},
+    ],
+)
+def test_an_answer_that_says_what_went_wrong_titles_nothing(answer: dict[str, Any]) -> None:
+    assert title_and_time(answer) is None
+    assert title_and_time({"result": answer}) is None

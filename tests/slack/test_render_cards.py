@@ -296,6 +296,12 @@ def test_a_title_is_bold_only_where_nothing_in_the_line_could_be_formatting() ->
     assert section["text"]["text"].endswith("· Name Q&amp;A: 9:00–10:00")
 
 
+def test_what_is_asked_again_says_so_once() -> None:
+    piece = shown(an_approval(status="void", result="Asked again: calendar has changed", decided_at=1_795_255_260.0))
+    assert [block["type"] for block in piece.blocks] == ["section", "context"]
+    assert piece.blocks[1]["elements"][0]["text"].startswith("Asked again: calendar has changed, <!date^1795255260^")
+
+
 def test_a_rejection_says_why() -> None:
     told = everything(shown(an_approval(status="rejected", decided_by=("Ben",), reason="Too *early*.")))
     assert "Rejected by Ben: Too *early*." in told

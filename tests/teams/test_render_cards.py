@@ -20,7 +20,7 @@ from bot.card_masks import PLAIN, masked
 from bot.domain import CallActivity, Content, Said, Vote
 from bot.safe_text import visible_excerpt
 from graph.interrupts import FormField
-from graph.presentation import CallPresentation, KnownId
+from graph.presentation import CallPresentation, KnownId, Preview
 from tests.fakes.teams.activity_rules import product_mistakes, refusals
 from tests.fakes.teams.card_rules import mistakes
 from tests.teams.examples import FOUR_EYES
@@ -316,6 +316,20 @@ def test_a_settled_approval_is_two_lines_and_has_nothing_to_decide(status: str, 
     assert card["actions"][0]["targetElements"] == [details["id"]] and details["isVisible"] is False
     for told in ("Requested by Ana", "Rule: writes need the requester", "{{DATE(2026-11-21T10:01:00Z,SHORT)}} at "):
         assert told in said(details)
+
+
+def test_what_is_asked_again_says_so_once() -> None:
+    why = "Asked again: calendar has changed since"
+    card = shown(an_approval(status="void", result=why, decided_at=1_795_255_260.0))
+    *lines, _details = card["body"]
+    assert [said(line) for line in lines][1:] == [f"{why}, {{{{TIME(2026-11-21T10:01:00Z)}}}}"]
+
+
+def test_what_a_preview_says_stands_below_its_source_and_not_among_the_values_that_run() -> None:
+    preview = Preview(source="calendar › preview_update_event", before={"room": "Blue"}, after={"room": "Red"})
+    view = an_approval(arguments={"hall": "North"}, presentation=CallPresentation(preview=preview))
+    told = str(shown(view)["body"])
+    assert told.index("North") < told.index("Preview from calendar") < told.index("Blue → Red")
 
 
 def test_why_it_was_rejected_is_on_its_face() -> None:

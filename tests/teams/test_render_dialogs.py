@@ -11,6 +11,7 @@ from adapters.teams.render.dialogs import (
     always_dialog,
     approve_all_dialog,
     argument_page,
+    edit_dialog,
     note_dialog,
     reject_dialog,
     show_all_dialog,
@@ -25,7 +26,8 @@ from adapters.teams.render.posts import (
     open_a_chat_first,
     overview_activity,
 )
-from bot.domain import Notice, Overview, Said, Together
+from bot.domain import Form, Notice, Overview, Said, Together
+from graph.interrupts import FormField
 from graph.presentation import CallPresentation, Preview
 from tests.teams.examples import OVERVIEW
 from tests.teams.reading_cards import CHAT, buttons, said
@@ -106,6 +108,16 @@ def test_whatever_approves_shows_what_would_change_and_why_it_is_asked_again() -
         assert "Preview from calendar › preview_update_event" in said(dialog.card)
         assert "Room: Blue → Red" in said(dialog.card)
         assert view.again in said(dialog.card)
+
+
+def test_an_edit_of_what_deletes_is_asked_once_more() -> None:
+    deleting = an_approval(tool="delete_event", title="Delete event", risk=("writes", "destroys"))
+    form = Form("Edit", (FormField(name="x"),), {})
+    [unfolds] = edit_dialog("call-1.1", form, view=deleting).card["actions"]
+    assert unfolds["type"] == "Action.ShowCard" and "This deletes data." in said(unfolds["card"])
+    assert [each["title"] for each in unfolds["card"]["actions"]] == ["Save and approve"]
+    [plain] = edit_dialog("call-1.1", form, view=an_approval()).card["actions"]
+    assert plain["type"] == "Action.Submit"
 
 
 def test_a_long_preview_leaves_space_for_the_values_below_it() -> None:

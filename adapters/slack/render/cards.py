@@ -212,7 +212,8 @@ def _settled(view: ApprovalView) -> list[Block]:
     details = button(_("Details"), actions.SHOW_ALL, view.approval_id)
     titled = what_and_values(sign_of(view), wording.call_title(view), [value for _label, value in shown.pairs])
     retry = [button(_("Retry"), actions.RETRY, view.approval_id)] if view.retry_offered else []
-    told = wording.result(view, NO_SIGNS) if view.result_tone != "success" else ""
+    is_told = view.result_tone != "success" and not wording.says_why_again(view)
+    told = wording.result(view, NO_SIGNS) if is_told else ""
     return [
         section(titled) if retry else {**section(titled), "accessory": details},
         *([sentence(told)] if told else []),
@@ -255,20 +256,18 @@ def is_plain(text: str) -> bool:
 
 def _decision(view: ApprovalView) -> Iterator[Block]:
     """Who decided, when, why, and who edited it."""
-    ended = wording.outcome(view)
+    ended = wording.outcome_and_why(view)
+    time = "" if view.decided_at is None else reader_time(view.decided_at)
     if view.reason.strip():
         reason = passage(view.reason, wording.LONGEST_REASON)
         yield plain(_("{outcome}: {reason}").format(outcome=ended, reason=reason))
-        ended = ""
-    if view.decided_at is not None:
-        time = reader_time(view.decided_at)
-        if ended and is_plain(ended):
-            yield mrkdwn(_("{outcome}, {time}").format(outcome=escape(ended), time=time))
-            ended = ""
-    if ended:
+    elif time and is_plain(ended):
+        yield mrkdwn(_("{outcome}, {time}").format(outcome=escape(ended), time=time))
+        time = ""
+    else:
         yield plain(ended)
-    if view.decided_at is not None and (ended or view.reason.strip()):
-        yield mrkdwn(reader_time(view.decided_at))
+    if time:
+        yield mrkdwn(time)
     if edited := wording.edited(view):
         yield plain(edited)
 

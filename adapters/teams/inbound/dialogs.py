@@ -134,7 +134,7 @@ class Dialogs:
                 actions.ALWAYS: always_dialog,
                 actions.HAND_OVER: hand_over_dialog,
             },
-            edit=lambda form, view: edit_dialog(click.subject, replace(form, title=call_title(view))),
+            edit=lambda form, view: edit_dialog(click.subject, replace(form, title=call_title(view)), view=view),
             answer=lambda form, server: answer_dialog(click.subject, form, server=server),
             arguments=arguments,
             hidden=hidden_dialog,
@@ -212,9 +212,11 @@ class Dialogs:
         if click.action == actions.EDIT:
             form = await self._services.approvals.edit_form(subject, person)
             if isinstance(form, Form):
-                view = await self._services.queries.approval(subject, within)
-                form = replace(form, title=call_title(view)) if isinstance(view, ApprovalView) else form
-                return opened(edit_dialog(subject, form, mistakes.errors, entries(click.data, form)), wrong)
+                found = await self._services.queries.approval(subject, within)
+                about = found if isinstance(found, ApprovalView) else None
+                form = replace(form, title=call_title(about)) if about else form
+                entered = entries(click.data, form)
+                return opened(edit_dialog(subject, form, mistakes.errors, entered, view=about), wrong)
         if click.action == actions.ANSWER:
             form = await self._services.questions.form(subject, person)
             if isinstance(form, Form):

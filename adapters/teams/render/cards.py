@@ -158,15 +158,16 @@ def _pending(view: ApprovalView, shown: Excerpt, space: Space, buttons: Sequence
 
 
 def facts_and_preview(view: ApprovalView, pairs: Sequence[tuple[str, str]], space: Space) -> list[Element]:
-    """The values of a call, then what it would change, with the tool that says so, where one is named for it."""
+    """The values of a call, then what it would change, below the tool that says so, where one is named for it: a row of
+    a preview is not to be taken for a value that runs."""
     told = preview_rows(view, max(1, int(PREVIEW_ROWS * space.share)), space.of(PREVIEW_VALUE))
     if told is None:
         return fact_set(pairs)
     if told.problem:
         return [*fact_set(pairs), small(escape(told.problem))]
     rows = [(row.label, row.change) for row in told.rows]
-    below = " · ".join(filter(None, [told.source, told.hidden]))
-    return [*fact_set([*pairs, *rows]), small(escape(below))]
+    above = " · ".join(filter(None, [told.source, told.hidden]))
+    return [*fact_set(pairs), small(escape(above)), *fact_set(rows)]
 
 
 def _title(view: ApprovalView, space: Space) -> Element:
@@ -290,7 +291,7 @@ def when(view: ApprovalView | ChangeView, shown: Excerpt) -> str:
 
 
 def _how_it_ended(view: ApprovalView, space: Space) -> str:
-    told = [escape(wording.outcome(view, space))]
+    told = [escape(wording.outcome_and_why(view, space))]
     if view.decided_at is not None:
         told = [_("{outcome}, {time}").format(outcome=told[0], time=reader_clock(view.decided_at))]
     if edited := wording.edited(view, space):
@@ -299,11 +300,11 @@ def _how_it_ended(view: ApprovalView, space: Space) -> str:
 
 
 def _why(view: ApprovalView, space: Space) -> Iterator[Element]:
-    """Why it was rejected, or is asked again."""
+    """Why it was rejected, or is not valid any more."""
     if view.reason.strip():
         reason = _("Reason: {reason}").format(reason=space.line(view.reason, _LONGEST_REASON))
         yield small(escape(reason))
-    if view.status == "void" and view.result.strip():
+    if view.status == "void" and view.result.strip() and not wording.says_why_again(view):
         yield small(escape(wording.result(view, SIGNS, space)))
 
 

@@ -185,9 +185,13 @@ def edit_dialog(
     form: Form,
     errors: Mapping[str, str] | None = None,
     values: Mapping[str, Any] | None = None,
+    *,
+    view: ApprovalView | None = None,
 ) -> Dialog:
-    """The form to edit a waiting call with. Submitting it approves. `values`: what was typed, to be shown again."""
+    """The form to edit a waiting call with. Submitting it approves, after one more question where the call may delete
+    something. `values`: what was typed, to be shown again. `view`: of the call; `None`: it is gone."""
     send = submit(_("Save and approve"), actions.EDIT, approval_id, style="positive")
+    send = send if view is None else approving(view, send)
     return _form_dialog(_("Edit"), form, [send], errors or {}, values or {})
 
 
