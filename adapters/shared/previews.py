@@ -5,6 +5,7 @@ It is a tool's words (`graph.card_facts`): literal, bounded, with the source bes
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -100,9 +101,9 @@ def preview_rows(view: CallView, most: int = PREVIEW_ROWS, longest: int = PREVIE
         ngettext("{count} value hidden", "{count} values hidden", left_out).format(count=left_out) if left_out else "",
     ]
     if not has_after:
-        rows = tuple(replace(row, change=row.before) for row in rows)
+        rows = tuple(replace(row, change=_on_one_line(row.before)) for row in rows)
     elif not has_before:
-        rows = tuple(replace(row, change=f"→ {row.after}") for row in rows)
+        rows = tuple(replace(row, change=f"→ {_on_one_line(row.after)}") for row in rows)
     return PreviewRows(rows, has_before, has_after, ", ".join(filter(None, hidden)), source, problem="")
 
 
@@ -169,10 +170,19 @@ def _row(before: ReadableLine | None, after: ReadableLine | None, longest: int) 
     label = visible_line(either.label if either else "", LONGEST_LABEL)
     if before is None or after is None:
         old, new = (_excerpt(each.text, longest)[0] if each else "" for each in (before, after))
-        return PreviewRow(label, old, new, f"{old or NOTHING} → {new or NOTHING}")
+        return PreviewRow(label, old, new, f"{_on_one_line(old) or NOTHING} → {_on_one_line(new) or NOTHING}")
     (old, __), (new, __) = told_apart(before, after, lambda text: _excerpt(text, longest))
     moved = change_in_words(before, after)
-    return PreviewRow(label, old, new, _excerpt(moved, longest)[0] if moved else f"{old} → {new}")
+    return PreviewRow(
+        label, old, new, _excerpt(moved, longest)[0] if moved else f"{_on_one_line(old)} → {_on_one_line(new)}"
+    )
+
+
+def _on_one_line(text: str) -> str:
+    """A value as it stands beside another: neither a line of it reads as a row, nor an arrow in it as the one between
+    the two."""
+    told = text.replace("\n", " ↵ ")
+    return json.dumps(told, ensure_ascii=False) if "→" in told or told.startswith('"') else told
 
 
 def _excerpt(text: str, longest: int) -> tuple[str, int]:

@@ -196,3 +196,13 @@ def test_the_page_gets_rows() -> None:
     assert content_json(deleting())["preview"] is None
     preview = content_json(changing({"a": 1}, {"a": 2}))["preview"]
     assert list(preview["rows"]) == [{"label": "A", "before": "1", "after": "2", "change": "1 → 2"}]
+
+
+def test_a_value_cannot_write_rows_or_arrows_of_its_own() -> None:
+    """Whoever can name an event would otherwise say what is changed."""
+    told = preview_rows(
+        changing({"a": "Blue → Red", "b": "x\nRoom: Blue", "c": '"'}, {"a": "Green", "b": "y", "c": "z"})
+    )
+    assert told is not None
+    assert [row.change for row in told.rows] == ['"Blue → Red" → Green', "x ↵ Room: Blue → y", '"\\"" → z']
+    assert [row.before for row in told.rows] == ["Blue → Red", "x\nRoom: Blue", '"']
