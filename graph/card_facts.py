@@ -55,7 +55,10 @@ async def with_facts(
     known, preview = await asyncio.gather(
         _known_ids(ports, state, tool, context), _preview(ports, state, tool, context, CARD_SECONDS)
     )
-    facts = {"known_ids": known, "preview": preview, "again": state.get("again", "")}
+    facts: dict[str, Any] = {"known_ids": known, "preview": preview, "again": state.get("again", "")}
+    # What would stand in the title was not given: the file says what the call is about.
+    if not state["call"]["args"].get(presentation.main) and any(each.argument == tool.file_argument for each in known):
+        facts["main"] = tool.file_argument
     return presentation.model_copy(update=facts) if any(facts.values()) else presentation
 
 
