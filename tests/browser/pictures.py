@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import expect
+from playwright.async_api import FilePayload, expect
 
 from tests.browser.conftest import Served
 from tests.browser.test_conversations import approve, card, waiting
-from tests.fakes.openai_server import fake_openai
+from tests.fakes.openai_server import Reply, Request, ToolUse, fake_openai
 from tests.support.finance import REQUEST, brain, finance_company
 from tests.support.product import ProductFolder, product_here
 from tests.web.browsing import Window, chromium, window_of
@@ -108,6 +109,66 @@ async def the_plan() -> None:
                     await window.box.blur()
                     await window.page.set_viewport_size({**WIDE, "height": 1_000})  # type: ignore[arg-type]
                     await studio.picture(window, "plan")
+
+
+LEAVE = """Leave and absence
+
+Everybody has 28 days of leave a year. Up to 5 days can be taken into the next year, until the end of March.
+
+Parental leave is in addition to that: tell your manager three months before it begins.
+"""
+
+
+def librarian(request: Request) -> Reply:
+    """A model that keeps the file which it is given, looks up what it is asked, and cites what it found."""
+    said = [m for m in request["messages"] if m["role"] in {"user", "tool"}]
+    last = str(said[-1]["content"])
+    match said[-1]["role"], last:
+        case "tool", _ if '"cite": "[1]"' in last:
+            return Reply("You have **28 days** of leave a year, and can take up to 5 of them into the next year [1].")
+        case "tool", _:
+            return Reply("I keep it for you, and find it again when you ask.")
+        case _, text if "How many" in text:
+            return Reply(calls=[ToolUse("documents__search_documents", {"query": "days of leave"})])
+        case _:
+            file = re.findall(r"file_[0-9a-f]{32}", str(request["messages"]))[-1]
+            return Reply(calls=[ToolUse("documents__add_document", {"file": file, "keep_for": "me"})])
+
+
+async def the_library() -> None:
+    """A file is kept, and an answer cites it."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with fake_openai(librarian) as model, chromium() as chrome:
+            home = ProductFolder(Path(folder))
+            home.bundled_tool_servers("documents")
+            home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "none", "LLM_MODEL": "scripted"}
+            async with product_here(home) as url:
+                studio = Studio(Served(url), chrome)
+                async with studio.window() as window:
+                    handbook = FilePayload(name="handbook.txt", mimeType="text/plain", buffer=LEAVE.encode())
+                    await window.page.locator("input[type=file]").set_input_files([handbook])
+                    await expect(window.page.locator("#files")).to_contain_text(f"{len(LEAVE)}")
+                    await window.say("Keep this handbook for me")
+                    await approve(window)
+                    await expect(window.log).to_contain_text("I keep it for you")
+                    await window.say("How many days of leave do I have?")
+                    await expect(window.log).to_contain_text("[1] handbook.txt")
+                    await window.box.blur()
+                    await studio.picture(window, "sources")
+
+
+async def the_memory() -> None:
+    """What somebody has said about themselves, where they can delete it."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = ProductFolder(Path(folder), {"MEMORY": "true"})
+        async with product_here(home) as url, chromium() as chrome:
+            studio = Studio(Served(url), chrome)
+            async with studio.window() as window:
+                await window.say("Call me Al. I prefer short answers. Remember that our release day is Tuesday")
+                await expect(window.log).to_contain_text("I’ll remember")
+                await window.button("Memory…").click()
+                await expect(window.dialog).to_contain_text("release day")
+                await studio.picture(window, "memory")
 
 
 async def _one_event(window: Window, studio: Studio) -> None:
@@ -201,3 +262,5 @@ async def _deleting(window: Window, studio: Studio) -> None:
 if __name__ == "__main__":
     asyncio.run(main())
     asyncio.run(the_plan())
+    asyncio.run(the_library())
+    asyncio.run(the_memory())
