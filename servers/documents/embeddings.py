@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from openai import OpenAI
+from servers.documents.openai_client import client_of
 
 Vector = tuple[float, ...]
 MOST_AT_ONCE = 64
@@ -49,13 +47,20 @@ class EmbeddingService:
     @staticmethod
     def configured(environment: Mapping[str, str]) -> EmbeddingService | None:
         """The one that `EMBEDDING_MODEL` names, at `EMBEDDING_BASE_URL` with `EMBEDDING_API_KEY`, by default those of
-        the language model (`OPENAI_…`); `None`: there is none."""
+        the language model (`OPENAI_…`), whose key goes to no other address; `None`: there is none."""
         model = environment.get("EMBEDDING_MODEL", "").strip()
         if not model:
             return None
         base_url = environment.get("EMBEDDING_BASE_URL") or environment.get("OPENAI_BASE_URL", "")
-        key = environment.get("EMBEDDING_API_KEY") or environment.get("OPENAI_API_KEY", "")
+        key = environment.get("EMBEDDING_API_KEY", "")
+        if not key and base_url == environment.get("OPENAI_BASE_URL", ""):
+            key = environment.get("OPENAI_API_KEY", "")
         return EmbeddingService(model, base_url, key)
+
+
+def space_of(model: str, vector: Vector) -> str:
+    """The space that vectors are in: those of one model and of one length can be compared."""
+    return f"{model} ({len(vector)})"
 
 
 class Embeddings:
@@ -91,13 +96,6 @@ class Embeddings:
         if len(vectors) != len(texts) or len({len(each) for each in vectors}) != 1:
             raise EmbeddingFailed("its answer has not one vector, of one length, for each text")
         return vectors
-
-
-def client_of(base_url: str, key: str) -> OpenAI:
-    """A client for requests whose failure is no more than a worse answer: it tries them twice."""
-    from openai import OpenAI  # noqa: PLC0415  # imported only where it is configured: it takes half a second
-
-    return OpenAI(base_url=base_url or None, api_key=key or "none", max_retries=1)
 
 
 def _checked(given: Sequence[float]) -> Vector:

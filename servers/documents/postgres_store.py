@@ -16,8 +16,10 @@ from psycopg_pool import ConnectionPool
 
 from servers.documents.embeddings import Vector
 from servers.documents.store import (
+    MOST_DROPPED,
     MOST_LISTED,
     SHORTEST_BEGINNING,
+    UNUSED_SECONDS,
     Asker,
     FoundPassage,
     Kept,
@@ -66,10 +68,15 @@ CREATE INDEX IF NOT EXISTS passages_by_words ON documents.passages USING gin (wo
 """
 VECTORS = """
 CREATE EXTENSION IF NOT EXISTS vector;
-CREATE TABLE IF NOT EXISTS documents.vectors (
-    passage bigint PRIMARY KEY REFERENCES documents.passages (number) ON DELETE CASCADE,
-    model text NOT NULL,
-    vector vector NOT NULL
+CREATE TABLE IF NOT EXISTS documents.embeddings (
+    passage bigint NOT NULL REFERENCES documents.passages (number) ON DELETE CASCADE,
+    space text NOT NULL,
+    vector vector NOT NULL,
+    PRIMARY KEY (passage, space)
+);
+CREATE TABLE IF NOT EXISTS documents.spaces (
+    space text PRIMARY KEY,
+    used_at double precision NOT NULL
 );
 """
 _VISIBLE = """(
@@ -80,19 +87,36 @@ _VISIBLE = """(
 """What somebody may see where they ask. Their own only where nobody reads along."""
 _KEPT = "id::text, name, kept_for, person, characters, added_at"
 _FOUND = "number, document_id::text, name, page, section, text"
+_MEANT = "CASE section WHEN '' THEN text ELSE section || chr(10) || text END"
+"""What becomes a vector."""
+MOST_RANKED_WORDS = 12
+"""Of a query: the rarest. The others say little, and ranking costs most where a word is in many passages."""
+MOST_RANKED = 2_000
+"""Passages whose rank is looked for: those with the most and rarest words."""
 _BY_WORDS = f"""
-WITH seen AS (
-    SELECT number, document_id, name, page, section, text, words
-    FROM documents.passages JOIN documents.documents ON id = document_id WHERE {_VISIBLE}
-), wanted AS (
-    SELECT to_tsquery('simple', word) AS word FROM unnest(%(wanted)s::text[]) AS word
-), fitting AS (
-    SELECT {_FOUND}, word, ts_rank_cd(words, word, 1) AS rank FROM seen JOIN wanted ON words @@ word
-), rare AS (
-    SELECT word, ln(1 + (SELECT count(*) FROM seen)::float / count(*)) AS rarity FROM fitting GROUP BY word
+WITH seen AS MATERIALIZED (
+    SELECT id, name FROM documents.documents WHERE {_VISIBLE}
+), wanted AS MATERIALIZED (
+    SELECT nth, to_tsquery('simple', word) AS word
+    FROM unnest(%(wanted)s::text[]) WITH ORDINALITY AS given (word, nth)
+), fitting AS MATERIALIZED (
+    SELECT number, nth FROM wanted JOIN documents.passages ON words @@ word
+    WHERE document_id IN (SELECT id FROM seen)
+), rare AS MATERIALIZED (
+    SELECT nth, ln(1 + (
+        SELECT count(*) FROM documents.passages WHERE document_id IN (SELECT id FROM seen)
+    )::float / count(*)) AS rarity
+    FROM fitting GROUP BY nth ORDER BY count(*), nth LIMIT {MOST_RANKED_WORDS}
+), ranked AS MATERIALIZED (
+    SELECT number FROM fitting JOIN rare USING (nth) GROUP BY number ORDER BY sum(rarity) DESC, number
+    LIMIT {MOST_RANKED}
+), best AS MATERIALIZED (
+    SELECT number, sum(ts_rank_cd(words, word, 1) * rarity) AS worth
+    FROM ranked JOIN documents.passages USING (number) JOIN wanted ON words @@ word JOIN rare USING (nth)
+    GROUP BY number ORDER BY worth DESC, number LIMIT %(most)s
 )
-SELECT number, document_id, name, page, section, text FROM fitting JOIN rare USING (word)
-GROUP BY number, document_id, name, page, section, text ORDER BY sum(rank * rarity) DESC, number LIMIT %(most)s
+SELECT {_FOUND} FROM best JOIN documents.passages USING (number) JOIN seen ON id = document_id
+ORDER BY worth DESC, number
 """  # noqa: S608 - constants
 
 
@@ -127,7 +151,7 @@ class PostgresDocumentStore:
 
     def add(self, asker: Asker, name: str, text: str, kept_for: KeptFor) -> Kept:
         """Keep a document. Raises `CallRefused`."""
-        new = new_document(asker, name, _storable(text), kept_for)
+        new = new_document(asker, _storable(name), _storable(text), kept_for)
         kept = new.kept
         whose = "kept_for = %(for)s AND channel = %(of)s AND (%(for)s != 'me' OR person = %(person)s)"
         given = {"for": kept_for, "person": asker.person, "of": new.channel}
@@ -140,7 +164,7 @@ class PostgresDocumentStore:
             check_count(count[0] if count else 0)
             connection.execute(
                 "INSERT INTO documents.documents VALUES (%s, %s, %s, %s, %s, %s, %s)",
-                (kept.id, name, kept_for, asker.person, new.channel, kept.characters, kept.added_at),
+                (kept.id, kept.name, kept_for, asker.person, new.channel, kept.characters, kept.added_at),
             )
             with connection.cursor() as cursor:
                 cursor.executemany(
@@ -160,42 +184,81 @@ class PostgresDocumentStore:
             return []
         return self._found(_BY_WORDS, {**asker.named, "wanted": wanted, "most": most})
 
-    def by_vector(self, asker: Asker, model: str, wanted: Vector, most: int) -> list[FoundPassage]:
-        """The passages whose vectors of this model are nearest, the nearest first: each one that may be seen is looked
-        at."""
+    def by_vector(self, asker: Asker, space: str, wanted: Vector, most: int) -> list[FoundPassage]:
+        """The passages whose vectors are nearest in a space (of one model and one length), the nearest first: each one
+        that may be seen is looked at."""
         statement = f"""
-            SELECT {_FOUND} FROM documents.vectors JOIN documents.passages ON number = passage
+            SELECT {_FOUND} FROM documents.embeddings JOIN documents.passages ON number = passage
             JOIN documents.documents ON id = document_id
-            WHERE model = %(model)s AND vector_dims(vector) = %(length)s AND {_VISIBLE}
+            WHERE space = %(space)s AND vector_dims(vector) = %(length)s AND {_VISIBLE}
             ORDER BY vector <=> %(wanted)s::vector, number LIMIT %(most)s
         """  # noqa: S608 - constants
-        given = {**asker.named, "model": model, "length": len(wanted), "wanted": _written(wanted), "most": most}
+        given = {**asker.named, "space": space, "length": len(wanted), "wanted": _written(wanted), "most": most}
         return self._found(statement, given)
 
-    def without_vector(self, model: str, most: int, but: Collection[int] = ()) -> list[tuple[int, str]]:
-        """Number and text of passages of anybody that have no vector of this model, but these."""
-        statement = """
-            SELECT number, text FROM documents.passages
-            LEFT JOIN documents.vectors ON passage = number AND model = %(model)s
-            WHERE passage IS NULL AND number != ALL (%(but)s) ORDER BY number LIMIT %(most)s
-        """
+    def with_vector(self, asker: Asker, space: str) -> tuple[int, int]:
+        """How many of the passages that somebody may see have a vector in a space, and how many there are."""
+        statement = f"""
+            SELECT count(passage), count(*) FROM documents.documents JOIN documents.passages ON document_id = id
+            LEFT JOIN documents.embeddings ON passage = number AND space = %(space)s WHERE {_VISIBLE}
+        """  # noqa: S608 - constants
         with self._transaction() as connection:
-            rows = connection.execute(statement, {"model": model, "most": most, "but": list(but)}).fetchall()
+            row = connection.execute(statement, {**asker.named, "space": space}).fetchone()
+        return (row[0], row[1]) if row else (0, 0)
+
+    def without_vector(self, space: str, most: int, but: Collection[int] = ()) -> list[tuple[int, str]]:
+        """Number of passages of anybody that have no vector in a space, but these; and what is to become a vector."""
+        statement = f"""
+            SELECT number, {_MEANT} FROM documents.passages
+            LEFT JOIN documents.embeddings ON passage = number AND space = %(space)s
+            WHERE passage IS NULL AND number != ALL (%(but)s) ORDER BY number LIMIT %(most)s
+        """  # noqa: S608 - constants
+        with self._transaction() as connection:
+            rows = connection.execute(statement, {"space": space, "most": most, "but": list(but)}).fetchall()
         return [(int(number), str(text)) for number, text in rows]
 
-    def keep_vectors(self, model: str, vectors: Sequence[tuple[int, str, Vector]]) -> None:
-        """Keep the vector of each passage, by number, that still has this text."""
-        statement = """
-            INSERT INTO documents.vectors SELECT number, %(model)s, %(vector)s::vector FROM documents.passages
-            WHERE number = %(number)s AND text = %(text)s
-            ON CONFLICT (passage) DO UPDATE SET model = excluded.model, vector = excluded.vector
-        """
+    @contextmanager
+    def filling(self, space: str) -> Iterator[bool]:
+        """Whether this process may make the vectors of a space within: of several at once only one. Its lock ends with
+        its connection."""
+        with self._transaction() as connection:
+            row = connection.execute(
+                "SELECT pg_try_advisory_xact_lock(hashtextextended('documents ' || %s, 0))", (space,)
+            ).fetchone()
+            yield bool(row and row[0])
+
+    def keep_vectors(self, space: str, vectors: Sequence[tuple[int, str, Vector]]) -> None:
+        """Keep the vector of each passage, by number, of which still this was to become one."""
+        statement = f"""
+            INSERT INTO documents.embeddings SELECT number, %(space)s, %(vector)s::vector FROM documents.passages
+            WHERE number = %(number)s AND {_MEANT} = %(text)s
+            ON CONFLICT (passage, space) DO UPDATE SET vector = excluded.vector
+        """  # noqa: S608 - constants
         given = [
-            {"model": model, "number": number, "text": text, "vector": _written(vector)}
+            {"space": space, "number": number, "text": text, "vector": _written(vector)}
             for number, text, vector in vectors
         ]
         with self._transaction() as connection, connection.cursor() as cursor:
             cursor.executemany(statement, given)
+
+    def use_space(self, space: str, now: float) -> None:
+        """Note that the vectors in a space are used (`now`: seconds since 1970), and drop those of unused ones."""
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT INTO documents.spaces VALUES (%s, %s) "
+                "ON CONFLICT (space) DO UPDATE SET used_at = excluded.used_at",
+                (space, now),
+            )
+        statement = """
+            DELETE FROM documents.embeddings WHERE (passage, space) IN (
+                SELECT passage, space FROM documents.embeddings JOIN documents.spaces USING (space)
+                WHERE used_at < %s LIMIT %s
+            )
+        """
+        dropped = MOST_DROPPED
+        while dropped == MOST_DROPPED:
+            with self._transaction() as connection:
+                dropped = connection.execute(statement, (now - UNUSED_SECONDS, MOST_DROPPED)).rowcount
 
     def read(self, asker: Asker, document_id: UUID, start: int, most: int) -> tuple[list[FoundPassage], int]:
         """Passages of a document from one on, in order, and how many there are in all. Raises `CallRefused`."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from servers.documents.embeddings import client_of
+from servers.documents.openai_client import client_of
 
 K = 60
 """Of reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009): how little the first places count more."""

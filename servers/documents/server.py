@@ -26,6 +26,8 @@ MOST_FOUND = 8
 """Passages of one result: with 1,200 characters each they fit into what a model is given of a result."""
 LONGEST_TEXT = 200_000
 """Characters of a document that is given as text. Our own choice: a model writes no more."""
+MOST_PLACES = 1_000_000
+"""More than a document has pages or passages, and no more than every database takes."""
 POSTGRESQL = ("postgresql://", "postgres://")
 
 DocumentId = Annotated[UUID, described("Document", "Which document; its id is in list_documents")]
@@ -36,6 +38,7 @@ GivenText = Annotated[
     Annotated[str, StringConstraints(max_length=LONGEST_TEXT)] | None,
     described("Text", "The text itself, in place of a file"),
 ]
+PageNumber = Annotated[Annotated[int, Field(ge=0, le=MOST_PLACES)] | None, described("Page", "Page to begin at")]
 GivenName = Annotated[Title | None, described("Name", "What it is called; a file keeps its own name")]
 
 
@@ -144,8 +147,8 @@ def build(address: str, environment: Mapping[str, str]) -> PlainServer:
     @server.tool(title="Read document", annotations=READS)
     def read_document(
         document_id: DocumentId,
-        page: Annotated[int | None, described("Page", "Page to begin at")] = None,
-        start: Annotated[int, Field(title="From", description="Passage to begin at, from 0", ge=0)] = 0,
+        page: PageNumber = None,
+        start: Annotated[int, Field(title="From", description="Passage to begin at, from 0", ge=0, le=MOST_PLACES)] = 0,
     ) -> Passages:
         """Read a document in order, from a page or a passage on."""
         asker = _asker()

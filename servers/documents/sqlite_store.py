@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import array
 import json
+import math
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -18,8 +19,10 @@ import apsw
 
 from servers.documents.embeddings import Vector
 from servers.documents.store import (
+    MOST_DROPPED,
     MOST_LISTED,
     SHORTEST_BEGINNING,
+    UNUSED_SECONDS,
     Asker,
     FoundPassage,
     Kept,
@@ -65,10 +68,15 @@ END;
 CREATE TRIGGER IF NOT EXISTS passage_deleted AFTER DELETE ON passages BEGIN
     INSERT INTO words (words, rowid, text, section) VALUES ('delete', old.number, old.text, old.section);
 END;
-CREATE TABLE IF NOT EXISTS vectors (
-    passage INTEGER PRIMARY KEY REFERENCES passages (number) ON DELETE CASCADE,
-    model TEXT NOT NULL,
-    vector BLOB NOT NULL  -- numbers of four bytes, as sqlite-vec reads them
+CREATE TABLE IF NOT EXISTS embeddings (
+    passage INTEGER NOT NULL REFERENCES passages (number) ON DELETE CASCADE,
+    space TEXT NOT NULL,   -- the model and the length of its vectors
+    vector BLOB NOT NULL,  -- numbers of four bytes, as sqlite-vec reads them
+    PRIMARY KEY (passage, space)
+);
+CREATE TABLE IF NOT EXISTS spaces (
+    space TEXT PRIMARY KEY,
+    used_at REAL NOT NULL  -- seconds since 1970
 );
 """
 _VISIBLE = """(
@@ -79,6 +87,10 @@ _VISIBLE = """(
 """What somebody may see where they ask. Their own only where nobody reads along."""
 _KEPT = "id, name, kept_for, person, characters, added_at"
 _FOUND = "number, document_id, name, page, passages.section, passages.text"
+_MEANT = "CASE section WHEN '' THEN text ELSE section || char(10) || text END"
+"""What becomes a vector."""
+_LEAST_RARITY = 1e-6
+"""What FTS5 takes for the rarity of a word that is in half of all passages or more."""
 
 
 class SqliteDocumentStore:
@@ -118,30 +130,59 @@ class SqliteDocumentStore:
         return kept
 
     def by_words(self, asker: Asker, query: str, most: int) -> list[FoundPassage]:
-        """The passages whose words fit a query best, the best first (BM25)."""
-        words = words_of(query)
-        wanted = " OR ".join(f'"{word}"*' if len(word) >= SHORTEST_BEGINNING else f'"{word}"' for word in words)
+        """The passages whose words fit a query best, the best first: by BM25 of FTS5, which knows how rare a word is
+        among all passages. That is taken out again, and how rare it is among those that may be seen put in."""
+        wanted = [f'"{word}"*' if len(word) >= SHORTEST_BEGINNING else f'"{word}"' for word in words_of(query)]
         if not wanted:
             return []
-        statement = f"""
-            SELECT {_FOUND}
+        fitting = " UNION ALL ".join(
+            f"""
+            SELECT {place}, words.rowid, -bm25(words)
             FROM words JOIN passages ON number = words.rowid JOIN documents ON documents.id = document_id
-            WHERE words MATCH :wanted AND {_VISIBLE} ORDER BY bm25(words), number LIMIT :most
+            WHERE words MATCH :word{place} AND {_VISIBLE}
+            """  # noqa: S608 - constants
+            for place in range(len(wanted))
+        )
+        overall = ", ".join(f"({place}, :rarity{place})" for place in range(len(wanted)))
+        statement = f"""
+            WITH fitting (word, number, score) AS MATERIALIZED ({fitting}),
+            overall (word, rarity) AS (VALUES {overall}),
+            seen (passages) AS (
+                SELECT count(*) FROM documents JOIN passages ON document_id = documents.id WHERE {_VISIBLE}
+            ),
+            rare (word, factor) AS (
+                SELECT word, max({_LEAST_RARITY}, ln((passages - count(*) + 0.5) / (count(*) + 0.5))) / rarity
+                FROM fitting JOIN overall USING (word) JOIN seen GROUP BY word
+            ),
+            best (number, worth) AS (
+                SELECT number, sum(score * factor) AS worth FROM fitting JOIN rare USING (word)
+                GROUP BY number ORDER BY worth DESC, number LIMIT :most
+            )
+            SELECT {_FOUND} FROM best JOIN passages USING (number) JOIN documents ON documents.id = document_id
+            ORDER BY worth DESC, number
         """  # noqa: S608 - constants
+        given: dict[str, Any] = {**asker.named, "most": most}
         with self._reading() as connection:
-            rows: list[Any] = connection.execute(statement, {**asker.named, "wanted": wanted, "most": most}).fetchall()
+            connection.execute("BEGIN")  # the counts are those of the search
+            count: int = connection.execute("SELECT count(*) FROM passages").get
+            for place, each in enumerate(wanted):
+                among: int = connection.execute("SELECT count(*) FROM words WHERE words MATCH ?", (each,)).get
+                rarity = max(_LEAST_RARITY, math.log((count - among + 0.5) / (among + 0.5)))
+                given |= {f"word{place}": each, f"rarity{place}": rarity}
+            rows: list[Any] = connection.execute(statement, given).fetchall()
         return [FoundPassage(*row) for row in rows]
 
-    def by_vector(self, asker: Asker, model: str, wanted: Vector, most: int) -> list[FoundPassage]:
-        """The passages whose vectors of this model are nearest, the nearest first: each one that may be seen is looked
-        at."""
+    def by_vector(self, asker: Asker, space: str, wanted: Vector, most: int) -> list[FoundPassage]:
+        """The passages whose vectors are nearest in a space (of one model and one length), the nearest first: each one
+        that may be seen is looked at."""
         sought = array.array("f", wanted).tobytes()
         statement = f"""
-            SELECT {_FOUND} FROM vectors JOIN passages ON number = passage JOIN documents ON documents.id = document_id
-            WHERE model = :model AND length(vector) = :bytes AND {_VISIBLE}
+            SELECT {_FOUND} FROM embeddings JOIN passages ON number = passage
+            JOIN documents ON documents.id = document_id
+            WHERE space = :space AND length(vector) = :bytes AND {_VISIBLE}
             ORDER BY vec_distance_cosine(vector, :wanted), number LIMIT :most
         """  # noqa: S608 - constants
-        given = {**asker.named, "model": model, "wanted": sought, "bytes": len(sought), "most": most}
+        given = {**asker.named, "space": space, "wanted": sought, "bytes": len(sought), "most": most}
         with self._reading() as connection:
             connection.enable_load_extension(True)
             connection.load_extension(self._extension)
@@ -149,29 +190,59 @@ class SqliteDocumentStore:
             rows: list[Any] = connection.execute(statement, given).fetchall()
         return [FoundPassage(*row) for row in rows]
 
-    def without_vector(self, model: str, most: int, but: Collection[int] = ()) -> list[tuple[int, str]]:
-        """Number and text of passages of anybody that have no vector of this model, but these."""
-        statement = """
-            SELECT number, text FROM passages LEFT JOIN vectors ON passage = number AND model = :model
+    def with_vector(self, asker: Asker, space: str) -> tuple[int, int]:
+        """How many of the passages that somebody may see have a vector in a space, and how many there are."""
+        statement = f"""
+            SELECT count(passage), count(*) FROM documents JOIN passages ON document_id = documents.id
+            LEFT JOIN embeddings ON passage = number AND space = :space WHERE {_VISIBLE}
+        """  # noqa: S608 - constants
+        with self._reading() as connection:
+            row: Any = connection.execute(statement, {**asker.named, "space": space}).fetchone()
+        return row[0], row[1]
+
+    def without_vector(self, space: str, most: int, but: Collection[int] = ()) -> list[tuple[int, str]]:
+        """Number of passages of anybody that have no vector in a space, but these; and what is to become a vector."""
+        statement = f"""
+            SELECT number, {_MEANT} FROM passages LEFT JOIN embeddings ON passage = number AND space = :space
             WHERE passage IS NULL AND number NOT IN (SELECT value FROM json_each(:but)) ORDER BY number LIMIT :most
-        """
-        given = {"model": model, "most": most, "but": json.dumps(sorted(but))}
+        """  # noqa: S608 - constants
+        given = {"space": space, "most": most, "but": json.dumps(sorted(but))}
         with self._reading() as connection:
             rows: list[Any] = connection.execute(statement, given).fetchall()
         return [(number, text) for number, text in rows]
 
-    def keep_vectors(self, model: str, vectors: Sequence[tuple[int, str, Vector]]) -> None:
-        """Keep the vector of each passage, by number, that still has this text."""
-        statement = """
-            INSERT INTO vectors SELECT number, :model, :vector FROM passages WHERE number = :number AND text = :text
-            ON CONFLICT (passage) DO UPDATE SET model = excluded.model, vector = excluded.vector
-        """
+    def filling(self, space: str) -> AbstractContextManager[bool]:
+        """Whether this process may make the vectors of a space within: always, since one server has the file."""
+        return nullcontext(True)
+
+    def keep_vectors(self, space: str, vectors: Sequence[tuple[int, str, Vector]]) -> None:
+        """Keep the vector of each passage, by number, of which still this was to become one."""
+        statement = f"""
+            INSERT INTO embeddings SELECT number, :space, :vector FROM passages
+            WHERE number = :number AND {_MEANT} = :text
+            ON CONFLICT (passage, space) DO UPDATE SET vector = excluded.vector
+        """  # noqa: S608 - constants
         given = [
-            {"model": model, "number": number, "text": text, "vector": array.array("f", vector).tobytes()}
+            {"space": space, "number": number, "text": text, "vector": array.array("f", vector).tobytes()}
             for number, text, vector in vectors
         ]
         with self._writing() as connection:
             connection.executemany(statement, given)
+
+    def use_space(self, space: str, now: float) -> None:
+        """Note that the vectors in a space are used (`now`: seconds since 1970), and drop those of unused ones."""
+        with self._writing() as connection:
+            connection.execute("INSERT OR REPLACE INTO spaces VALUES (?, ?)", (space, now))
+        statement = """
+            DELETE FROM embeddings WHERE rowid IN (
+                SELECT embeddings.rowid FROM embeddings JOIN spaces USING (space) WHERE used_at < ? LIMIT ?
+            )
+        """
+        dropped = MOST_DROPPED
+        while dropped == MOST_DROPPED:
+            with self._writing() as connection:
+                connection.execute(statement, (now - UNUSED_SECONDS, MOST_DROPPED))
+                dropped = connection.changes()
 
     def read(self, asker: Asker, document_id: UUID, start: int, most: int) -> tuple[list[FoundPassage], int]:
         """Passages of a document from one on, in order, and how many there are in all. Raises `CallRefused`."""

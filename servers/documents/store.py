@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, Protocol
@@ -24,6 +25,10 @@ LONGEST_WORD = 100
 """Characters of one."""
 SHORTEST_BEGINNING = 4
 """Letters of a word from which on words that begin with it are found, too: plurals, and parts of German words."""
+UNUSED_SECONDS = 24 * 3_600.0
+"""After which vectors that no process has used are dropped. Our own choice: longer than a change of replicas takes."""
+MOST_DROPPED = 1_000
+"""Vectors that are dropped in one transaction."""
 _WORD = re.compile(r"\w+")
 
 
@@ -92,19 +97,34 @@ class DocumentStore(Protocol):
         ...
 
     def by_words(self, asker: Asker, query: str, most: int) -> list[FoundPassage]:
-        """The passages whose words fit a query best, the best first."""
+        """The passages whose words fit a query best, the best first. What the asker may not see has no part in it, nor
+        in how rare a word is: who is told that could find out what words others keep."""
         ...
 
-    def by_vector(self, asker: Asker, model: str, wanted: Vector, most: int) -> list[FoundPassage]:
-        """The passages whose vectors of this model are nearest, the nearest first."""
+    def by_vector(self, asker: Asker, space: str, wanted: Vector, most: int) -> list[FoundPassage]:
+        """The passages whose vectors are nearest in a space (of one model and one length), the nearest first."""
         ...
 
-    def without_vector(self, model: str, most: int, but: Collection[int] = ()) -> list[tuple[int, str]]:
-        """Number and text of passages of anybody that have no vector of this model, but these."""
+    def with_vector(self, asker: Asker, space: str) -> tuple[int, int]:
+        """How many of the passages that somebody may see have a vector in a space, and how many there are."""
         ...
 
-    def keep_vectors(self, model: str, vectors: Sequence[tuple[int, str, Vector]]) -> None:
-        """Keep the vector of each passage, by number, that still has this text."""
+    def without_vector(self, space: str, most: int, but: Collection[int] = ()) -> list[tuple[int, str]]:
+        """Number of passages of anybody that have no vector in a space, but these; and what is to become a vector:
+        their headings and text."""
+        ...
+
+    def filling(self, space: str) -> AbstractContextManager[bool]:
+        """Whether this process may make the vectors of a space within: of several at once only one."""
+        ...
+
+    def keep_vectors(self, space: str, vectors: Sequence[tuple[int, str, Vector]]) -> None:
+        """Keep the vector of each passage, by number, of which still this was to become one."""
+        ...
+
+    def use_space(self, space: str, now: float) -> None:
+        """Note that the vectors in a space are used (`now`: seconds since 1970), and drop those in spaces that have not
+        been for `UNUSED_SECONDS`: as long, replicas with another model can come and go."""
         ...
 
     def read(self, asker: Asker, document_id: UUID, start: int, most: int) -> tuple[list[FoundPassage], int]:

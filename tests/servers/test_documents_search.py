@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
 from servers.documents.embeddings import Embeddings, EmbeddingService
+from servers.documents.openai_client import LARGEST_ANSWER
 from servers.documents.ranking import Reranker, RerankFailed, Reranking, fused, order_in
-from servers.documents.search import BY_BOTH, BY_WORDS, PassageSearch
+from servers.documents.search import BY_BOTH, BY_WORDS, PassageSearch, by_both
 from servers.documents.sqlite_store import SqliteDocumentStore
 from servers.documents.store import Asker
 from tests.fakes.embedding_server import DIMENSIONS, FakeEmbeddings, fake_embeddings, vector_of, vectors
@@ -23,12 +26,30 @@ from tests.servers.test_documents_server import documents
 
 ANA = Asker("slack:T1:U1", "")
 WITHIN = 30.0
+SPACE = f"stand-in ({DIMENSIONS})"
 
 
 @pytest.fixture
 async def service() -> AsyncIterator[FakeEmbeddings]:
     async with fake_embeddings() as server:
         yield server
+
+
+@pytest.fixture
+async def dripping() -> AsyncIterator[str]:
+    """The address of a service whose answer does not end."""
+
+    async def answering(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        while True:
+            await response.write(b" ")
+            await asyncio.sleep(0.05)
+
+    app = web.Application()
+    app.router.add_post("/v1/embeddings", answering)
+    async with TestServer(app) as server:
+        yield str(server.make_url("/v1"))
 
 
 @pytest.fixture
@@ -43,10 +64,10 @@ def searching(store: SqliteDocumentStore, service: FakeEmbeddings) -> PassageSea
     return PassageSearch(store, embeddings)
 
 
-async def until_done(search: PassageSearch) -> None:
-    """All vectors are there."""
+async def until_done(search: PassageSearch, note: str = BY_BOTH) -> None:
+    """All vectors are there; or as many as this note says."""
     async with asyncio.timeout(WITHIN):
-        while (await found(search, "x"))[1] != BY_BOTH:
+        while (await found(search, "x"))[1] != note:
             await asyncio.sleep(0.01)
 
 
@@ -59,7 +80,7 @@ async def test_what_means_the_same_is_found_although_no_word_is_the_same(
     store: SqliteDocumentStore, service: FakeEmbeddings
 ) -> None:
     search = searching(store, service)
-    assert (await found(search, "holidays"))[1] != BY_BOTH, "it says so while vectors are missing"
+    assert (await found(search, "holidays"))[1] == by_both(0, 2), "it says so while vectors are missing"
     search.start()
     await until_done(search)
     texts, note = await found(search, "holidays")
@@ -68,13 +89,15 @@ async def test_what_means_the_same_is_found_although_no_word_is_the_same(
     store.add(ANA, "another", "Long vacations are nice.", "me")
     search.was_added()
     await until_done(search)
-    assert store.without_vector("stand-in", 10) == []
+    assert store.without_vector(SPACE, 10) == []
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        lambda _texts: web.json_response({"error": {"message": "slow down"}}, status=429),
+        lambda _texts: web.json_response(
+            {"error": {"message": "slow down"}}, status=429, headers={"Retry-After": "30"}
+        ),
         lambda _texts: web.json_response({"error": {"message": "no"}}, status=401),
         lambda _texts: web.Response(text="<html>", content_type="text/html"),
         lambda _texts: web.json_response({"object": "list", "data": []}),
@@ -87,6 +110,9 @@ async def test_what_means_the_same_is_found_although_no_word_is_the_same(
         lambda texts: vectors([[0.0] * DIMENSIONS for _ in texts]),
         lambda texts: vectors([[1.0] * 100_000 for _ in texts]),
         lambda texts: vectors([vector_of(text) for text in [*texts, "one more"]]),
+        lambda _texts: web.Response(status=307, headers={"Location": "http://127.0.0.1:1/v1/embeddings"}),
+        lambda _texts: web.Response(body=gzip.compress(b"{}"), headers={"Content-Encoding": "gzip"}),
+        lambda _texts: web.Response(body=b" " * (LARGEST_ANSWER + 1), content_type="application/json"),
     ],
 )
 async def test_whatever_the_service_answers_words_are_found(
@@ -99,8 +125,48 @@ async def test_whatever_the_service_answers_words_are_found(
 
 async def test_nobody_waits_for_a_service_that_hangs(store: SqliteDocumentStore, service: FakeEmbeddings) -> None:
     service.held = asyncio.Event()
-    texts, note = await found(searching(store, service), "days of leave")
-    assert ("28 days" in texts[0], note) == (True, BY_WORDS)
+    search = searching(store, service)
+    for _ in range(3):
+        texts, note = await found(search, "days of leave")
+        assert ("28 days" in texts[0], note) == (True, BY_WORDS)
+    assert len(service.requests) == 1, "the next who search do not wait for it"
+
+
+async def test_nobody_waits_for_a_service_that_answers_a_sign_at_a_time(
+    store: SqliteDocumentStore, dripping: str
+) -> None:
+    search = PassageSearch(store, Embeddings(EmbeddingService("m", dripping, "k"), query_seconds=0.5))
+    async with asyncio.timeout(WITHIN):
+        assert (await found(search, "days of leave"))[1] == BY_WORDS
+
+
+async def test_vectors_are_made_again_when_their_length_changes(
+    store: SqliteDocumentStore, service: FakeEmbeddings
+) -> None:
+    search = searching(store, service)
+    search.start()
+    await until_done(search)
+    service.answer = lambda texts: vectors([vector_of(text, 32) for text in texts])
+    assert (await found(search, "holidays"))[1] == by_both(0, 2)
+    await until_done(search)
+    texts, _note = await found(search, "holidays")
+    assert "28 days" in texts[0]
+
+
+async def test_a_service_that_takes_nothing_is_not_asked_about_each_passage(
+    store: SqliteDocumentStore, service: FakeEmbeddings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may be the model's name that is wrong."""
+    for number in range(40):
+        store.add(ANA, f"d{number}", f"text {number}", "me")
+    service.answer = lambda texts: (
+        None if texts == ["length"] else web.json_response({"error": {"message": "no"}}, status=400)
+    )
+    searching(store, service).start()
+    async with asyncio.timeout(WITHIN):
+        while "vectors are not made now" not in caplog.text:
+            await asyncio.sleep(0.01)
+    assert len(service.requests) < 15
 
 
 async def test_one_passage_that_is_not_taken_does_not_keep_the_others_back(
@@ -115,8 +181,8 @@ async def test_one_passage_that_is_not_taken_does_not_keep_the_others_back(
     service.answer = answer
     search = searching(store, service)
     search.start()
-    await until_done(search)
-    assert [text for _number, text in store.without_vector("stand-in", 10)] == ["poison 3"]
+    await until_done(search, by_both(7, 8))
+    assert [text for _number, text in store.without_vector(SPACE, 10)] == ["poison 3"]
     assert "poison 3" in (await found(search, "poison"))[0], "it is found by its words"
 
 
@@ -179,6 +245,9 @@ def test_settings_default_to_those_of_the_language_model() -> None:
     own = {"OPENAI_BASE_URL": "http://llm", "OPENAI_API_KEY": "k"}
     assert EmbeddingService.configured(own) is None
     assert EmbeddingService.configured(own | {"EMBEDDING_MODEL": "m"}) == EmbeddingService("m", "http://llm", "k")
+    assert EmbeddingService.configured(own | {"EMBEDDING_MODEL": "m", "EMBEDDING_BASE_URL": "http://e"}) == (
+        EmbeddingService("m", "http://e", "")
+    ), "a key is sent to nobody else"
     assert Reranking.configured(own | {"RERANK": "true", "LLM_MODEL": "gpt"}) == Reranking("gpt", "http://llm", "k")
     assert Reranking.configured(own | {"RERANK": "false"}) is None
 

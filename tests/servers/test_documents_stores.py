@@ -22,7 +22,8 @@ from tests.support import postgres_cluster
 
 ANA, BEN = "slack:T1:U1", "teams:t1:u2"
 C1, C2 = "slack:T1:C1", "teams:t1:c2"
-MODEL = "m1"
+SPACE = "m1 (64)"
+DAY = 24 * 3_600.0
 
 
 @pytest.fixture(
@@ -52,14 +53,14 @@ def store(address: str) -> Iterator[DocumentStore]:
 def seen(store: DocumentStore, asker: Asker, query: str = "colours green") -> tuple[set[str], set[str], set[str]]:
     """What somebody finds by words, by meaning, and in the list."""
     by_words = {each.name for each in store.by_words(asker, query, 24)}
-    by_vector = {each.name for each in store.by_vector(asker, MODEL, tuple(vector_of(query)), 24)}
+    by_vector = {each.name for each in store.by_vector(asker, SPACE, tuple(vector_of(query)), 24)}
     return by_words, by_vector, {each.name for each in store.listed(asker)[0]}
 
 
-def fill(store: DocumentStore, model: str = MODEL) -> int:
+def fill(store: DocumentStore, space: str = SPACE) -> int:
     """Make the vectors that are missing; how many."""
-    missing = store.without_vector(model, 1_000)
-    store.keep_vectors(model, [(number, text, tuple(vector_of(text))) for number, text in missing])
+    missing = store.without_vector(space, 1_000)
+    store.keep_vectors(space, [(number, text, tuple(vector_of(text))) for number, text in missing])
     return len(missing)
 
 
@@ -98,26 +99,83 @@ def test_what_others_keep_pushes_nothing_out_of_the_nearest(store: DocumentStore
         store.add(Asker(BEN, ""), f"near {number}", "annual leave is long", "me")
     store.add(Asker(ANA, ""), "far", "Something about vehicles.", "me")
     fill(store)
-    assert [each.name for each in store.by_vector(Asker(ANA, ""), MODEL, tuple(vector_of("leave")), 3)] == ["far"]
+    assert [each.name for each in store.by_vector(Asker(ANA, ""), SPACE, tuple(vector_of("leave")), 3)] == ["far"]
 
 
-def test_vectors_are_of_one_model_and_of_the_text_that_is_there(store: DocumentStore) -> None:
+def test_vectors_are_in_one_space_and_of_what_is_there(store: DocumentStore) -> None:
     ana = Asker(ANA, "")
-    kept = store.add(ana, "first", "annual leave", "me")
-    [(number, text)] = store.without_vector(MODEL, 10)
-    assert store.without_vector(MODEL, 10, [number]) == []
-    store.keep_vectors(MODEL, [(number, "another text", (1.0, 0.0))])
-    assert store.without_vector(MODEL, 10) == [(number, text)], "a passage that is not there any more gets none"
-    store.keep_vectors(MODEL, [(number, text, (1.0, 0.0))])
-    assert len(store.by_vector(ana, MODEL, (0.5, 0.5), 5)) == 1
-    assert store.by_vector(ana, "m2", (0.5, 0.5), 5) == []
-    assert store.by_vector(ana, MODEL, (0.5, 0.5, 0.5), 5) == [], "of another length, so of another model"
-    assert store.without_vector("m2", 10) == [(number, text)]
-    store.keep_vectors("m2", [(number, text, (0.0, 1.0, 0.0))])
-    assert store.by_vector(ana, MODEL, (0.5, 0.5), 5) == [], "the newest model's is kept"
+    kept = store.add(ana, "first", "# A\n\n## B\n\nannual leave\n\n<!-- page 2 -->\n\nvehicles", "me")
+    [heading, *missing] = store.without_vector(SPACE, 10)
+    assert [text.splitlines()[0] for _number, text in missing] == ["A › B", "A › B"], "headings are meant, too"
+    (number, text), (second, _text) = missing
+    assert store.without_vector(SPACE, 10, [heading[0], number, second]) == []
+    store.keep_vectors(SPACE, [(number, "another text", (1.0, 0.0))])
+    assert store.without_vector(SPACE, 10) == [heading, *missing], "a passage that is not there any more gets none"
+    store.keep_vectors(SPACE, [(number, text, (1.0, 0.0))])
+    assert len(store.by_vector(ana, SPACE, (0.5, 0.5), 5)) == 1
+    assert store.by_vector(ana, "m2 (2)", (0.5, 0.5), 5) == []
+    assert store.by_vector(ana, SPACE, (0.5, 0.5, 0.5), 5) == [], "no error, whatever a service gives"
+    assert store.without_vector("m2 (3)", 10) == [heading, *missing]
+    store.keep_vectors("m2 (3)", [(number, text, (0.0, 1.0, 0.0))])
+    store.keep_vectors(SPACE, [(number, text, (0.0, 1.0))])
+    assert len(store.by_vector(ana, SPACE, (0.5, 0.5), 5)) == 1, "replicas with two models do not disturb each other"
     store.delete(ana, UUID(kept.id))
     assert store.without_vector("m3", 10) == []
-    store.keep_vectors("m2", [(number, text, (0.0, 1.0, 0.0))])
+    store.keep_vectors(SPACE, [(number, text, (0.0, 1.0))])
+
+
+def test_vectors_that_nobody_uses_any_more_are_dropped(store: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("sqlite_store", "postgres_store"):
+        monkeypatch.setattr(f"servers.documents.{module}.MOST_DROPPED", 2)
+    ana = Asker(ANA, "")
+    for number in range(5):
+        store.add(ana, f"d{number}", "annual leave", "me")
+    store.use_space("old", 0.0)
+    fill(store, "old")
+    store.use_space(SPACE, 0.9 * DAY)
+    fill(store)
+    assert store.with_vector(ana, "old") == (5, 5), "for a day another replica may use them"
+    store.use_space("old", 0.95 * DAY)
+    store.use_space("old", 1.94 * DAY)
+    assert (store.with_vector(ana, "old"), store.with_vector(ana, SPACE)) == ((5, 5), (0, 5))
+
+
+def test_what_others_keep_is_not_counted(store: DocumentStore) -> None:
+    for asker in (Asker(ANA, ""), Asker(BEN, ""), Asker(BEN, "")):
+        store.add(asker, "d", "annual leave", "me")
+    store.add(Asker(BEN, C1), "of C1", "annual leave", "channel")
+    [(first, text), *_] = store.without_vector(SPACE, 10)
+    store.keep_vectors(SPACE, [(first, text, (1.0, 0.0))])
+    askers = (Asker(ANA, ""), Asker(BEN, ""), Asker(ANA, C1), Asker(ANA, C2))
+    assert [store.with_vector(asker, SPACE) for asker in askers] == [(1, 1), (0, 2), (0, 1), (0, 0)]
+
+
+def test_what_others_keep_does_not_change_the_order(store: DocumentStore) -> None:
+    """Else the order would say which words are in what they keep: the rarer word counts more."""
+    ana, ben = Asker(ANA, ""), Asker(BEN, "")
+    for number in range(10):
+        store.add(ana, f"other {number}", "nothing of it", "me")
+        store.add(ben, "other", "nothing of it", "me")
+    for word in ("falcon", "zebra"):
+        store.add(ana, word, f"one {word} here", "me")
+    assert [each.name for each in store.by_words(ana, "zebra falcon", 8)] == ["falcon", "zebra"]
+    for _ in range(3):
+        store.add(ben, "secret", "one falcon here", "me")
+    assert [each.name for each in store.by_words(ana, "zebra falcon", 8)] == ["falcon", "zebra"]
+    store.add(ana, "again", "one falcon here, and there is much more to it", "me")
+    assert next(each.name for each in store.by_words(ana, "zebra falcon", 8)) == "zebra", "it is rarer now"
+
+
+@pytest.mark.postgres
+def test_of_several_who_share_a_database_one_makes_vectors() -> None:
+    address = empty_postgresql()
+    one, other = open_store(address), open_store(address)
+    with one.filling(SPACE) as first, other.filling(SPACE) as second, other.filling("m2 (3)") as third:
+        assert (first, second, third) == (True, False, True)
+    with other.filling(SPACE) as again:
+        assert again
+    for each in (one, other):
+        each.close()  # type: ignore[attr-defined]  # of PostgreSQL
 
 
 def test_it_is_read_in_order_and_by_its_pages(store: DocumentStore) -> None:
@@ -148,7 +206,7 @@ def test_words_are_found_in_other_forms(words: DocumentStore, query: str) -> Non
 
 
 def test_text_that_no_database_keeps_is_kept_as_far_as_it_goes(store: DocumentStore) -> None:
-    kept = store.add(Asker(ANA, ""), "odd", "before\0after " + "x" * 5_000, "me")
+    kept = store.add(Asker(ANA, ""), "odd\0name", "before\0after " + "x" * 5_000, "me")
     assert store.get(Asker(ANA, ""), UUID(kept.id)) == kept
     assert store.by_words(Asker(ANA, ""), "after", 8)
 
