@@ -137,15 +137,20 @@ class ToolServersConfig:
 
 BUNDLED = frozenset({"servers.calendar", "servers.documents", "servers.tasks"})
 """Modules of the bundled servers, which keep what they know in a file beside them."""
+SHARED_BY = "DOCUMENTS_DB"
+"""The variable of the one of them that can keep it in a database instead."""
 
 
 def keeping_files_here(servers: Iterable[ServerConfig]) -> list[str]:
-    """The names of the bundled servers that each process starts for itself: what was done by way of one replica is not
-    to be seen in another. Of foreign programs nobody knows what they keep."""
+    """The names of the bundled servers that each process starts for itself, unless they keep what they know in
+    PostgreSQL: what was done by way of one replica is not to be seen in another. Of foreign programs nobody knows what
+    they keep."""
     return [
         each.name
         for each in servers
-        if isinstance(each.transport, StdioTransport) and not BUNDLED.isdisjoint(each.transport.args)
+        if isinstance(each.transport, StdioTransport)
+        and not BUNDLED.isdisjoint(each.transport.args)
+        and not each.transport.env.get(SHARED_BY, "").startswith(("postgresql://", "postgres://"))
     ]
 
 

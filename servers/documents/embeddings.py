@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from servers.documents.openai_client import client_of
-
 Vector = tuple[float, ...]
 MOST_AT_ONCE = 64
 """Texts of one request. Our own choice: services take 100 to 2,048, small ones of one's own less."""
@@ -67,6 +65,8 @@ class Embeddings:
     """Asks the service. Its methods block."""
 
     def __init__(self, service: EmbeddingService, *, query_seconds: float = QUERY_SECONDS) -> None:
+        from servers.documents.openai_client import client_of  # noqa: PLC0415  # it takes half a second
+
         self.model = service.model
         self._query_seconds = query_seconds
         self._client = client_of(service.base_url, service.key)

@@ -1,16 +1,17 @@
-"""Requests to services that speak OpenAI's API, tried once and bounded: without them an answer is worse, no more."""
+"""Requests to services that speak OpenAI's API, tried once and bounded: without them an answer is worse, no more.
+
+Imported only where such a service is configured: its libraries take half a second.
+"""
 
 from __future__ import annotations
 
 import time
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import httpx2
-
-if TYPE_CHECKING:
-    from openai import OpenAI
+from openai import OpenAI
 
 LARGEST_ANSWER = 16 * 1024 * 1024
 """Bytes. Our own choice: 64 vectors of 4,096 numbers, each written with 20 characters, take 5 million."""
@@ -23,8 +24,6 @@ def client_of(base_url: str, key: str) -> OpenAI:
         base_url: empty: OpenAI.
         key: empty: the service needs none.
     """
-    from openai import OpenAI  # noqa: PLC0415  # imported only where it is configured: it takes half a second
-
     connections = httpx2.Client(event_hooks={"response": [_bound]})
     client = OpenAI(
         base_url=base_url or None,

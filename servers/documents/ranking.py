@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from servers.documents.openai_client import client_of
-
 K = 60
 """Of reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009): how little the first places count more."""
 MOST_RERANKED = 24
@@ -53,17 +51,29 @@ class Reranking:
         model = (environment.get("RERANK_MODEL") or environment.get("LLM_MODEL", "")).strip()
         if not model:
             raise ValueError("RERANK needs a language model. Set RERANK_MODEL.")
+        if model == "demo" or model.startswith(("anthropic:", "google:")):
+            raise ValueError(f"RERANK needs a model at OPENAI_BASE_URL, which “{model}” is not. Set RERANK_MODEL.")
         return Reranking(model, environment.get("OPENAI_BASE_URL", ""), environment.get("OPENAI_API_KEY", ""))
 
 
 class RerankFailed(Exception):  # noqa: N818 - an answer, no defect
-    """The order stays as it was. Its text says why, for the log."""
+    """The order stays as it was. Its text says why, for the log.
+
+    Args:
+        is_of_service: whether the service has failed, so that asking again at once is of no use.
+    """
+
+    def __init__(self, why: str, *, is_of_service: bool = False) -> None:
+        super().__init__(why)
+        self.is_of_service = is_of_service
 
 
 class Reranker:
     """Asks the model. Blocks."""
 
     def __init__(self, reranking: Reranking) -> None:
+        from servers.documents.openai_client import client_of  # noqa: PLC0415  # it takes half a second
+
         self._model = reranking.model
         self._client = client_of(reranking.base_url, reranking.key)
 
@@ -82,7 +92,8 @@ class Reranker:
             )
             text = answer.choices[0].message.content or ""
         except OpenAIError as error:
-            raise RerankFailed(f"{type(error).__name__} {getattr(error, 'status_code', '')}".strip()) from error
+            why = f"{type(error).__name__} {getattr(error, 'status_code', '')}".strip()
+            raise RerankFailed(why, is_of_service=True) from error
         except (TypeError, IndexError, AttributeError) as error:  # the library does not look at what it is answered
             raise RerankFailed("its answer has no text") from error
         return order_in(text, len(passages))

@@ -53,7 +53,7 @@ class PassageSearch:
         self._embeddings = embeddings if store.has_vectors else None
         self._reranker = reranker
         self._filling = _Filling(store, self._embeddings) if self._embeddings is not None else None
-        self._spared_until = 0.0
+        self._embeddings_spared_until = self._reranker_spared_until = 0.0  # as `time.monotonic`
         if embeddings is not None and self._embeddings is None:
             log.warning("there are no vectors: the database has no extension for them; found by words only")
 
@@ -75,14 +75,14 @@ class PassageSearch:
         return found[:most], note
 
     def _by_meaning(self, asker: Asker, query: str) -> tuple[list[FoundPassage], str]:
-        if self._embeddings is None or self._filling is None or time.monotonic() < self._spared_until:
+        if self._embeddings is None or self._filling is None or time.monotonic() < self._embeddings_spared_until:
             return [], BY_WORDS
         try:
             wanted = self._embeddings.of_query(query)
         except EmbeddingFailed as failed:
             log.warning("found by words only: the embedding service gave nothing (%s)", failed)
             if not failed.is_refusal:
-                self._spared_until = time.monotonic() + SPARED_SECONDS
+                self._embeddings_spared_until = time.monotonic() + SPARED_SECONDS
             return [], BY_WORDS
         space = self._filling.space_now(wanted)
         try:
@@ -93,12 +93,15 @@ class PassageSearch:
             return [], BY_WORDS
 
     def _in_order(self, query: str, found: Sequence[FoundPassage]) -> list[FoundPassage]:
-        if self._reranker is None or len(found) < 2:  # one is in order
+        is_spared = time.monotonic() < self._reranker_spared_until
+        if self._reranker is None or is_spared or len(found) < 2:  # one is in order
             return list(found)
         try:
             return [found[place] for place in self._reranker.order(query, [each.text for each in found])]
         except RerankFailed as failed:
             log.warning("passages are not put in order: the model gave no order (%s)", failed)
+            if failed.is_of_service:
+                self._reranker_spared_until = time.monotonic() + SPARED_SECONDS
             return list(found)
 
 

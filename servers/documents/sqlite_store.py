@@ -28,8 +28,8 @@ from servers.documents.store import (
     Kept,
     KeptFor,
     StoreError,
-    check_count,
     check_deletion,
+    check_space,
     new_document,
     no_page,
     not_there,
@@ -118,7 +118,9 @@ class SqliteDocumentStore:
         with self._writing() as connection:
             whose = "kept_for = :for AND channel = :of AND (:for != 'me' OR person = :person)"
             given = {"for": kept_for, "person": asker.person, "of": new.channel}
-            check_count(connection.execute(f"SELECT count(*) FROM documents WHERE {whose}", given).get)  # noqa: S608
+            statement = f"SELECT count(*), coalesce(sum(characters), 0) FROM documents WHERE {whose}"  # noqa: S608
+            row: Any = connection.execute(statement, given).fetchone()
+            check_space(row[0], row[1], kept.characters)
             connection.execute(
                 "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (kept.id, name, kept_for, asker.person, new.channel, kept.characters, kept.added_at),

@@ -18,6 +18,8 @@ from servers.plain_server import CallRefused
 KeptFor = Literal["me", "channel", "everybody"]
 MOST_DOCUMENTS = 2_000
 """That one person, one channel, or everybody may have. Our own choice."""
+MOST_CHARACTERS = 50_000_000
+"""Of all documents of one of these. Our own choice: so many are still searched within seconds."""
 MOST_LISTED = 200
 MOST_WORDS = 32
 """Words of a query that are looked for."""
@@ -163,10 +165,14 @@ def new_document(asker: Asker, name: str, text: str, kept_for: KeptFor) -> NewDo
     return NewDocument(kept, asker.channel if kept_for == "channel" else "", passages)
 
 
-def check_count(count: int) -> None:
-    """Raises `CallRefused` where one more is too many."""
+def check_space(count: int, characters: int, new: int) -> None:
+    """Raises `CallRefused` where one more, of so many new characters, is too much beside what is kept."""
     if count >= MOST_DOCUMENTS:
         raise CallRefused(f"There are {MOST_DOCUMENTS:,} documents already. Delete some first.")
+    if characters + new > MOST_CHARACTERS:
+        raise CallRefused(
+            f"There is no space for more than {MOST_CHARACTERS:,} characters. Delete some documents first."
+        )
 
 
 def check_deletion(asker: Asker, kept: Kept) -> None:

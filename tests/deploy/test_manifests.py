@@ -39,9 +39,9 @@ VERSION = "1.37"
 """Of Kubernetes, whose schemas are installed."""
 PORT = Settings.model_fields["port"].default
 OF_THE_PRODUCT = {variable(name) for name in Settings.model_fields}
-SIGNING = "TASKS_SECRET"
-"""The variable with what the replicas sign with for the task server."""
-OF_TOOL_SERVERS = {TOKEN, SIGNING}
+SIGNING = {"tasks": "TASKS_SECRET", "documents": "DOCUMENTS_SECRET"}
+"""Tool server → the variable with what the replicas sign with for it."""
+OF_TOOL_SERVERS = {TOKEN, *SIGNING.values()}
 OF_COMPOSE = {"DOMAIN", "POSTGRES_PASSWORD", *OF_TOOL_SERVERS}
 MADE_OF = {"kustomization.yaml", "policy.yaml"}
 FOLDERS = {"adapters", "bot", "demo_model", "graph", "policies", "servers", "translations"}
@@ -208,7 +208,7 @@ async def test_probes_ask_what_the_product_answers() -> None:
         assert server["readinessProbe"]["httpGet"] == {"path": HEALTH, "port": server["name"]}
 
 
-@pytest.mark.parametrize("service", sorted({"replica-1", "replica-2", "calendar", "tasks"}))
+@pytest.mark.parametrize("service", sorted({"replica-1", "replica-2", "calendar", "tasks", "documents"}))
 @pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1)])
 async def test_health_checks_of_compose_end_as_what_they_ask_answers(service: str, status: int, code: int) -> None:
     _, _, _, program = SERVICES[service]["healthcheck"]["test"]
@@ -294,7 +294,8 @@ MOST_CONNECTIONS = 66
 def test_what_is_started_exists() -> None:
     for arguments in [*(each["args"] for each in containers() if "args" in each), *commands()]:
         if arguments[0] == "-m":
-            assert (ROOT / f"{arguments[1].replace('.', '/')}.py").is_file()
+            place = ROOT / arguments[1].replace(".", "/")
+            assert place.with_suffix(".py").is_file() or (place / "__main__.py").is_file()
         else:
             assert arguments == ["app.py", "migrate", "up"]
 
@@ -305,7 +306,7 @@ def commands() -> list[list[str]]:
 
 def test_the_tool_servers_are_where_the_configuration_says() -> None:
     text = (DEPLOY / "mcp.json").read_text()
-    secrets = {TOKEN: "t" * SHORTEST_TOKEN, SIGNING: "s" * requester.SHORTEST_SECRET}
+    secrets = {TOKEN: "t" * SHORTEST_TOKEN} | dict.fromkeys(SIGNING.values(), "s" * requester.SHORTEST_SECRET)
     for server in parse_config(text, DEPLOY / "mcp.json", secrets).servers:
         assert isinstance(server.transport, HttpTransport)
         port = server.transport.url.removeprefix(f"http://{server.name}:").removesuffix("/mcp")
@@ -318,13 +319,28 @@ def test_the_tool_servers_are_where_the_configuration_says() -> None:
         assert port in str(SERVICES[server.name]["healthcheck"]["test"])
 
 
-def test_what_is_signed_for_the_task_server_it_can_check() -> None:
-    signs_with = {SERVICES[name]["environment"][SIGNING] for name in REPLICAS}
-    assert signs_with == {SERVICES["tasks"]["environment"][requester.SECRET]}
-    (tasks,) = [each for each in templates()["StatefulSet"]["containers"] if each["name"] == "tasks"]
-    (given,) = [each for each in tasks["env"] if each["name"] == requester.SECRET]
-    assert given["valueFrom"]["secretKeyRef"] == {"name": "countersign", "key": SIGNING}
-    assert f"${{{SIGNING}}}" in (DEPLOY / "mcp.json").read_text()
+@pytest.mark.parametrize(("server", "secret"), SIGNING.items())
+def test_what_is_signed_for_a_tool_server_it_can_check(server: str, secret: str) -> None:
+    signs_with = {SERVICES[name]["environment"][secret] for name in REPLICAS}
+    assert signs_with == {SERVICES[server]["environment"][requester.SECRET]}
+    (container,) = [each for each in templates()["StatefulSet"]["containers"] if each["name"] == server]
+    (given,) = [each for each in container["env"] if each["name"] == requester.SECRET]
+    assert given["valueFrom"]["secretKeyRef"] == {"name": "countersign", "key": secret}
+    servers = json.loads((DEPLOY / "mcp.json").read_text())["mcpServers"]
+    assert servers[server]["requesterSecret"] == f"${{{secret}}}"
+
+
+def test_the_tool_servers_are_told_of_as_they_are_without_replicas() -> None:
+    """Where they are, and with what is signed, is all that differs."""
+    elsewhere = {"url", "headers", "requesterSecret", "command", "args"}
+    here, there = (
+        {
+            name: {key: value for key, value in entry.items() if key not in elsewhere}
+            for name, entry in json.loads((folder / "mcp.json").read_text())["mcpServers"].items()
+        }
+        for folder in (ROOT, DEPLOY)
+    )
+    assert here == there
 
 
 def test_copies_are_copies() -> None:

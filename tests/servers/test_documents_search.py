@@ -214,9 +214,17 @@ async def test_a_model_puts_what_was_found_in_order(store: SqliteDocumentStore) 
 async def test_without_an_order_the_order_stays(store: SqliteDocumentStore, reply: Reply) -> None:
     store.add(ANA, "another", "Leave is nice, leave is long.", "me")
     wanted = await found(PassageSearch(store), "leave a year")
-    async with fake_openai(lambda _request: reply) as model:
-        reranker = Reranker(Reranking("m", model.base_url, "k"))
-        assert await found(PassageSearch(store, reranker=reranker), "leave a year") == wanted
+    asked: list[Request] = []
+
+    def brain(request: Request) -> Reply:
+        asked.append(request)
+        return reply
+
+    async with fake_openai(brain) as model:
+        search = PassageSearch(store, reranker=Reranker(Reranking("m", model.base_url, "k")))
+        for _ in range(2):
+            assert await found(search, "leave a year") == wanted
+    assert len(asked) == (1 if reply.status == 500 else 2), "a service that has failed is spared"
 
 
 @given(
@@ -234,7 +242,11 @@ def test_whatever_a_model_answers_every_passage_is_there_once(answer: str, count
 
 @pytest.mark.parametrize(
     ("environment", "sentence"),
-    [({"RERANK": "perhaps"}, "Write true or false"), ({"RERANK": "true"}, "Set RERANK_MODEL")],
+    [
+        ({"RERANK": "perhaps"}, "Write true or false"),
+        ({"RERANK": "true"}, "Set RERANK_MODEL"),
+        ({"RERANK": "true", "LLM_MODEL": "anthropic:m"}, "“anthropic:m” is not. Set RERANK_MODEL"),
+    ],
 )
 def test_settings_that_make_no_sense_are_said(environment: dict[str, str], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):

@@ -223,6 +223,15 @@ def test_nobody_uses_up_the_space_of_others(store: DocumentStore, monkeypatch: p
         store.add(Asker(BEN, ""), "of all", "Another.", "everybody")
 
 
+def test_much_text_uses_up_the_space_of_few_documents(store: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("servers.documents.store.MOST_CHARACTERS", 10)
+    store.add(Asker(ANA, ""), "first", "Six ch", "me")
+    with pytest.raises(CallRefused, match="no space"):
+        store.add(Asker(ANA, ""), "second", "Five!", "me")
+    store.add(Asker(ANA, ""), "third", "Four", "me")
+    store.add(Asker(BEN, ""), "first", "Ten chars!", "me")
+
+
 def test_many_who_write_at_once_are_all_served(address: str) -> None:
     """As replicas of the server do that start at the same moment, and go on at once."""
     with ThreadPoolExecutor(4) as threads:

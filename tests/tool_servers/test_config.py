@@ -16,6 +16,7 @@ from adapters.tool_servers.config import (
     HttpTransport,
     ServerConfig,
     StdioTransport,
+    keeping_files_here,
     load_config,
     parse_config,
     source_tools,
@@ -125,6 +126,14 @@ def test_the_file_of_the_project_is_right() -> None:
     assert calendar.trust_annotations
     assert tasks.trust_annotations
     assert (documents.tells_channel, documents.category) == (True, "documents")
+
+
+def test_a_bundled_program_is_not_shared_unless_what_it_keeps_is() -> None:
+    program = {"command": "python", "args": ["-m", "servers.documents"]}
+    address = "postgresql://db/documents"
+    assert keeping_files_here([parsed(program)]) == ["one"]
+    assert keeping_files_here([parsed(program | {"env": {"DOCUMENTS_DB": "${WHERE}"}}, WHERE=address)]) == []
+    assert keeping_files_here([parsed({"url": "http://h/mcp"})]) == []
 
 
 def test_a_folder_in_place_of_the_file_is_an_error(tmp_path: Path) -> None:
