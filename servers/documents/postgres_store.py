@@ -16,9 +16,11 @@ from psycopg_pool import ConnectionPool
 
 from servers.documents.embeddings import Vector
 from servers.documents.store import (
+    ENDING,
     MOST_DROPPED,
     MOST_LISTED,
     SHORTEST_BEGINNING,
+    SHORTEST_STEM,
     UNUSED_SECONDS,
     Asker,
     FoundPassage,
@@ -35,8 +37,6 @@ from servers.documents.store import (
 )
 
 CONNECTIONS = 8
-SHORTEST_STEM = 7
-"""Letters of a word from which on its last two do not count: endings, of German words above all."""
 CONNECTING_SECONDS = 10.0
 _STATEMENT_MILLISECONDS = 15_000
 _MAKING = 7_215_048_119_325_600
@@ -89,6 +89,8 @@ _KEPT = "id::text, name, kept_for, person, characters, added_at"
 _FOUND = "number, document_id::text, name, page, section, text"
 _MEANT = "CASE section WHEN '' THEN text ELSE section || chr(10) || text END"
 """What becomes a vector."""
+_LEAST_RARITY = 1e-6
+"""Of a word that is in half of the passages or more, as FTS5 of SQLite takes it."""
 MOST_RANKED_WORDS = 12
 """Of a query: the rarest. The others say little, and ranking costs most where a word is in many passages."""
 MOST_RANKED = 2_000
@@ -103,10 +105,10 @@ WITH seen AS MATERIALIZED (
     SELECT number, nth FROM wanted JOIN documents.passages ON words @@ word
     WHERE document_id IN (SELECT id FROM seen)
 ), rare AS MATERIALIZED (
-    SELECT nth, ln(1 + (
-        SELECT count(*) FROM documents.passages WHERE document_id IN (SELECT id FROM seen)
-    )::float / count(*)) AS rarity
-    FROM fitting GROUP BY nth ORDER BY count(*), nth LIMIT {MOST_RANKED_WORDS}
+    SELECT nth, greatest({_LEAST_RARITY}, ln((passages - count(*) + 0.5) / (count(*) + 0.5))) AS rarity
+    FROM fitting CROSS JOIN (
+        SELECT count(*) AS passages FROM documents.passages WHERE document_id IN (SELECT id FROM seen)
+    ) AS among GROUP BY nth, passages ORDER BY count(*), nth LIMIT {MOST_RANKED_WORDS}
 ), ranked AS MATERIALIZED (
     SELECT number FROM fitting JOIN rare USING (nth) GROUP BY number ORDER BY sum(rarity) DESC, number
     LIMIT {MOST_RANKED}
@@ -344,7 +346,7 @@ def _beginning(word: str) -> str:
     """What is looked for: without endings, which "simple" leaves on."""
     if len(word) < SHORTEST_BEGINNING:
         return word
-    return f"{word[:-2] if len(word) >= SHORTEST_STEM else word}:*"
+    return f"{word[:-ENDING] if len(word) >= SHORTEST_STEM else word}:*"
 
 
 def _storable(text: str) -> str:

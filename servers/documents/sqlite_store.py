@@ -19,9 +19,11 @@ import apsw
 
 from servers.documents.embeddings import Vector
 from servers.documents.store import (
+    ENDING,
     MOST_DROPPED,
     MOST_LISTED,
     SHORTEST_BEGINNING,
+    SHORTEST_STEM,
     UNUSED_SECONDS,
     Asker,
     FoundPassage,
@@ -134,31 +136,34 @@ class SqliteDocumentStore:
     def by_words(self, asker: Asker, query: str, most: int) -> list[FoundPassage]:
         """The passages whose words fit a query best, the best first: by BM25 of FTS5, which knows how rare a word is
         among all passages. That is taken out again, and how rare it is among those that may be seen put in."""
-        wanted = [f'"{word}"*' if len(word) >= SHORTEST_BEGINNING else f'"{word}"' for word in words_of(query)]
+        wanted = [(nth, form) for nth, word in enumerate(words_of(query)) for form in _forms(word)]
         if not wanted:
             return []
         fitting = " UNION ALL ".join(
             f"""
             SELECT {place}, words.rowid, -bm25(words)
             FROM words JOIN passages ON number = words.rowid JOIN documents ON documents.id = document_id
-            WHERE words MATCH :word{place} AND {_VISIBLE}
+            WHERE words MATCH :form{place} AND {_VISIBLE}
             """  # noqa: S608 - constants
             for place in range(len(wanted))
         )
-        overall = ", ".join(f"({place}, :rarity{place})" for place in range(len(wanted)))
+        forms = ", ".join(f"({place}, {nth}, :rarity{place})" for place, (nth, _form) in enumerate(wanted))
         statement = f"""
-            WITH fitting (word, number, score) AS MATERIALIZED ({fitting}),
-            overall (word, rarity) AS (VALUES {overall}),
+            WITH fitting (form, number, score) AS MATERIALIZED ({fitting}),
+            forms (form, word, rarity) AS (VALUES {forms}),
             seen (passages) AS (
                 SELECT count(*) FROM documents JOIN passages ON document_id = documents.id WHERE {_VISIBLE}
             ),
-            rare (word, factor) AS (
-                SELECT word, max({_LEAST_RARITY}, ln((passages - count(*) + 0.5) / (count(*) + 0.5))) / rarity
-                FROM fitting JOIN overall USING (word) JOIN seen GROUP BY word
+            rare (form, word, factor) AS (
+                SELECT form, word,
+                    max({_LEAST_RARITY}, ln((passages - count(*) + 0.5) / (count(*) + 0.5))) / rarity
+                FROM fitting JOIN forms USING (form) JOIN seen GROUP BY form
+            ),
+            worth (number, worth) AS (
+                SELECT number, max(score * factor) FROM fitting JOIN rare USING (form) GROUP BY number, word
             ),
             best (number, worth) AS (
-                SELECT number, sum(score * factor) AS worth FROM fitting JOIN rare USING (word)
-                GROUP BY number ORDER BY worth DESC, number LIMIT :most
+                SELECT number, sum(worth) AS worth FROM worth GROUP BY number ORDER BY worth DESC, number LIMIT :most
             )
             SELECT {_FOUND} FROM best JOIN passages USING (number) JOIN documents ON documents.id = document_id
             ORDER BY worth DESC, number
@@ -167,10 +172,10 @@ class SqliteDocumentStore:
         with self._reading() as connection:
             connection.execute("BEGIN")  # the counts are those of the search
             count: int = connection.execute("SELECT count(*) FROM passages").get
-            for place, each in enumerate(wanted):
-                among: int = connection.execute("SELECT count(*) FROM words WHERE words MATCH ?", (each,)).get
+            for place, (_nth, form) in enumerate(wanted):
+                among: int = connection.execute("SELECT count(*) FROM words WHERE words MATCH ?", (form,)).get
                 rarity = max(_LEAST_RARITY, math.log((count - among + 0.5) / (among + 0.5)))
-                given |= {f"word{place}": each, f"rarity{place}": rarity}
+                given |= {f"form{place}": form, f"rarity{place}": rarity}
             rows: list[Any] = connection.execute(statement, given).fetchall()
         return [FoundPassage(*row) for row in rows]
 
@@ -318,6 +323,14 @@ class SqliteDocumentStore:
                 connection.execute("ROLLBACK")
                 raise
             connection.execute("COMMIT")
+
+
+def _forms(word: str) -> list[str]:
+    """What is looked for: a word as it is, the endings of English words aside, which the index does without; and a long
+    one without its last letters, as endings of German words are."""
+    if len(word) < SHORTEST_BEGINNING:
+        return [f'"{word}"']
+    return [f'"{word}"*'] + ([f'"{word[:-ENDING]}"*'] if len(word) >= SHORTEST_STEM else [])
 
 
 def _extension(connection: apsw.Connection) -> str:

@@ -27,6 +27,8 @@ LONGEST_WORD = 100
 """Characters of one."""
 SHORTEST_BEGINNING = 4
 """Letters of a word from which on words that begin with it are found, too: plurals, and parts of German words."""
+SHORTEST_STEM, ENDING = 7, 2
+"""Letters of a word from which on so many of its last do not count: endings, of German words above all."""
 UNUSED_SECONDS = 24 * 3_600.0
 """After which vectors that no process has used are dropped. Our own choice: longer than a change of replicas takes."""
 MOST_DROPPED = 1_000

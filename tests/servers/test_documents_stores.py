@@ -190,7 +190,7 @@ def test_it_is_read_in_order_and_by_its_pages(store: DocumentStore) -> None:
 
 @pytest.fixture
 def words(store: DocumentStore) -> DocumentStore:
-    store.add(Asker(ANA, ""), "words", "Grüße aus Köln. Die Urlaubsregelung. Hotels and invoices.", "me")
+    store.add(Asker(ANA, ""), "words", "Grüße aus Köln. Die Urlaubsregelung. Hotels, meetings, invoices.", "me")
     return store
 
 
@@ -200,7 +200,10 @@ def test_no_query_is_an_error(words: DocumentStore, query: str) -> None:
     words.by_words(Asker(ANA, ""), query, 8)
 
 
-@pytest.mark.parametrize("query", ["GRÜßE", "koln", "Koeln Köln", "urlaub", "hotel", "invoice?", '"hotel" AND NOT'])
+@pytest.mark.parametrize(
+    "query",
+    ["GRÜßE", "koln", "Koeln Köln", "urlaub", "Urlaubsregelungen", "meeting", "hotel", "invoice?", '"hotel" AND NOT'],
+)
 def test_words_are_found_in_other_forms(words: DocumentStore, query: str) -> None:
     assert words.by_words(Asker(ANA, ""), query, 8)
 
