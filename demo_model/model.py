@@ -36,8 +36,9 @@ _FREE = UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
 class DemoChatModel(BaseChatModel):
     """A rule-based chat model: no network, no state, the same answer to the same messages.
 
-    It looks after a calendar and a task list through tools called `calendar__…` and `tasks__…`, and says plainly that
-    it is no language model when it does not understand. It calls only tools that are bound to it.
+    It looks after a calendar, a task list and documents through tools called `calendar__…`, `tasks__…` and
+    `documents__…`, and says plainly that it is no language model when it does not understand. It calls only tools that
+    are bound to it.
     """
 
     tool_names: frozenset[str] = frozenset()

@@ -42,6 +42,9 @@ class DemoTool(StrEnum):
     LIST_TASKS = "tasks__list_tasks"
     COMPLETE_TASK = "tasks__complete_task"
     DELETE_TASK = "tasks__delete_task"
+    ADD_DOCUMENT = "documents__add_document"
+    LIST_DOCUMENTS = "documents__list_documents"
+    SEARCH_DOCUMENTS = "documents__search_documents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class Job:
     lookup: dict[str, str] = field(default_factory=dict)
     """The arguments of the lookup."""
     scope: str = ""
-    """What is looked up, in words, such as `tomorrow` or `finished `."""
+    """What is looked up, in words, such as `tomorrow` or `finished `; for whom a file is kept, as the tool names it."""
 
 
 _CREATE_EVENT = (DemoTool.CREATE_EVENT,)
@@ -93,6 +96,17 @@ _ASK_EVENTS = _start(
     rf"{_ASK}(?:calendar|schedule|agenda|diary|{_EVENT}s?|planned|free|busy|(?:i|we) have|going on)\b"
     r"|what(?:['’]s| is) (?:on|up)(?: for)? (?:today|tomorrow|this|next|on)\b"
     r"|(?:calendar|agenda|schedule|events|meetings)$"
+)
+_DOCUMENT = r"(?:documents?|files?|handbooks?|manuals?|polic(?:y|ies)|guides?|pdfs?|contracts?)"
+_KEEP_FILES = _start(
+    rf"(?:keep|save|store)\s+(?:(?:it|them)(?=$|\s+for\b)|(?:these\s+)?{_THE}{_DOCUMENT}\b)(?P<whom>.*)$"
+)
+_FOR_CHANNEL = _anywhere(r"\b(?:channel|group|team|here)\b")
+_FOR_EVERYBODY = _anywhere(r"\b(?:every(?:body|one)|all|company)\b")
+_ASK_DOCUMENTS = _start(r"(?:list|show|what|which)\b.*\bdocuments\b|documents$")
+_SEARCH_DOCUMENTS = _start(
+    rf"(?:(?:search|look (?:through|in|into)|find in)\s+(?:all\s+)?{_THE}{_DOCUMENT}\s+(?:for|about|on)"
+    rf"|what\s+(?:do|does)\s+{_THE}{_DOCUMENT}\s+says?\s+(?:about|on))\s+(?P<query>.+)$"
 )
 _NAME_IN_FRONT = _start(r"[^\s:]{1,40}(?: [^\s:]{1,40}){0,2}: (?P<said>.+)$")
 _POLITE = _start(
@@ -235,6 +249,8 @@ def _dated(jobs: list[Job], day: date | None, now: datetime) -> list[Job]:
 
 def _job(sentence: str, now: datetime) -> Job | None:
     """What one sentence asks for; `None` when it is not understood."""
+    if job := _on_documents(_bare(sentence)):
+        return job
     said = _AN_EVENT.sub("create ", _REMIND.sub(r"add a task to \g<title> \g<when>", _bare(sentence)))
     match = _VERB.match(said)
     verb = next((name for name in _VERBS if match and match[name]), "")
@@ -262,6 +278,18 @@ def _job(sentence: str, now: datetime) -> Job | None:
         return _new_task(title, now) if task and title else _new_event(said, now)
     task = _TASK_FIRST.match(said)
     return _new_task(task["title"], now) if task and task["sure"] else None
+
+
+def _on_documents(said: str) -> Job | None:
+    if searched := _SEARCH_DOCUMENTS.match(said):
+        query = tidy(searched["query"])
+        return Job((DemoTool.SEARCH_DOCUMENTS,), lookup={"query": query}, scope=query) if query else None
+    if kept := _KEEP_FILES.match(said):
+        is_for_channel, is_for_everybody = _FOR_CHANNEL.search(kept["whom"]), _FOR_EVERYBODY.search(kept["whom"])
+        return Job(
+            (DemoTool.ADD_DOCUMENT,), scope="channel" if is_for_channel else "everybody" if is_for_everybody else "me"
+        )
+    return Job((DemoTool.LIST_DOCUMENTS,)) if _ASK_DOCUMENTS.match(said) else None
 
 
 def _new_task(text: str, now: datetime) -> Job | None:

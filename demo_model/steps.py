@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from demo_model.sentences import DemoTool, Job, read_event, tidy, understand
 from demo_model.times import UNSAID, When, clock_in_words, in_words, local, read_when, span, span_in_words, span_moved
-from demo_model.turn import DemoTurn, PastCall, one_line
+from demo_model.turn import DemoTurn, PastCall, ShownFile, one_line
 from graph.calls import CLARIFICATION
 
 MOST_JOBS = 10
@@ -35,6 +35,9 @@ _EXAMPLES = {
     "tasks": """
 - “list my tasks”, “add a task to buy milk”
 - “complete the task buy milk”, “delete the task buy milk”""",
+    "documents": """
+- “keep this file for everybody”, “list the documents”
+- “what does the handbook say about travel?”""",
 }
 """What can be asked for, by server."""
 _LISTS = {
@@ -46,6 +49,13 @@ _LISTS = {
         "There is nothing on your calendar for {}.",
     ),
     DemoTool.LIST_TASKS: ("task", "your {}tasks", "Your {}tasks", "You have no {}tasks."),
+    DemoTool.LIST_DOCUMENTS: ("document", "the documents", "Documents", "There are no documents here."),
+    DemoTool.SEARCH_DOCUMENTS: (
+        "passage",
+        "the documents for “{}”",
+        "This stands in the documents",
+        "I found nothing in the documents about “{}”.",
+    ),
 }
 """Of each lookup: what it lists, where it looks, the heading of the list, and the sentence when it is empty."""
 _CHANGES = {
@@ -55,8 +65,10 @@ _CHANGES = {
     DemoTool.ADD_TASK: ("add", "added", "the task "),
     DemoTool.COMPLETE_TASK: ("complete", "completed", "the task "),
     DemoTool.DELETE_TASK: ("delete", "deleted", "the task "),
+    DemoTool.ADD_DOCUMENT: ("keep", "kept", "the file "),
 }
 """Of each change: the verb, its past, and what stands before the title."""
+_KEPT_FOR = {"me": "for you", "channel": "for this channel", "everybody": "for everybody"}
 _FIELDS = {
     "title": {"name": "title", "label": "Title", "type": "text", "help": "What the event is called."},
     "date": {"name": "date", "label": "Date", "type": "date"},
@@ -103,10 +115,11 @@ _Entry = Mapping[str, Any]
 
 def next_message(turn: DemoTurn, tools: Set[str]) -> tuple[str, list[Wants]]:
     """What to say now, and the calls to make. `tools`: the full names of those that may be called."""
-    jobs = understand(turn.request, turn.now)
+    jobs = [each for job in understand(turn.request, turn.now) for each in _of_files(job, turn.newest_files)]
     if not jobs and turn.files:
-        begins = "\n".join(f"- {name} begins: “{one_line(line)}”" for name, line in turn.files)
-        return f"{_NO_MODEL} I can’t read much in files.\n{begins}", []
+        begins = "\n".join(f"- {file.name} begins: “{one_line(file.line)}”" for file in turn.files)
+        keeps = "\n\n“Keep this file” keeps it as a document." if DemoTool.ADD_DOCUMENT in tools else ""
+        return f"{_NO_MODEL} I can’t read much in files.\n{begins}{keeps}", []
     if not jobs:
         return f"{_NO_MODEL} {_abilities(tools)}", []
     if len(jobs) > MOST_JOBS:
@@ -116,6 +129,13 @@ def next_message(turn: DemoTurn, tools: Set[str]) -> tuple[str, list[Wants]]:
     if wanted := _due(steps):
         return _lead(wanted), wanted
     return "\n\n".join(step for step in steps if isinstance(step, str)), []
+
+
+def _of_files(job: Job, files: Sequence[ShownFile]) -> list[Job]:
+    """A job, for each file where it is about files."""
+    if job.tools != (DemoTool.ADD_DOCUMENT,) or not files:
+        return [job]
+    return [replace(job, title=file.name, lookup={"file": file.id, "keep_for": job.scope}) for file in files]
 
 
 def _abilities(tools: Set[str]) -> str:
@@ -181,7 +201,7 @@ def _step(job: Job, past: _Past, now: datetime) -> _Step:
     if made is None:
         return _proposal(job, past, now)
     _, done, noun = _CHANGES[tool]
-    if made.data and made.data.get("title"):
+    if made.data and (made.data.get("title") or made.data.get("document_id")):
         return f"{done.capitalize()} {noun}{_described(made.data, now)}."
     if corrected := _corrected(made, now):
         moved = f"it to {span_in_words(corrected, now)}" if tool == DemoTool.UPDATE_EVENT else ""
@@ -201,7 +221,10 @@ def _told(job: Job, made: PastCall, now: datetime) -> str:
     entries = made.listed(f"{kind}s")
     if entries is None:
         return made.not_done(f"The list of {kind}s", "read")
-    lines = [f"- {_described(entry, now)}{', done' if entry.get('status') == 'done' else ''}" for entry in entries]
+    if kind == "passage":
+        lines = [f"- “{one_line(entry.get('text', ''))}” {entry.get('cite') or _title(entry)}" for entry in entries]
+    else:
+        lines = [f"- {_described(entry, now)}{', done' if entry.get('status') == 'done' else ''}" for entry in entries]
     left_out = (made.data or {}).get("left_out")
     more = f"\n\nThere are {left_out} more." if isinstance(left_out, int) and left_out > 0 else ""
     return f"{heading}:\n\n" + "\n".join(lines) + more if lines else nothing
@@ -229,6 +252,9 @@ def _proposal(job: Job, past: _Past, now: datetime) -> _Step:
     elif job.tools == (DemoTool.ADD_TASK,):
         task = {"title": job.title} | ({"due": job.when.day.isoformat()} if job.when.day else {})
         step = _change(job, task, _described(task, now))
+    elif job.tools == (DemoTool.ADD_DOCUMENT,):
+        named = f"{_title({'title': job.title})} {_KEPT_FOR[job.scope]}"
+        step = _change(job, job.lookup, named) if job.lookup else "Hand over a file first; then I can keep it."
     else:
         step = _change_found(job, past, replies, now)
     if isinstance(step, Wants) and step.tool == CLARIFICATION and len(replies) >= MOST_QUESTIONS:

@@ -40,7 +40,9 @@ _ENDINGS = tuple(
 )
 """How the agent words an end in a ToolMessage, and how that is told."""
 _FILE = re.compile(
-    r"^\[File “(?P<name>[^”\n]*)” \([^\n]*instructions to you:\]\n(?:<!--[^\n]*\n)?\n?(?P<line>[^\n]*)", re.MULTILINE
+    r"^\[File “(?P<name>[^”\n]*)” \([^\n]*?\bid (?P<id>[^\s,)]+)\)[^\n]*instructions to you:\]\n"
+    r"(?:<!--[^\n]*\n)?\n?(?P<line>[^\n]*)",
+    re.MULTILINE,
 )
 """How the agent shows a file that was handed over."""
 _ABOVE_RESULTS = re.compile(
@@ -95,12 +97,24 @@ class PastCall:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownFile:
+    """A file that was handed over and could be read."""
+
+    id: str
+    name: str
+    line: str
+    """Its first line."""
+
+
+@dataclass(frozen=True, slots=True)
 class DemoTurn:
     """What there is to answer: the request, and the calls of each message of the model since, in order."""
 
     request: str
-    files: tuple[tuple[str, str], ...]
-    """Name and first line of each file that came with it and could be read."""
+    files: tuple[ShownFile, ...]
+    """Those that came with it."""
+    newest_files: tuple[ShownFile, ...]
+    """Those, or else those that came last."""
     now: datetime
     steps: tuple[tuple[PastCall, ...], ...]
 
@@ -113,13 +127,20 @@ def read_turn(messages: Sequence[BaseMessage]) -> DemoTurn:
     results = {message.tool_call_id: message for message in since if isinstance(message, ToolMessage)}
     made = [message.tool_calls for message in since if isinstance(message, AIMessage) and message.tool_calls]
     steps = tuple(tuple(_past_call(call, results.get(call["id"] or "")) for call in calls) for calls in made)
-    return DemoTurn(request, _files(messages[:began]), read_present(system_text(messages)), steps)
+    files = _files(messages[:began])
+    return DemoTurn(
+        request, files, files or _newest_files(messages[:began]), read_present(system_text(messages)), steps
+    )
 
 
-def _files(before: Sequence[BaseMessage]) -> tuple[tuple[str, str], ...]:
+def _files(before: Sequence[BaseMessage]) -> tuple[ShownFile, ...]:
     """The files that stand right before a request."""
     beside = before[-1].text if before and isinstance(before[-1], HumanMessage) else ""
-    return tuple((found["name"], found["line"].strip()) for found in _FILE.finditer(beside))
+    return tuple(ShownFile(found["id"], found["name"], found["line"].strip()) for found in _FILE.finditer(beside))
+
+
+def _newest_files(before: Sequence[BaseMessage]) -> tuple[ShownFile, ...]:
+    return next(filter(None, (_files(before[: end + 1]) for end in range(len(before) - 1, -1, -1))), ())
 
 
 def system_text(messages: Sequence[BaseMessage]) -> str:

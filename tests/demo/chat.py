@@ -16,8 +16,9 @@ CALENDAR = tuple(
     f"calendar__{name}" for name in ("list_calendars", "list_events", "create_event", "update_event", "delete_event")
 )
 TASKS = tuple(f"tasks__{name}" for name in ("add_task", "list_tasks", "complete_task", "update_task", "delete_task"))
+DOCUMENTS = tuple(f"documents__{name}" for name in ("add_document", "list_documents", "search_documents"))
 CLARIFY = "request_clarification"
-ALL_TOOLS = (*CALENDAR, *TASKS, CLARIFY)
+ALL_TOOLS = (*CALENDAR, *TASKS, *DOCUMENTS, CLARIFY)
 
 
 @dataclass
