@@ -16,7 +16,7 @@ import structlog
 from hypothesis import settings
 
 from graph import card_facts
-from tests.support import postgres_cluster
+from tests.support import forks, postgres_cluster
 from tests.support.examples import FEW, MANY
 
 
@@ -40,6 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
     structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
     if config.getoption("--postgres") and not postgres_cluster.is_used():
         config.add_cleanup(postgres_cluster.start())
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        config.add_cleanup(forks.share())
     settings.load_profile(MANY if config.getoption("--long") else FEW)
 
 

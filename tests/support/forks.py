@@ -11,7 +11,9 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -21,6 +23,8 @@ from tests.support import quick_python as _script
 ROOT = Path(__file__).parents[2]
 STARTS_WITHIN = 60.0
 """Seconds for a process to start on a machine that runs many tests at once."""
+_SOCKET = "COUNTERSIGN_TEST_FORKS"
+"""Variable that names the socket of a server which processes of the tests share."""
 
 
 def quick_python(*command: str | Path) -> list[str]:
@@ -92,16 +96,43 @@ async def forked_with_output(*command: str | Path) -> tuple[Fork, IO[str]]:
     return process, os.fdopen(reading)
 
 
+def share() -> Callable[[], None]:
+    """Start a server for the processes that this one starts: importing everything once for each of them would take some
+    seconds of each. Returns what stops it; does not wait until it is ready."""
+    path, end = _begun()
+    os.environ[_SOCKET] = path
+
+    def stop() -> None:
+        del os.environ[_SOCKET]
+        end()
+
+    return stop
+
+
 @cache
 def _server() -> str:
-    """Start the server that forks, once for this process; the path of its socket. It ends with its input."""
+    """The path of the socket of a server that is ready: the one that is shared, or else one of this process."""
+    path = os.environ.get(_SOCKET)
+    if path is None:
+        path, end = _begun()
+        atexit.register(end)
+    deadline = time.monotonic() + STARTS_WITHIN
+    while not _listens(path):
+        if time.monotonic() > deadline:
+            raise TimeoutError("the server that forks did not start")
+        time.sleep(0.02)
+    return path
+
+
+def _begun() -> tuple[str, Callable[[], None]]:
+    """Start a server. Returns the path of its socket, and what ends it: its input ends."""
     folder = tempfile.mkdtemp(prefix="quick-python-")
     path = f"{folder}/socket"
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.support.quick_python_server", path],
         cwd=ROOT,
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        stdout=subprocess.PIPE,  # nothing is written there: Python looks once whether it is a file, and so do forks
         start_new_session=True,
     )
 
@@ -109,7 +140,11 @@ def _server() -> str:
         server.communicate()
         shutil.rmtree(folder)
 
-    atexit.register(end)
-    assert server.stdout is not None
-    assert server.stdout.readline() == b"ready\n", "the server that forks did not start"
-    return path
+    return path, end
+
+
+def _listens(path: str) -> bool:
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)) as connection, suppress(OSError):
+        connection.connect(path)
+        return True
+    return False

@@ -1,6 +1,6 @@
 """Imports everything once, then forks a child for each request: see `quick_python`.
 
-`python -m tests.support.quick_python_server SOCKET` says `ready` when it listens, and ends with its standard input.
+`python -m tests.support.quick_python_server SOCKET` listens when it is ready, and ends with its standard input.
 A fork copies only the thread that forks, so this program must have no other thread and no event loop.
 """
 
@@ -55,7 +55,6 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         listening.bind(sys.argv[1])
         listening.listen(64)
-        print("ready", flush=True)
         children: Children = {}
         try:
             serve(listening, children)
@@ -94,6 +93,9 @@ def serve(listening: socket.socket, children: Children) -> None:
                 if key.fileobj is listening:
                     connection, _ = listening.accept()
                     request, files, _, _ = socket.recv_fds(connection, LONGEST, 3)
+                    if not request:  # somebody asked whether this is ready
+                        connection.close()
+                        continue
                     pid = os.fork()
                     if pid == 0:
                         for each in (selector, listening, woken, waker, connection, *children.values()):
