@@ -152,7 +152,7 @@ async def window_in(page: Page, product: Product) -> AsyncIterator[Window]:
 @asynccontextmanager
 async def tab_of(browser: Browser, **options: Any) -> AsyncIterator[Page]:
     """A tab with a session of its own, for one window after the other."""
-    context = await browser.new_context(viewport={"width": 1200, "height": 800}, **options)
+    context = await browser.new_context(viewport=options.pop("viewport", {"width": 1200, "height": 800}), **options)
     context.set_default_timeout(PATIENCE)
     try:
         yield await context.new_page()

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import Route, ViewportSize, expect
+from playwright.async_api import Page, Route, ViewportSize, expect
 
 from bot.domain import (
     CallActivity,
@@ -26,7 +26,7 @@ from graph.interrupts import FormField
 from graph.memory import MemoryItem
 from tests.support.views import CITING, NOW, a_plan, a_plan_that_failed, a_question, a_sign_in, an_approval, an_outcome
 from tests.web.accessibility import needs_axe, violations_in_light_and_dark
-from tests.web.browsing import Window, window_of
+from tests.web.browsing import Window, tab_of, window_in
 from tests.web.serving import Product, serve
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session"), needs_axe]
@@ -35,14 +35,17 @@ PHONE: ViewportSize = {"width": 390, "height": 844}
 DESK: ViewportSize = {"width": 1280, "height": 800}
 
 
-@pytest_asyncio.fixture(
-    loop_scope="session",
-    params=[PHONE, DESK],
-    ids=["phone", "desk"],
-)
-async def screen(request: pytest.FixtureRequest, product: Product, chrome: Chromium) -> AsyncIterator[Window]:
-    """The page in a window of that size; opening one takes seconds, changing its colours does not."""
-    async with window_of(product, chrome, viewport=request.param, reduced_motion="reduce") as window:
+@pytest_asyncio.fixture(scope="session", loop_scope="session", params=[PHONE, DESK], ids=["phone", "desk"])
+async def sized_tab(request: pytest.FixtureRequest, chrome: Chromium) -> AsyncIterator[Page]:
+    """A tab of that size, in which nothing moves."""
+    async with tab_of(chrome, viewport=request.param, reduced_motion="reduce") as tab:
+        yield tab
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def screen(product: Product, sized_tab: Page) -> AsyncIterator[Window]:
+    """The page in a window of that size."""
+    async with window_in(sized_tab, product) as window:
         yield window
 
 
