@@ -81,7 +81,8 @@ def test_lines_from_before_a_signal_that_is_handled_are_written() -> None:
     code = (
         "import signal, sys, structlog\nfrom bot.logs import configure_logs\nconfigure_logs(form='json')\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
-        "structlog.get_logger('here').info('up'); print('up', flush=True)\nsignal.pause()"
+        "structlog.get_logger('here').info('up'); print('up', flush=True)\n"
+        "while True: signal.sigtimedwait([], 0.1)"  # a signal just before a wait without end would wake nobody
     )
     ending = process(code)
     assert ending.stdout is not None
