@@ -289,13 +289,19 @@ class SqliteDocumentStore:
             return _find(connection, asker, document_id)
 
     def delete(self, asker: Asker, document_id: UUID) -> Kept:
-        """Delete a document for good; what is kept for everybody, only whoever added it. Raises `CallRefused`."""
+        """Delete a document so that nothing of it is left in the file; what is kept for everybody, only whoever added
+        it. Raises `CallRefused`."""
         with self._writing() as connection:
             kept = _find(connection, asker, document_id)
             check_deletion(asker, kept)
             # The passages first, and not by the foreign key: their words are taken out by a trigger.
             connection.execute("DELETE FROM passages WHERE document_id = ?", (kept.id,))
             connection.execute("DELETE FROM documents WHERE id = ?", (kept.id,))
+            connection.execute(
+                "INSERT INTO words (words) VALUES ('optimize')"
+            )  # the index keeps deleted words till then
+        with self._reading() as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # as does the log; while others read, later
         return kept
 
     @contextmanager
@@ -306,6 +312,7 @@ class SqliteDocumentStore:
             try:
                 connection.set_busy_timeout(int(LOCK_TIMEOUT * 1000))
                 connection.execute("PRAGMA foreign_keys = ON")
+                connection.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
                 yield connection
             finally:
                 connection.close()

@@ -140,6 +140,17 @@ def test_vectors_that_nobody_uses_any_more_are_dropped(store: DocumentStore, mon
     assert (store.with_vector(ana, "old"), store.with_vector(ana, SPACE)) == ((5, 5), (0, 5))
 
 
+@pytest.mark.sqlite
+def test_nothing_of_a_deleted_document_is_left_on_disk(tmp_path: Path) -> None:
+    ana, store = Asker(ANA, ""), open_store(str(tmp_path / "documents.db"))
+    store.add(ana, "kept", "something else", "me")
+    deleted = store.add(ana, "confidentialname", "## Confidentialheading\n\nconfidentialword " * 200, "me")
+    store.delete(ana, UUID(deleted.id))
+    on_disk = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"something else" in on_disk
+    assert b"onfidential" not in on_disk
+
+
 def test_what_others_keep_is_not_counted(store: DocumentStore) -> None:
     for asker in (Asker(ANA, ""), Asker(BEN, ""), Asker(BEN, "")):
         store.add(asker, "d", "annual leave", "me")
