@@ -300,7 +300,7 @@ class Files:
         elif not size:
             read = FileUnreadable(_("it is empty"))
         else:
-            read = await self._reader.read(name, reference.media_type, content)
+            read = await self._reader.read(storable(reference.name)[-LONGEST_NAME:], reference.media_type, content)
         text, missing, reason = "", 0, ""
         if isinstance(read, FileText):
             text, left_out = await asyncio.to_thread(_kept_text, read.text)
