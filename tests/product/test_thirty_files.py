@@ -3,18 +3,20 @@ nothing hangs, nothing runs that nobody approved, nothing is remembered, and wha
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Sequence
 
+from bot.files import MOST_AT_ONCE
 from graph.memory import MEMORY_REQUEST
 from tests.fakes.openai_server import Reply, Request, ToolUse, fake_openai
 from tests.support.files import REMEMBER, HandedOver, thirty_files
 from tests.support.product import ProductFolder, product_here
 from tests.support.tools import Workshop, entry
-from tests.support.visitor import Thread, Visitor, visiting
+from tests.support.visitor import Answer, Thread, Visitor, visiting
 
-AT_A_TIME = 5
+AT_A_TIME = 9
 PLANTED = REMEMBER.removeprefix("Remember that ").rstrip(".")
 
 
@@ -64,7 +66,13 @@ async def test_a_folder_of_files_makes_nothing_happen_that_nobody_approved(home:
 
 async def _hand_over(visitor: Visitor, files: Sequence[HandedOver], preference: str) -> None:
     """Upload files, send them, reject whatever waits, and see the turn through until something is remembered of it."""
-    answers = [await visitor.upload(file.name, file.content) for file in files]
+    side_by_side = asyncio.Semaphore(MOST_AT_ONCE)
+
+    async def upload(file: HandedOver) -> Answer:
+        async with side_by_side:
+            return await visitor.upload(file.name, file.content)
+
+    answers = await asyncio.gather(*map(upload, files))
     assert [answer.status for answer in answers] == [201] * len(files)
     async with visitor.thread() as thread:
         await thread.send(f"{preference}. What is in these?", files=[answer.body["id"] for answer in answers])
