@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.support.forks import forked
 from tests.support.product import ProductFolder, product_process
+from tests.support.visitor import visiting
 
 
 async def test_beside_a_running_bot_all_is_fine_and_nothing_is_made(tmp_path: Path) -> None:
@@ -15,6 +16,9 @@ async def test_beside_a_running_bot_all_is_fine_and_nothing_is_made(tmp_path: Pa
     home.bundled_tool_servers("tasks")
     written = tmp_path / "found.json"
     async with product_process(home) as product:
+        async with visiting(product.url) as ana, ana.thread() as thread:
+            await thread.send("list my tasks")
+            await thread.says("task")  # the bot's own server of tasks has made what it keeps
         home.variables["PUBLIC_URL"] = product.url
         before = {*tmp_path.rglob("*"), written}
         with written.open("wb") as file:

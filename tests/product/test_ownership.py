@@ -90,6 +90,8 @@ ROUTES = {
     "DELETE /api/memories/{id}": Access("one's own", 404, "connection"),
     "POST /api/memories/on": Access("one's own", 403, body=CLICK),
     "POST /api/memories/off": Access("one's own", 403, body=CLICK),
+    "GET /api/usage": Access("one's own", 200),
+    "GET /api/usage/{id}": Access("the requester's, and an operator's, who are told more than null", 200, "answer"),
     "POST /api/files": Access("one's own", 403, body={}),
     "POST /api/agent": Access("one's own", 403, body=CLICK | {"name": "default"}),
     "POST /api/connections/code": Access("one's own", 403, "code", CLICK | {"code": "AAAA-BBBB"}),
@@ -115,6 +117,10 @@ async def things_of(ana: Visitor, shop: Workshop, stack: list[str]) -> dict[str,
     async with ana.thread() as asked, ana.thread() as asking, ana.thread() as linked, ana.thread() as lost:
         stack += [each.thread_id for each in (asked, asking, linked, lost)]
         found["thread"] = asked.thread_id
+        await asked.send("hello")
+        await asked.says("hello")
+        said = [each["id"] for each in asked.entries.values() if each.get("content", {}).get("kind") == "said"]
+        found["answer"] = said[-1]
         await lost.send("use make_slowly what=secret-lamp")
         (card,) = await lost.waiting()
         always = {"id": "g", "approvals": [card["id"]], "verb": "approve", "always_for": "8 h"}
@@ -160,6 +166,7 @@ async def test_somebody_else_gets_nothing_of_a_conversation_at_any_route(
         things = await things_of(ana, shop, threads)
         got = {route: await asked_for(chloe, route, access, things) for route, access in ROUTES.items()}
         assert {route: answer.status for route, answer in got.items()} == {r: a.stranger for r, a in ROUTES.items()}
+        assert got["GET /api/usage/{id}"].body == {"usage": None}
         shown = json.dumps([answer.body for answer in got.values()])
         assert "secret-lamp" not in shown
         assert [each for each in threads if each in shown] == []

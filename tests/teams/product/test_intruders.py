@@ -91,7 +91,7 @@ async def test_a_dialog_that_was_opened_before_somebody_became_a_guest_decides_n
     teams.world.users[ANA].role = "guest"
     await ana.leaves(teams.channel)
     teams.world.conversations[teams.channel].members.add(ANA)
-    assert refused("guest") in written(await talk.submits(dialog))
+    assert refused("guest") in written(await talk.submits(dialog, "edit"))
     assert shop.done == []
 
 
