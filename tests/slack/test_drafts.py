@@ -213,6 +213,21 @@ async def test_tool_calls_stand_below_the_text_that_announced_them(stage: Stage)
     await stage.slack.until(lambda: len(stage.answers()) == 2)
 
 
+async def test_calls_that_ended_before_anything_was_shown_stand_above_the_answer_and_not_in_its_middle(
+    stage: Stage,
+) -> None:
+    live = stage.live()
+    live.task("t1", "tasks: Search", "running")
+    live.task("t1", "tasks: Search", "done")
+    live.text("d.2", "Found it in ")
+    await streaming(stage)
+    live.text("d.2", "the list.")
+    await stage.outbound.send(stage.said("d.2", "Found it in the list."))
+    [message] = stage.answers()
+    assert [block["type"] for block in message["blocks"]] == ["task_card", "markdown", "context_actions"]
+    assert message["blocks"][1]["text"] == "Found it in the list."
+
+
 async def test_a_tool_call_that_still_runs_does_not_stay_behind_for_ever(stage: Stage) -> None:
     live = stage.live()
     live.text("d.1", "I look it up.")
