@@ -1,6 +1,6 @@
 # Countersign. Needs only Python 3.11 or newer: what else is missing is brought into this folder (.uv, .venv).
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-postgres test-long test-servers coverage lint translations pictures bench teams-package
+.PHONY: help run test test-fast test-postgres test-long test-servers coverage lint translations pictures bench eval teams-package
 
 # uv from PATH, else our own. Its absence from both is what makes the rule for .uv/bin/uv run.
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -78,6 +78,10 @@ lint: .venv/.for-working ## Check style, types and import rules
 
 bench: .venv/.for-working ## Measure speed, beside a bare agent (WRITE=docs/performance.md writes it there)
 	$(IN_VENV) -m bench $(if $(WRITE),--write $(WRITE))
+
+# A model: LLM_MODEL and its key, of the environment or .env; without, the demo model (docs/evals.md).
+eval: .venv/.for-running ## Try how well a model works: RECORD=… or REPLAY=… a file, COMPARE=old.json (or "old.json new.json")
+	@$(IN_VENV) -m evals $(if $(RECORD),--record $(RECORD)) $(if $(REPLAY),--replay $(REPLAY)) $(if $(COMPARE),--compare $(COMPARE)) $(if $(OUT),--out $(OUT)) $(if $(WRITE),--write $(WRITE))
 
 teams-package: .venv/.for-running ## Write the app for Teams to dist/ (RSC=1: replies in threads need no mention)
 	@$(IN_VENV) -m adapters.teams.app_package $(if $(RSC),--with-rsc) $(if $(VERSION),--version $(VERSION))

@@ -17,7 +17,7 @@ DOCS = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
 ABOUT_CODE = [ROOT / "docs/architecture.md", ROOT / "docs/adding-a-platform.md", ROOT / "docs/graph.md"]
 ABOUT_CODE += [ROOT / "CONTRIBUTING.md"]
 PRODUCT = ("adapters", "bot", "demo_model", "graph", "policies", "servers", "translations")
-FOLDERS = "|".join([*PRODUCT, "bench", "docs", "tests"])
+FOLDERS = "|".join([*PRODUCT, "bench", "docs", "evals", "tests"])
 MADE = {"policies/secret_rules.json"}
 """Made when the project is set up."""
 EXAMPLES = {"test_the_second_click_says_who_was_first"}
