@@ -85,8 +85,8 @@ class SlackStream:
         text = self._more(answer.shown())
         chunks = self._changed(answer.tasks)
         if text:
-            # Tasks come after the text that announced them, and before one that is still being written: they would stand
-            # in its middle.
+            # Tasks come after the text that announced them, and before one that is still being written: they would
+            # stand in its middle.
             chunks.insert(0 if answer.complete else len(chunks), {"type": "markdown_text", "text": text})
         if not chunks:
             return
