@@ -6,15 +6,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bot.domain import Clock
 from bot.records import agent_choices
 from bot.records.database import Database
 from bot.records.locks import UNLOCKED
 from graph.agents import DEFAULT, AgentConfig, Agents
-from graph.state import Turn
 from translations import NAMES, in_language
 from translations import gettext as _
+
+if TYPE_CHECKING:
+    from graph.state import Turn
 
 AGENT = "agent"
 """In the body of a message: the agent that its author has picked for it, beside its text."""

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from bot.approvals.directory import PeopleDirectory
 from bot.dates import number_in_words
@@ -17,10 +18,12 @@ from bot.records.database import Database, Transaction
 from bot.records.model_usage import GroupedBy, UsageOf, UsageSum
 from bot.task_threads import turn_of_call
 from graph.agents import name_in
-from graph.state import Turn
 from graph.usage import ModelUse, Usage, added
 from translations import gettext as _
 from translations import ngettext
+
+if TYPE_CHECKING:
+    from graph.state import Turn
 
 RECENT_DAYS = 30
 """Days that a person's own usage goes back, today among them."""
