@@ -246,13 +246,13 @@ def _spoken(node: Located) -> str:
 def _call(node: Located) -> ExpectedCall:
     entries = mapping(node, "a call")
     only_keys(entries, {"tool", "verdict", "arguments", "rejected"}, "a call")
-    verdict = choice(child(entries, "verdict", node), "verdict", VERDICTS)
+    verdict: Verdict = choice(child(entries, "verdict", node), "verdict", VERDICTS)
     if "rejected" in entries and verdict != "asked":
         raise LineError(entries["rejected"].line, "only what people are asked about can be rejected")
     arguments = mapping(entries["arguments"], "arguments") if "arguments" in entries else {}
     return ExpectedCall(
         tool=_tool(child(entries, "tool", node)),
-        verdict=next(each for each in VERDICTS if each == verdict),
+        verdict=verdict,
         arguments={name: _condition(each) for name, each in arguments.items()},
         rejected=text(entries["rejected"], "rejected") if "rejected" in entries else "",
     )

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
@@ -22,6 +22,7 @@ LARGEST = 1_000_000
 """Characters of a text; thousands of rules fit, and reading them takes seconds at most."""
 DEEPEST = 30
 """Levels of nesting; far more than any rule needs, and few enough for every recursion over a policy."""
+_Word = TypeVar("_Word", bound=str)
 _LINE_BREAKS = re.compile(r"[\x85\u2028\u2029]")
 """Where a line ends for YAML 1.1, and so for PyYAML, even in a comment. Few editors show it; YAML 1.2 knows none."""
 
@@ -248,11 +249,12 @@ def versioned_list(root: Located, key: str, version: int, what: str) -> Sequence
     return listed
 
 
-def choice(node: Located, what: str, options: Sequence[str]) -> str:
+def choice(node: Located, what: str, options: Sequence[_Word]) -> _Word:
     """One of a few words."""
-    if not isinstance(node.value, str) or node.value not in options:
+    chosen = next((each for each in options if each == node.value), None)
+    if chosen is None:
         raise LineError(node.line, f"{what} must be one of {', '.join(options)}, not {_kind(node)}")
-    return node.value
+    return chosen
 
 
 def reference(node: Located, what: str) -> str:

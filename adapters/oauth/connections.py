@@ -351,7 +351,7 @@ def _authentication(entries: Mapping[str, Located], client_secret: str | None) -
     if "clientAuthentication" not in entries:
         return "client_secret_post" if client_secret else "none"
     node = entries["clientAuthentication"]
-    chosen = choice(node, "clientAuthentication", get_args(ClientAuthentication))
+    chosen: str = choice(node, "clientAuthentication", get_args(ClientAuthentication))
     if (chosen == "none") != (client_secret is None):
         raise LineError(node.line, "clientAuthentication and clientSecret do not go together: none means no secret")
     return chosen
