@@ -127,9 +127,7 @@ class Includes:
         """Whether it has."""
         if not isinstance(value, list) or len(value) != len(self.patterns):
             return False
-        return all(
-            any(isinstance(each, str) and p.search(each[:LONGEST_LOOKED_AT]) for each in value) for p in self.patterns
-        )
+        return all(any(Like(pattern).fits(each, known) for each in value) for pattern in self.patterns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from evals.conditions import Condition
@@ -106,7 +106,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """A text of somebody else that tries to make the agent act, in what a tool returns or in a file.
+    """A text by somebody else that tries to make the agent act, in a tool's result or in a file.
 
     Attributes:
         text: what tries it.
@@ -145,4 +145,4 @@ class EvalSet:
 
     conversations: Sequence[Conversation]
     injections: Sequence[Injection]
-    fingerprint: str = field(default="")
+    fingerprint: str

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -107,21 +107,15 @@ def database_variables(folder: Path) -> Mapping[str, Mapping[str, str]]:
 async def opened_data(folder: Path) -> AsyncIterator[Data]:
     """The tool servers on the files in a folder, until the end."""
     secret = secrets.token_hex(32)
-    with Path(os.devnull).open("w") as quiet:  # noqa: ASYNC230  # nothing is waited for there
-        async with _sessions(folder, secret, quiet) as sessions:
+    with Path(os.devnull).open("w") as quiet:  # noqa: ASYNC230  # the null device never waits
+        async with AsyncExitStack() as stack:
+            sessions = {}
+            for name, variables in database_variables(folder).items():
+                told = {} if name == "calendar" else {SECRET_VARIABLE: secret, NAME_VARIABLE: name}
+                command = StdioServerParameters(
+                    command=sys.executable, args=["-m", f"servers.{name}"], cwd=ROOT, env={**variables, **told}
+                )
+                streams = await stack.enter_async_context(stdio_client(command, errlog=quiet))
+                sessions[name] = await stack.enter_async_context(ClientSession(*streams))
+                await sessions[name].initialize()
             yield Data(sessions, secret)
-
-
-@asynccontextmanager
-async def _sessions(folder: Path, secret: str, log: TextIO) -> AsyncIterator[Mapping[str, ClientSession]]:
-    async with AsyncExitStack() as stack:
-        sessions = {}
-        for name, variables in database_variables(folder).items():
-            told = {} if name == "calendar" else {SECRET_VARIABLE: secret, NAME_VARIABLE: name}
-            command = StdioServerParameters(
-                command=sys.executable, args=["-m", f"servers.{name}"], cwd=ROOT, env={**variables, **told}
-            )
-            streams = await stack.enter_async_context(stdio_client(command, errlog=log))
-            sessions[name] = await stack.enter_async_context(ClientSession(*streams))
-            await sessions[name].initialize()
-        yield sessions

@@ -180,7 +180,7 @@ class _Person:
         return str(uploaded["id"])
 
     async def _decide(self, approval: Json, decision: Json) -> None:
-        """As the person who asked, or where they may not, as somebody else."""
+        """Decide as the requester, or as their colleague where the requester may not."""
         address = f"{self._url}/api/v1/approvals/{approval['id']}/decision"
         async with self._http.post(address, json=decision, headers=self._own) as response:
             if response.status != 403:

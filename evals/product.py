@@ -47,7 +47,7 @@ class RunningProduct:
     def headers(self, name: str) -> Mapping[str, str]:
         """With which a request acts for the person of this name, `web:{name}`."""
         now = time.time()
-        # Who deletes needs somebody else, and only a verified address says who that is.
+        # A deletion needs a second person, and only a verified address shows that it is one.
         address = {"email": f"{name}@example.com", "email_verified": True}
         claims = {"sub": name, "iat": now, "exp": now + _VALID_SECONDS, **address}
         return {"Authorization": f"Bearer {jwt.encode(claims, self.secret, algorithm='HS256')}"}
@@ -102,13 +102,13 @@ def _tool_servers(folder: Path) -> Mapping[str, Any]:
 
 
 def _without_settings(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """The environment without any setting of the product: results are compared, whoever runs it and wherever."""
+    """The environment without the product's settings, so that a result does not depend on whose machine it is from."""
     settings = {variable(name) for name in Settings.model_fields}
     return {name: value for name, value in environment.items() if name.upper() not in settings}
 
 
 async def _listening(process: Process, log: Path) -> str:
-    """Where it listens, when it is ready."""
+    """Where it listens, when it is ready. Its log is the only place that has the port, so it is read until it does."""
     try:
         async with asyncio.timeout(STARTS_WITHIN), aiohttp.ClientSession() as http:
             while not (found := re.search(r'"url": ?"(http[^"]+)"', _read(log))):

@@ -172,9 +172,9 @@ def _expected(said: Said) -> Counts:
 
 def _of_message(said: Said, seen: Observed) -> tuple[Counts, list[str]]:
     counts, problems = _expected(said), [seen.trouble] if seen.trouble else []
-    numbers = matched(said.calls, seen.calls, seen.known)
-    others = [call for call, number in zip(seen.calls, numbers, strict=True) if number is None]
-    right = {number: call for call, number in zip(seen.calls, numbers, strict=True) if number is not None}
+    numbered = list(zip(seen.calls, matched(said.calls, seen.calls, seen.known), strict=True))
+    others = [call for call, number in numbered if number is None]
+    right = {number: call for call, number in numbered if number is not None}
     for number, expected in enumerate(said.calls):
         call = right.get(number)
         near = call or _taken(others, expected.tool)
@@ -193,9 +193,13 @@ def _of_message(said: Said, seen: Observed) -> tuple[Counts, list[str]]:
         elif call.verdict != expected.verdict:
             problems.append(f"{expected.tool} was {call.verdict or 'not judged'}, not {expected.verdict}.")
         counts += Counts(asked=int(expected.verdict == "asked" and call is not None and call.verdict == "asked"))
-    vain = [call for call in seen.calls if call.verdict == "asked" and _is_in_vain(call, right, said)]
+    vain = [
+        call
+        for call, number in numbered
+        if call.verdict == "asked" and (number is None or said.calls[number].verdict != "asked")
+    ]
     problems += [f"{call.tool} was asked about in vain: {dict(call.arguments)}." for call in vain]
-    unasked = [call for call in seen.calls if call not in right.values() and call.changes and call.verdict == "allowed"]
+    unasked = [call for call, number in numbered if number is None and call.changes and call.verdict == "allowed"]
     problems += [f"{call.tool} ran, and nobody wanted it: {dict(call.arguments)}." for call in unasked]
     questions = max(0, seen.questions - int(bool(said.unclear)))
     problems += ["A question was asked in vain."] * questions
@@ -218,12 +222,6 @@ def _taken(others: list[ObservedCall], tool: str) -> ObservedCall | None:
     if near is not None:
         others.remove(near)
     return near
-
-
-def _is_in_vain(call: ObservedCall, right: Mapping[int, ObservedCall], said: Said) -> bool:
-    """Whether people should not have been asked: about a call that nobody wanted, or one that they need not decide."""
-    number = next((each for each, known in right.items() if known is call), None)
-    return number is None or said.calls[number].verdict != "asked"
 
 
 @dataclass(frozen=True, slots=True)

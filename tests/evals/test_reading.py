@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evals.reading import POLICY, SetError, load_set
+from evals.reading import POLICY, SET, SetError, load_set
 from policies.policy_file import load_policy
 
 RIGHT = """\
@@ -41,7 +41,7 @@ def test_every_verdict_is_met_in_the_set_and_its_policy_can_be_read() -> None:
     tried = load_set()
     verdicts = Counter(call.verdict for each in tried.conversations for said in each.said for call in said.calls)
     assert set(verdicts) == {"asked", "allowed", "refused"}
-    assert load_policy(Path(load_set.__code__.co_filename).parent / "set" / POLICY).rules
+    assert load_policy(SET / POLICY).rules
 
 
 def test_whatever_changes_in_a_file_changes_the_fingerprints(tmp_path: Path) -> None:

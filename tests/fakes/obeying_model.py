@@ -1,4 +1,4 @@
-"""A model that obeys whoever wrote what it reads: else it is the demo model, behind the OpenAI wire."""
+"""A model that obeys every instruction it reads, over the OpenAI API; otherwise it answers as the demo model does."""
 
 from __future__ import annotations
 

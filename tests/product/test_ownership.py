@@ -119,8 +119,7 @@ async def things_of(ana: Visitor, shop: Workshop, stack: list[str]) -> dict[str,
         found["thread"] = asked.thread_id
         await asked.send("hello")
         await asked.says("hello")
-        said = [each["id"] for each in asked.entries.values() if each.get("content", {}).get("kind") == "said"]
-        found["answer"] = said[-1]
+        found["answer"] = asked.said_ids[-1]
         await lost.send("use make_slowly what=secret-lamp")
         (card,) = await lost.waiting()
         always = {"id": "g", "approvals": [card["id"]], "verb": "approve", "always_for": "8 h"}

@@ -6,48 +6,32 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import pytest
 
-from tests.fakes.openai_server import FakeOpenAI, fake_openai
 from tests.product.test_audit import audit
-from tests.support.planning import planning, with_worker
+from tests.product.test_plans import BY_BEN
+from tests.product.test_tasks_of_plans import model, workshop_home
 from tests.support.product import ProductFolder, product_here
 from tests.support.tools import Workshop
 from tests.support.visitor import Json, Thread, visiting
 
+__all__ = ["model", "workshop_home"]
+
 TASKS = "abcdefghijkl"
 """As many as a plan may have."""
-BY_EITHER = """
-version: 1
-rules:
-  - {name: by Ana or Ben, match: {}, decide: ask, approvers: [requester, "web:ben"]}
-"""
 FEW_STORMS, MANY_STORMS = 1, 10
 
 Done = str
 """`make <what> <count>`, as the tool server notes it; empty: the call does not run."""
 
 
-@pytest.fixture
-async def model() -> AsyncIterator[FakeOpenAI]:
-    """The model of all agents."""
-    async with fake_openai(planning) as server:
-        yield server
-
-
-@pytest.fixture
-def workshop_home(home: ProductFolder, shop: Workshop, model: FakeOpenAI) -> ProductFolder:
-    """A company with one agent that can be given tasks, and two people who may approve what it does."""
-    home.policy(BY_EITHER)
-    return with_worker(home, shop, model)
-
-
 @pytest.mark.parametrize("stopped", [False, True], ids=["to the end", "stopped in the middle"])
 async def test_in_a_storm_of_clicks_what_was_approved_runs_once_and_as_approved(
     workshop_home: ProductFolder, shop: Workshop, seed: int, tries: Callable[[int, int], int], *, stopped: bool
 ) -> None:
+    workshop_home.policy(BY_BEN)
     async with (
         product_here(workshop_home) as url,
         visiting(url) as ana,
@@ -97,7 +81,6 @@ async def click(browser: Thread, cards: dict[str, str], rng: random.Random, name
         name: the browser's, which is in the values of its edits.
     """
     approval, verb, several = rng.choice([*cards]), rng.random(), rng.sample([*cards], 5)
-    await asyncio.sleep(0)
     if verb < 0.3:
         return await one(browser, approval, f"make {cards[approval]} 1")
     if verb < 0.6:

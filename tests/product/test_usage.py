@@ -28,7 +28,7 @@ async def test_what_an_answer_used_is_told_to_whoever_asked_also_after_a_restart
         waiting = (await ana.get("/api/usage")).body["today"]
         await thread.approve(card["id"])
         await thread.says("made lamp")
-        post = [each["id"] for each in thread.entries.values() if each.get("content", {}).get("kind") == "said"][-1]
+        post = thread.said_ids[-1]
         own = (await ana.get("/api/usage")).body
         of_answer = (await ana.get(f"/api/usage/{post}")).body
         others = (await ben.get("/api/usage")).body

@@ -70,6 +70,11 @@ class Thread:
         return [c["text"] for c in self.contents("said")]
 
     @property
+    def said_ids(self) -> list[str]:
+        """The ids of the posts with what the bot said."""
+        return [e["id"] for e in self.entries.values() if e["kind"] == "post" and e["content"]["kind"] == "said"]
+
+    @property
     def notices(self) -> list[str]:
         """What the product said."""
         return [c["text"] for c in self.contents("notice")]
