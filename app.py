@@ -55,6 +55,7 @@ from bot.approvals.directory import PeopleDirectory
 from bot.approvals.requests import ApprovalRequests
 from bot.approvals.standing_approvals import StandingApprovals
 from bot.audit.log import AuditLog
+from bot.budgets import DailyBudget, DailyLimits
 from bot.card_masks import log_masker_of, masker_of
 from bot.conversations import Conversations
 from bot.crypto import KeyFileError, Sealer, kept_key, random_id
@@ -74,7 +75,7 @@ from bot.identity.people import SHARED_SECRET
 from bot.identity.service_tokens import ServiceTokens
 from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
-from bot.limits import TokenBudget, TurnLimit
+from bot.limits import TurnLimit
 from bot.logs import configure_logs
 from bot.memory import Memories
 from bot.memory_threads import is_memory_thread
@@ -335,11 +336,12 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             same_model = settings.router_spec == settings.model_spec
             router_model = model if same_model else await asyncio.to_thread(_model, settings.router_spec)
             models.push_async_callback(close_model, router_model)
-            budget = TokenBudget(
+            budget = DailyBudget(
                 database,
                 clock,
-                settings.limit_tokens_per_day,
-                channel_tokens_a_day=settings.limit_channel_tokens_per_day,
+                DailyLimits(settings.limit_tokens_per_day, settings.limit_cost_per_day),
+                of_channel=DailyLimits(settings.limit_channel_tokens_per_day, settings.limit_channel_cost_per_day),
+                prices=prices,
             )
             ports = Ports(
                 model=model,
@@ -535,9 +537,21 @@ def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfi
     for spec in {settings.model_spec, settings.router_spec}:
         if spec.name != DEMO:
             check_configured(spec)
+    if settings.limits_cost:
+        _check_prices(prices, settings, agents)
     for event, facts in configuration_doubts(settings, tool_config):
         log.warning(event, **facts)
     return tool_config, accounts, policy, agents, prices
+
+
+def _check_prices(prices: Prices, settings: Settings, agents: Agents) -> None:
+    """What costs are limited by. Raises `ConfigurationError` when a model has no price."""
+    used = {settings.model_name, settings.router_spec.name, *(agent.model for agent in agents.all if agent.model)}
+    if unpriced := sorted(used - prices.models.keys()):
+        raise ConfigurationError(
+            f"LIMIT_COST_PER_DAY, LIMIT_CHANNEL_COST_PER_DAY: {settings.prices_file} has no price of "
+            f"{', '.join(unpriced)}. Add it (docs/operations.md#usage-prices-and-budgets), or limit tokens."
+        )
 
 
 def configuration_doubts(settings: Settings, tools: ToolServersConfig) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Limits of one person, one thread and one channel: turns in a minute, tokens of the language model in a day."""
+"""Limits of one person and one thread: turns in a minute."""
 
 from __future__ import annotations
 
@@ -6,21 +6,15 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Protocol
 
-from bot.dates import number_in_words
 from bot.domain import Clock
-from bot.records import threads
-from bot.records.database import Database, Transaction
-from bot.records.locks import UNLOCKED
+from bot.records.database import Transaction
 from translations import gettext as _
 from translations import ngettext
 
 WINDOW = 60.0
 """Seconds over which turns are counted."""
-WARNS_AT = 0.8
-"""Part of a budget from which on people are told."""
 NO_LIMIT = 0
 """What the settings say for it."""
 MOST_NAMES = 100_000
@@ -198,104 +192,6 @@ class SlidingWindows:
     @property
     def _oldest(self) -> tuple[str, deque[tuple[float, str]]]:
         return next(iter(self._begun.items()))
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetWarning:
-    """Most of a budget is used. Whoever it is for is told once."""
-
-    key: str
-    """The same for all warnings of one budget and day."""
-    sentence: str
-    is_of_person: bool
-    """Whether it is for the person alone; else for everybody in the channel."""
-
-
-class TokenBudget:
-    """Limits the tokens of the language model that a person may use in a day (UTC), with all their accounts together,
-    and those that may be used in a channel. Fills `graph.ports.Budget`.
-
-    Args:
-        tokens_a_day: of a person.
-        channel_tokens_a_day: of all people in a channel together.
-    """
-
-    def __init__(
-        self, database: Database, clock: Clock, tokens_a_day: int, *, channel_tokens_a_day: int = NO_LIMIT
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._most = tokens_a_day
-        self._most_of_channel = channel_tokens_a_day
-
-    async def refusal(self, person_id: str, channel: str = "") -> str | None:
-        """Returns the sentence that tells somebody that today's tokens are used up; `None` when they are not.
-
-        Args:
-            channel: in which they ask; empty: in a direct chat.
-        """
-        if not self._has_limit(channel):
-            return None
-        async with self._database.reading() as tx:
-            of_person, of_channel = await self._used(tx, person_id, channel)
-        if of_person is not None and of_person >= self._most:
-            used_up = _("You have used today’s {count} tokens. Resets at midnight UTC.")
-            return used_up.format(count=number_in_words(self._most))
-        if of_channel is not None and of_channel >= self._most_of_channel:
-            used_up = _("Today’s {count} tokens of this channel are used up. Resets at midnight UTC.")
-            return used_up.format(count=number_in_words(self._most_of_channel))
-        return None
-
-    async def spent(self, person_id: str, tokens: int, channel: str = "") -> None:
-        """Records what an answer cost; nothing is kept while there is no limit."""
-        if not tokens or not self._has_limit(channel):
-            return
-        async with self._database.writing_apart(UNLOCKED) as tx:  # each statement adds to what is there
-            if self._most != NO_LIMIT:
-                await threads.add_tokens(tx, person_id, self._today(), tokens)
-            if channel and self._most_of_channel != NO_LIMIT:
-                await threads.add_tokens(tx, _of_channel(channel), self._today(), tokens)
-
-    async def warnings(self, tx: Transaction, person_id: str, channel: str) -> Sequence[BudgetWarning]:
-        """Of the budgets of which at least `WARNS_AT` is used, but not all: that is said when the next turn is
-        refused."""
-        if not self._has_limit(channel):
-            return ()
-        of_person, of_channel = await self._used(tx, person_id, channel)
-        found = []
-        if of_person is not None and WARNS_AT * self._most <= of_person < self._most:
-            told = _("You have used {percent} % of today’s {count} tokens. Resets at midnight UTC.")
-            human = (await threads.accounts_of(tx, person_id))[0]
-            found.append(self._warning(human, told, of_person, self._most, is_of_person=True))
-        if of_channel is not None and WARNS_AT * self._most_of_channel <= of_channel < self._most_of_channel:
-            told = _("{percent} % of today’s {count} tokens of this channel are used. Resets at midnight UTC.")
-            name = _of_channel(channel)
-            found.append(self._warning(name, told, of_channel, self._most_of_channel, is_of_person=False))
-        return found
-
-    def _warning(self, whose: str, told: str, used: int, most: int, *, is_of_person: bool) -> BudgetWarning:
-        sentence = told.format(percent=100 * used // most, count=number_in_words(most))
-        return BudgetWarning(f"budget:{self._today()}:{whose}", sentence, is_of_person)
-
-    def _has_limit(self, channel: str) -> bool:
-        return self._most != NO_LIMIT or (channel != "" and self._most_of_channel != NO_LIMIT)
-
-    async def _used(self, tx: Transaction, person_id: str, channel: str) -> tuple[int | None, int | None]:
-        """Today's tokens of the person and of the channel; `None`: there is no limit."""
-        of_person = of_channel = None
-        if self._most != NO_LIMIT:
-            of_person = await threads.tokens_on(tx, await threads.accounts_of(tx, person_id), self._today())
-        if channel and self._most_of_channel != NO_LIMIT:
-            of_channel = await threads.tokens_on(tx, [_of_channel(channel)], self._today())
-        return of_person, of_channel
-
-    def _today(self) -> str:
-        return datetime.fromtimestamp(self._clock(), UTC).date().isoformat()
-
-
-def _of_channel(channel: str) -> str:
-    """What stands for a channel where persons are counted."""
-    return f"channel:{channel}"
 
 
 def _sentence(most: int, wait: float, *, in_one: bool) -> str:

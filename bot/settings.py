@@ -6,6 +6,7 @@ import ipaddress
 import json
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -31,6 +32,8 @@ MODEL_WITH_A_KEY = "gpt-5.4-mini"
 OPENAI = "https://api.openai.com/v1"
 DEMO = "demo"
 """Name of the built-in, rule-based model."""
+MOST_COST = 1_000_000_000
+"""Of a day, in any currency: what a database counts in billionths. Our own choice."""
 
 
 class SettingsError(Exception):
@@ -407,6 +410,21 @@ class Settings(BaseSettings):
     limit_channel_tokens_per_day: int = Field(
         0, ge=0, description="Tokens that all people together may use in one channel in a day (UTC); 0: no limit."
     )
+    limit_cost_per_day: Decimal = Field(
+        Decimal(0),
+        ge=0,
+        le=MOST_COST,
+        decimal_places=6,
+        description="What one person's use of the language model may cost in a day (UTC), in the currency of "
+        "PRICES_FILE; 0: no limit.",
+    )
+    limit_channel_cost_per_day: Decimal = Field(
+        Decimal(0),
+        ge=0,
+        le=MOST_COST,
+        decimal_places=6,
+        description="What all people's use in one channel may cost in a day (UTC); 0: no limit.",
+    )
     limit_gateway_calls_per_minute: int = Field(
         120, ge=0, description="Calls a minute that one person's programs may make at /mcp; 0: no limit."
     )
@@ -516,6 +534,11 @@ class Settings(BaseSettings):
     def model_name(self) -> str:
         """The model to use: as set, else one that works with what is set."""
         return self.llm_model or (MODEL_WITH_A_KEY if self.openai_api_key else DEMO)
+
+    @property
+    def limits_cost(self) -> bool:
+        """Whether anything is limited by what it costs."""
+        return bool(self.limit_cost_per_day or self.limit_channel_cost_per_day)
 
     @property
     def model_spec(self) -> ModelSpec:

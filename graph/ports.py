@@ -441,8 +441,8 @@ class Budget(Protocol):
         """
         ...
 
-    async def spent(self, person_id: str, tokens: int, channel: str = "") -> None:
-        """So many tokens went into an answer for this person, in this channel."""
+    async def spent(self, person_id: str, model: str, use: ModelUse, channel: str = "") -> None:
+        """This went into an answer for this person, in this channel. `model`: the name it is counted under."""
         ...
 
 

@@ -388,9 +388,11 @@ usage = sa.Table(
     sa.Column("person_id", sa.Text, primary_key=True),
     sa.Column("day", sa.Text, primary_key=True),
     sa.Column("tokens", sa.BigInteger, nullable=False),
+    sa.Column("cost_billionths", sa.BigInteger, nullable=False, server_default="0"),
 )
-"""Tokens of a day that limits are judged by, while there are such limits: those of a person, or of a channel, which has
-`channel:{channel}` in the place of the person. Counted when an answer comes, also where its turn is lost."""
+"""What was used in a day, by which budgets are judged while there are any: by a person, or in a channel, which has
+`channel:{channel}` in the place of the person. Counted when an answer comes, also where its turn is lost. The cost is
+in billionths of the currency, so that it adds up exactly."""
 model_usage = sa.Table(
     "model_usage",
     metadata,

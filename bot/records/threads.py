@@ -1,4 +1,4 @@
-"""Rows of `threads`, `people` with their `usage` and `feedback`, and `places`."""
+"""Rows of `threads`, `people` with their `feedback`, and `places`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from bot.records.tables import (
     sign_ins,
     thread_owners,
     threads,
-    usage,
 )
 from bot.task_threads import TASK_MARK
 
@@ -372,30 +371,3 @@ async def keep_feedback(tx: Transaction, given: Feedback, now: float) -> None:
     """Keep what a person thinks of an answer; a later one of the same person replaces it."""
     said = {"verdict": given.verdict, "comment": given.comment, "at": now}
     await upsert(tx, feedback, {"post": given.post_id, "person_id": given.person.person_id, **said})
-
-
-# ----------------------------------------------- what people used of the language model, day by day
-
-_TOKENS = sa.select(sa.func.coalesce(sa.func.sum(usage.c.tokens), 0)).where(
-    usage.c.person_id.in_(sa.bindparam("people", expanding=True)), usage.c.day == sa.bindparam("date")
-)
-
-
-def _add_tokens(dialect: str) -> sa.Executable:
-    insert = insert_for(dialect, usage)
-    together = {"tokens": usage.c.tokens + insert.excluded.tokens}
-    return insert.on_conflict_do_update(index_elements=list(usage.primary_key), set_=together)
-
-
-_ADD_TOKENS = Prepared(_add_tokens)
-
-
-async def tokens_on(tx: Transaction, person_ids: Collection[str], day: str) -> int:
-    """How many tokens these used together on a day (`2026-11-21`, UTC)."""
-    row = await tx.one(_TOKENS, {"people": list(person_ids), "date": day})
-    return int(row[0]) if row else 0
-
-
-async def add_tokens(tx: Transaction, person_id: str, day: str, tokens: int) -> None:
-    """Count tokens that somebody used on a day."""
-    await tx.run(_ADD_TOKENS, {"person_id": person_id, "day": day, "tokens": tokens})

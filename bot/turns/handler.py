@@ -18,10 +18,11 @@ import structlog
 from bot.agent_choices import AgentChoices
 from bot.approvals.requests import timer_kind
 from bot.approvals.retries import given_call_of
+from bot.budgets import DailyBudget
 from bot.domain import Clock, Notice, Unwelcome
 from bot.files import FILES, Files
 from bot.forms.values import FormErrors
-from bot.limits import TokenBudget, TooMany, TurnedOff, TurnLimit
+from bot.limits import TooMany, TurnedOff, TurnLimit
 from bot.logs import log_context
 from bot.outbox import Outbox, notice, pause_between, said
 from bot.plans import Plans, is_task, turn_of_task
@@ -179,7 +180,7 @@ class TurnHandler:
     """False: no turn begins (`AGENT_ENABLE`); those that have begun go on."""
     remembers: bool = False
     """Whether the words of messages are looked through afterwards for what to remember (`MEMORY`)."""
-    budget: TokenBudget | None = None
+    budget: DailyBudget | None = None
     """Of whose budgets people are told when most is used; `None`: of none."""
     _broken_off: dict[str, tuple[Spoken, Claim | None]] = field(default_factory=dict, init=False)
     """Thread → what was being said when its run was broken off, until the next delivery is handled there; and the claim

@@ -18,8 +18,8 @@ import structlog
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from bot.approvals.retries import given_call_of
+from bot.budgets import DailyBudget
 from bot.domain import Clock, Notice
-from bot.limits import TokenBudget
 from bot.logs import log_context
 from bot.memory import Memories
 from bot.memory_threads import MEMORY, conversation_remembered, memory_thread_id
@@ -45,7 +45,7 @@ from graph.memory import (
     words_to_remember,
 )
 from graph.models import ModelProblem
-from graph.models.streaming import Retry, stream_message, tokens_of
+from graph.models.streaming import Retry, stream_message
 from graph.usage import ModelUse, name_of, use_of
 from policies.masking import Masker
 from translations import gettext as _
@@ -100,7 +100,7 @@ class MemoryHandler:
     database: Database
     memories: Memories
     outbox: Outbox
-    budget: TokenBudget
+    budget: DailyBudget
     clock: Clock
     model: BaseChatModel
     """The one of `ROUTER_MODEL`."""
@@ -256,7 +256,7 @@ class MemoryHandler:
                 self.model, [SystemMessage(rules), HumanMessage(given)], lambda _text: None, retry=self.retry
             )
         use = use_of(answer, time.monotonic() - began)
-        await self.budget.spent(person, tokens_of(answer), channel)
+        await self.budget.spent(person, name_of(self.model), use, channel)
         picked = {}
         for each, changes in zip(asked, changes_in(answer.text, words, known, in_channel=bool(channel)), strict=True):
             remember = [asdict(passage) for passage in changes.remember if self._may_be_kept(passage.text)]

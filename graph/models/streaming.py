@@ -20,7 +20,6 @@ from graph.json_values import LARGEST_INTEGER
 from graph.models.problems import ModelProblem, Trouble, explain_model_error
 from graph.models.tool_calls import LONGEST_ANSWER, WRITTEN_CALLS, WrittenCalls
 from graph.models.wire import wire_messages
-from graph.usage import MOST_TOKENS
 
 log = structlog.get_logger(__name__)
 
@@ -106,13 +105,6 @@ def estimated_tokens(question: Sequence[AnyMessage], answer: AIMessage) -> Usage
         len(answer.text) + sum(len(json.dumps(call["args"])) for call in answer.tool_calls)
     ) // CHARACTERS_A_TOKEN + 1
     return UsageMetadata(input_tokens=asked, output_tokens=made, total_tokens=asked + made)
-
-
-def tokens_of(message: AIMessage) -> int:
-    """What the answer and what it answers cost, as the service says: never less than nothing, nor more than can be
-    counted."""
-    said = message.usage_metadata["total_tokens"] if message.usage_metadata else 0
-    return min(max(said, 0), MOST_TOKENS)
 
 
 def pause_before(tried: int, problem: ModelProblem, retry: Retry, chance: float) -> float | None:

@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 
 from graph.files import listed
 from graph.models import ModelProblem
-from graph.models.streaming import stream_message, tokens_of
+from graph.models.streaming import stream_message
 from graph.nodes import Node
 from graph.ports import Ports
 from graph.prompts import LONGEST_SUMMARY, extract, summary_request, to_fold
@@ -33,8 +33,9 @@ def fold_history(ports: Ports) -> Node:
             answer = await stream_message(
                 ports.model, summary_request(summary, folded), lambda _: None, retry=ports.retry
             )
-            usage = with_use(usage, name_of(ports.model), use_of(answer, time.monotonic() - began))
-            await ports.budget.spent(turn["requester"], tokens_of(answer), turn["channel"])
+            use = use_of(answer, time.monotonic() - began)
+            usage = with_use(usage, name_of(ports.model), use)
+            await ports.budget.spent(turn["requester"], name_of(ports.model), use, turn["channel"])
             new = answer.text.strip()[:LONGEST_SUMMARY]
         except ModelProblem as problem:
             log.warning("summary_without_model", cause=str(problem))

@@ -16,7 +16,7 @@ from graph.models.streaming import Retry, stream_message
 from graph.nodes import Node
 from graph.ports import Picked, Ports, Router
 from graph.state import RunContext, State, turn_of
-from graph.usage import NO_USAGE, name_of, total_tokens, use_of, with_use
+from graph.usage import NO_USAGE, name_of, use_of, with_use
 from policies.model import Tool
 
 log = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ def policy_router(ports: Ports) -> Node:
         kept: dict[str, Any] = {"categories": [c for c in categories if c in picked.categories]}
         if picked.use is None:
             return kept
-        await ports.budget.spent(turn["requester"], total_tokens(picked.use), turn["channel"])
+        await ports.budget.spent(turn["requester"], picked.model, picked.use, turn["channel"])
         return kept | {"usage": with_use(state.get("usage", NO_USAGE), picked.model, picked.use)}
 
     return policy_router

@@ -28,7 +28,7 @@ from graph.files import READ_FILE_TOOL, can_be_read
 from graph.json_values import storable
 from graph.judging import taken_out
 from graph.memory import Recalled
-from graph.models.streaming import stream_message, tokens_of
+from graph.models.streaming import stream_message
 from graph.models.tool_calls import MOST_CALLS
 from graph.nodes import Node
 from graph.nodes.delegate import delegates
@@ -98,10 +98,11 @@ def task_executor(ports: Ports) -> Node:
         began = time.monotonic()
         message = await stream_message(model, prompt, show, retry=ports.retry)
         use = use_of(message, time.monotonic() - began)
-        usage = with_use(state.get("usage", NO_USAGE), name_of(ports.model_of(turn)), use)
+        name = name_of(ports.model_of(turn))
+        usage = with_use(state.get("usage", NO_USAGE), name, use)
         if citations is not None and (held := citations.rest()):
             live.text(message_id, held)
-        await ports.budget.spent(turn["requester"], tokens_of(message), turn["channel"])
+        await ports.budget.spent(turn["requester"], name, use, turn["channel"])
         take_out = await _taking_out(ports, tools, message) if mode is Mode.SAFE_WRITE else None
         if sources is None:
             return {"messages": [own_ids(message, turn["delivery"], step, take_out)], "usage": usage}

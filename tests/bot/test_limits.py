@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from bot.domain import Person
-from bot.limits import NO_LIMIT, WINDOW, BeginningsHere, SlidingWindows, TokenBudget, TooMany, TurnLimit
-from bot.records import threads
-from bot.records.database import Database
-from bot.records.locks import UNLOCKED
+from bot.limits import NO_LIMIT, WINDOW, BeginningsHere, SlidingWindows, TooMany, TurnLimit
 from tests.bot.conftest import SetClock
 
 
@@ -110,36 +106,3 @@ async def test_whoever_is_refused_for_the_conversation_has_not_used_up_their_own
 async def test_without_a_limit_nothing_is_counted(clock: SetClock) -> None:
     turns = limit(clock)
     assert [await turns.refusal(f"m{n}", "web:ana", "t1") for n in range(500)] == [None] * 500
-
-
-async def test_the_tokens_of_a_day_are_counted_per_person_and_begin_anew(database: Database, clock: SetClock) -> None:
-    budget = TokenBudget(database, clock, 1_000)
-    await budget.spent("web:ana", 600)
-    assert await budget.refusal("web:ana") is None
-    await budget.spent("web:ana", 400)
-    assert await budget.refusal("web:ana") == ("You have used today’s 1,000 tokens. Resets at midnight UTC.")
-    assert await budget.refusal("web:ben") is None
-    after_a_restart = TokenBudget(database, clock, 1_000)
-    assert await after_a_restart.refusal("web:ana") is not None
-    clock.move(86_400)
-    assert await after_a_restart.refusal("web:ana") is None
-
-
-async def test_somebodys_accounts_on_two_platforms_have_one_budget(database: Database, clock: SetClock) -> None:
-    async with database.writing(UNLOCKED) as tx:
-        for person_id, email in (("slack:T1:U1", "ana@x"), ("teams:a:b", "ana@x"), ("web:ben", ""), ("web:cy", "")):
-            await threads.remember(tx, Person(person_id, "x", email=email), clock())
-        assert await threads.accounts_of(tx, "slack:T1:U1") == ("slack:T1:U1", "teams:a:b")
-        assert await threads.accounts_of(tx, "web:ben") == ("web:ben",), "no address is nobody's"
-        assert await threads.accounts_of(tx, "web:never-seen") == ("web:never-seen",)
-    budget = TokenBudget(database, clock, 1_000)
-    await budget.spent("slack:T1:U1", 600)
-    await budget.spent("teams:a:b", 600)
-    assert await budget.refusal("slack:T1:U1") is not None
-    assert await budget.refusal("teams:a:b") is not None
-    assert await budget.refusal("web:ben") is None
-
-
-async def test_without_a_budget_nothing_is_kept(database: Database, clock: SetClock) -> None:
-    await TokenBudget(database, clock, NO_LIMIT).spent("web:ana", 10**9)
-    assert await TokenBudget(database, clock, 1).refusal("web:ana") is None

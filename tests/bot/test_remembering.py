@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from langchain_core.messages import AIMessage, BaseMessage
 
 from bot.approvals.directory import PeopleDirectory
-from bot.limits import NO_LIMIT, TokenBudget
+from bot.budgets import UNLIMITED, DailyBudget
 from bot.memory import Memories
 from bot.memory_threads import MEMORY, memory_thread_id
 from bot.outbox import Outbox
@@ -40,7 +40,7 @@ class Remembering:
         self.clock = clock
         self.fails = False
         self.model = ScriptedModel(answering=self._answer, seen=[], bound=[])
-        budget = TokenBudget(database, clock, NO_LIMIT)
+        budget = DailyBudget(database, clock, UNLIMITED)
         self.handler = MemoryHandler(
             database, memories, outbox, budget, clock, self.model, Retry(times=0), masker=Masker()
         )

@@ -11,9 +11,7 @@ import pytest
 
 from bot.approvals.directory import PeopleDirectory
 from bot.domain import Person
-from bot.limits import TokenBudget
 from bot.prices import ModelPrices, Prices
-from bot.records import threads
 from bot.records.database import Database
 from bot.records.locks import UNLOCKED
 from bot.usage import UsageReports, keep_usage, use_in_words
@@ -168,51 +166,3 @@ async def test_a_cost_is_computed_when_it_is_read(usages: Usages, model: str, us
 def test_usage_adds_up_by_model() -> None:
     usage = with_use(with_use({}, "large", use(1, 2)), "large", use(3, 4, cached=1))
     assert with_use(usage, "small", use(5, 6)) == {"large": added(use(1, 2), use(3, 4, cached=1)), "small": use(5, 6)}
-
-
-# --------------------------------------------------------------------------------------------------- budgets
-
-
-async def test_a_channels_budget_holds_for_everybody_in_it_and_nowhere_else(
-    database: Database, clock: SetClock
-) -> None:
-    budget = TokenBudget(database, clock, 0, channel_tokens_a_day=1_000)
-    await budget.spent("slack:T1:U1", 600, "slack:T1:C1")
-    await budget.spent("slack:T1:U2", 400, "slack:T1:C1")
-    refused = await budget.refusal("slack:T1:U3", "slack:T1:C1")
-    assert refused == "Today’s 1,000 tokens of this channel are used up. Resets at midnight UTC."
-    assert await budget.refusal("slack:T1:U1", "slack:T1:C2") is None
-    assert await budget.refusal("slack:T1:U1") is None
-    clock.now += DAY
-    assert await budget.refusal("slack:T1:U3", "slack:T1:C1") is None
-
-
-async def test_at_four_fifths_of_a_budget_people_are_warned(database: Database, clock: SetClock) -> None:
-    budget = TokenBudget(database, clock, 1_000, channel_tokens_a_day=2_000)
-
-    async def warned() -> list[str]:
-        async with database.reading() as tx:
-            return [each.sentence for each in await budget.warnings(tx, "web:ana", "web:c")]
-
-    await budget.spent("web:ana", 799, "web:c")
-    assert await warned() == []
-    await budget.spent("web:ana", 1, "web:c")
-    assert await warned() == ["You have used 80 % of today’s 1,000 tokens. Resets at midnight UTC."]
-    await budget.spent("web:ben", 900, "web:c")
-    assert await warned() == [
-        "You have used 80 % of today’s 1,000 tokens. Resets at midnight UTC.",
-        "85 % of today’s 2,000 tokens of this channel are used. Resets at midnight UTC.",
-    ]
-    await budget.spent("web:ana", 300, "web:c")
-    assert await warned() == [], "what is used up is said when a turn is refused"
-
-
-async def test_all_accounts_of_one_human_are_warned_once(database: Database, clock: SetClock) -> None:
-    async with database.writing(UNLOCKED) as tx:
-        for person in (ANA, ANA_IN_SLACK):
-            await threads.remember(tx, person, clock())
-    budget = TokenBudget(database, clock, 1_000)
-    await budget.spent(ANA.person_id, 850)
-    async with database.reading() as tx:
-        keys = {each.key for who in (ANA, ANA_IN_SLACK) for each in await budget.warnings(tx, who.person_id, "")}
-    assert len(keys) == 1

@@ -44,6 +44,7 @@ from graph.ports import (
 )
 from graph.running import Agent
 from graph.state import Turn, TurnOptions
+from graph.usage import ModelUse, total_tokens
 from graph.workflow import build_workflow
 from policies.approvers import StandingApproval
 from policies.judging import Policy
@@ -215,8 +216,8 @@ class Bench:
     async def refusal(self, person_id: str, channel: str = "") -> str | None:
         return self.used_up
 
-    async def spent(self, person_id: str, tokens: int, channel: str = "") -> None:
-        self.tokens += tokens
+    async def spent(self, person_id: str, model: str, use: ModelUse, channel: str = "") -> None:
+        self.tokens += total_tokens(use)
 
     async def not_made(self, call: Unmade) -> None:
         self.unmade.append(call)

@@ -13,7 +13,8 @@ from pydantic import SecretStr
 from graph.models import close_model, http_client, openai
 from graph.models.openai import create_openai_model
 from graph.models.problems import ModelProblem, Trouble
-from graph.models.streaming import stream_message, tokens_of
+from graph.models.streaming import stream_message
+from graph.usage import total_tokens, use_of
 from tests.fakes.openai_server import Reply, fake_openai
 from tests.models.conftest import ONCE, Connect
 from tests.support.raw_http import OK, RawHttp, in_chunks, raw_http
@@ -152,7 +153,7 @@ async def test_what_is_said_with_each_piece_keeps_no_pieces_apart() -> None:
         assert isinstance(model, openai.OpenAIModel)
         beside = [piece async for piece in model.stream_answer(ASK, lambda _: None)]
         await close_model(model)
-    assert (len(answer.text), tokens_of(answer)) == (3_000, 3_010)
+    assert (len(answer.text), total_tokens(use_of(answer, 0.0))) == (3_000, 3_010)
     assert len(shown) < 1_100
     assert "".join(shown) == answer.text
     assert len(beside) == 2, "what it says of the end, and how many tokens it counts"

@@ -13,7 +13,8 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from demo_model.model import DemoChatModel
 from graph.models.openai import _text_alone
 from graph.models.problems import ModelProblem, Trouble
-from graph.models.streaming import Retry, pause_before, stream_message, tokens_of
+from graph.models.streaming import Retry, pause_before, stream_message
+from graph.usage import total_tokens, use_of
 from tests.fakes.openai_server import Reply, ToolUse, fake_openai
 from tests.models.conftest import KEY, ONCE, QUICK, Connect
 
@@ -306,11 +307,11 @@ async def test_a_service_that_is_not_there_is_told_so(connect: Connect) -> None:
 async def test_tokens_are_estimated_where_the_service_does_not_count_them() -> None:
     question: list[AnyMessage] = [SystemMessage("x" * 400), HumanMessage("y" * 400)]
     message = await stream_message(FakeListChatModel(responses=["z" * 400]), question, Shown())
-    assert 300 <= tokens_of(message) <= 310
+    assert 300 <= total_tokens(use_of(message, 0.0)) <= 310
 
 
 async def test_the_demo_model_costs_nothing() -> None:
-    assert tokens_of(await stream_message(DemoChatModel(), ASK, Shown())) == 0
+    assert total_tokens(use_of(await stream_message(DemoChatModel(), ASK, Shown()), 0.0)) == 0
 
 
 PLAIN = {"index": 0, "delta": {"role": "assistant", "content": "a"}, "finish_reason": None, "logprobs": None}
@@ -355,4 +356,4 @@ def test_what_is_no_event_is_for_langchain_to_refuse(event: Any) -> None:
 def test_a_service_that_miscounts_is_believed_within_reason(said: int, counted: int) -> None:
     """It can neither give a person their budget back, nor say what no record holds."""
     usage = {"input_tokens": 0, "output_tokens": said, "total_tokens": said}
-    assert tokens_of(AIMessage("x", usage_metadata=usage)) == counted
+    assert total_tokens(use_of(AIMessage("x", usage_metadata=usage), 0.0)) == counted

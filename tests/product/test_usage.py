@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from app import ConfigurationError
 from tests.support.product import ProductFolder, product_here
 from tests.support.visitor import visiting
 
@@ -52,3 +55,23 @@ async def test_when_most_of_a_budget_is_used_the_person_is_told_once(workshop_ho
         await thread.send("four")
         await thread.says("You have used today’s 36 tokens.")
         assert len([told for told in thread.notices if "%" in told]) == 1
+
+
+async def test_what_answers_may_cost_in_a_day_is_limited(workshop_home: ProductFolder) -> None:
+    (workshop_home.folder / "prices.yaml").write_text(PRICES)
+    workshop_home.variables |= {
+        "PRICES_FILE": str(workshop_home.folder / "prices.yaml"),
+        "LIMIT_COST_PER_DAY": "12.50",  # an answer of 10 tokens in and 5 out costs that
+    }
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("one")
+        await thread.says("you said: one")
+        await thread.send("two")
+        await thread.says("You have used today’s budget of 12.50 EUR.")
+
+
+async def test_limits_of_cost_without_the_price_of_a_model_stop_the_start(workshop_home: ProductFolder) -> None:
+    workshop_home.variables["LIMIT_CHANNEL_COST_PER_DAY"] = "5"
+    with pytest.raises(ConfigurationError, match=r"LIMIT_CHANNEL_COST_PER_DAY: .*prices\.yaml has no price of any\."):
+        async with product_here(workshop_home):
+            pass
