@@ -22,7 +22,7 @@ from policies.approvers import Decider, covered, groups_to_look_up, may_be_one_h
 from policies.judging import Policy, denied_anyway, judge_with_reasons
 from policies.masking import exceeds
 from policies.model import Allow, Ask, Call, Facts, Mode, Tool, Verdict, canonical_json, is_group
-from policies.quoting import FILE, is_quoted, own_words, sentence_around
+from policies.quoting import is_quoted, own_words, sentence_around
 from policies.trust import known_to_read
 
 _MANY = 2_000
@@ -186,8 +186,6 @@ QUOTE = "requester_words"
 _NUMBERED = re.compile(f"{QUOTE}([0-9]{{0,6}})")
 LONGEST_QUOTE = 2_000
 """Characters of a quote; a longer one is none."""
-_NOTE = re.compile(r"^\[(?:attached: |and [0-9]+ more files\]).*$|\[picture: .*\]", re.MULTILINE)
-"""What a platform adds to a message for a file or a picture, whose names others choose."""
 _DESCRIPTION = (
     "The requester's own words, copied exactly from their message of this turn (or from what they typed when you asked "
     "for clarification), that ask for this very action: at least three words in a row, or the whole message. Never "
@@ -240,7 +238,7 @@ async def said_by_requester(turn_messages: Sequence[AnyMessage], turn: Turn) -> 
 
 
 def _own_words(written: Sequence[str]) -> tuple[str, ...]:
-    return tuple(words for text in written for words in own_words(_NOTE.sub(FILE, text)))
+    return tuple(words for text in written for words in own_words(text))
 
 
 def _written_by_requester(message: AnyMessage, turn: Turn) -> list[str]:

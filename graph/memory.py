@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from policies.quoting import typed_words, words_in
+from policies.quoting import LEFT_OUT, typed_words, words_in
 
 MOST_REMEMBERED = 50
 """Memories of one person, and of one channel; the oldest give way."""
@@ -111,8 +111,14 @@ class MemoryChanges:
 
 def words_to_remember(text: str) -> str:
     """What somebody typed in a message, as far as that can be told; empty: nothing in it could be remembered."""
-    words = typed_words(text[:LONGEST_WORDS])
+    words = typed_words(text if len(text) <= LONGEST_WORDS else _beginning(text))
     return words if words_in(words) >= FEWEST_WORDS else ""
+
+
+def _beginning(text: str) -> str:
+    """Of a long message the lines that are looked through. A quotation in them may end only behind them, a link too."""
+    beginning = text[: LONGEST_WORDS - 1]
+    return f"{beginning.rpartition(chr(10))[0] or beginning}”"
 
 
 def memory_request(words: Sequence[str], known: Sequence[MemoryItem]) -> tuple[str, str]:
@@ -199,7 +205,7 @@ def _in_one_line(text: object) -> str:
 
 def _stands_in(quote: str, words: str) -> bool:
     """Whether whole words are quoted, exactly as they were written."""
-    at = words.find(quote)
+    at = -1 if LEFT_OUT in quote else words.find(quote)
     while at >= 0:
         before, after = words[at - 1 : at] if at else "", words[at + len(quote) : at + len(quote) + 1]
         begins = not (_WITHIN_A_WORD.match(before) and _WITHIN_A_WORD.match(quote))

@@ -21,8 +21,10 @@ MOST_PLACES = 200
 """Places in a text where the same words are looked for in fewer sentences."""
 _BETWEEN_SENTENCES = "\ue000"
 """Stands between two sentences while they are folded: a character of no script (private use)."""
-FILE = "\ufffc"
-"""Stands for a file in a message (U+FFFC, OBJECT REPLACEMENT CHARACTER)."""
+LEFT_OUT = "\ufffc"
+"""Stands for a file in a message, and in `typed_words` for all that is left out: U+FFFC, which stands for an object."""
+_NOTE = re.compile(r"^\[(?:attached: |and [0-9]+ more files\]).*$|\[picture: (?:.*\]|.*)", re.MULTILINE)
+"""What a platform adds to a message for a file or a picture, whose names others choose."""
 
 _QUOTED_LINE = re.compile(
     r"(?:[\s\u00ad\u200b-\u200f\u2060\ufeff]|(?:[-*•+]|[0-9]{1,3}[.)])\s)*+(?:>|&gt;|＞|❯|[|│┃▏▎▌])"
@@ -42,17 +44,20 @@ _QUOTATION = re.compile(
     "[\"“”„‟«»‹›「」『』《》〈〉〝〞〟〃″‶＂❝❞｢｣`＇‹›]|(?<![^\\W_])['‘’‚‛′´❛❜״](?=\\S)|(?<=\\S)['‘’‚‛′´❛❜״](?![^\\W_])"
 )
 """Quotation marks of any script and inline code; single ones only where they are no apostrophes."""
-_OF_OTHERS = (
+_NAMES_OF_OTHERS = (
     re.compile(r"(?<![\w.+-])@[^\n]*|(?<=[\w.+-])@(?![\w-]+(?:\.[\w-]+)+(?![\w@]))[^\n]*"),
     re.compile(r"＠[^\n]*"),
+    re.compile(LEFT_OUT),
+)
+"""Mentions, which go on to the end of the line for all that anybody can tell; and files."""
+_OF_OTHERS = (
+    *_NAMES_OF_OTHERS,
     re.compile(r"(?<!\w)#\S+"),
     re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE),
     re.compile(r"~{1,2}(?=\S)[^~\n]*~{1,2}"),
     re.compile(r"~~(?=\S)(?:[^~]|~(?!~))*~~"),
-    re.compile(FILE),
 )
-"""Mentions, which go on to the end of the line for all that anybody can tell; names of channels; addresses; what is
-struck out; and files."""
+"""Names of others, and of channels; addresses; and what is struck out."""
 _LINK = re.compile(
     r"(?:\][(\[:]|\((?:[a-z][a-z0-9+.-]{0,30}:|www\.))[^\n()]*(?:\([^\n()]*\)[^\n()]*)*\)?", re.IGNORECASE
 )
@@ -101,6 +106,7 @@ def own_words(text: str) -> tuple[str, ...]:
     a one that ends in a colon or before a list. In doubt it is left out. What was pasted without any sign of it cannot
     be told from what was typed.
     """
+    text = _NOTE.sub(LEFT_OUT, text)
     kept = [True] * len(text)
     _leave_out_blocks(text, kept)
     outside = "".join(c if keep else "\n" for c, keep in zip(text, kept, strict=True))
@@ -112,18 +118,7 @@ def own_words(text: str) -> tuple[str, ...]:
                 kept[sentence.start :] = [False] * (len(kept) - sentence.start)
                 break
             kept[sentence] = [False] * len(kept[sentence])
-    for pattern in _OF_OTHERS:
-        for found in pattern.finditer(outside):
-            kept[found.start() : found.end()] = [False] * (found.end() - found.start())
-    at = 0
-    for line in outside.split("\n"):
-        if links := [found.end() for found in _LINK.finditer(line)]:
-            kept[at : at + links[-1]] = [False] * links[-1]
-        at += len(line) + 1
-    marks = [found.start() for found in _QUOTATION.finditer(outside)]
-    if marks:
-        end = marks[-1] + 1 if len(marks) > 1 else len(text)
-        kept[marks[0] : end] = [False] * (end - marks[0])
+    _leave_out_others(outside, _OF_OTHERS, kept)
     written = "".join(c if keep else _CUT for c, keep in zip(text, kept, strict=True))
     stretches = [stretch.strip() for stretch in written.split(_CUT)]
     if len(stretches) > 1:  # of what is left of a message, fewer words are not the whole of it
@@ -133,16 +128,20 @@ def own_words(text: str) -> tuple[str, ...]:
 
 def typed_words(text: str) -> str:
     """What of a message (Markdown, as adapters write it) its author typed, as far as can be told: without lines that
-    quote, code in blocks, and whatever stands between the first and the last quotation mark. Unlike `own_words` it
-    keeps sentences that negate: “I don’t eat meat” is a wish, too."""
+    quote, code in blocks, names of files, mentions and links (as in `own_words`, with what stands in their line where
+    nobody can tell where they end), and whatever stands between the first and the last quotation mark. `LEFT_OUT`
+    stands between what did not stand together.
+
+    Unlike `own_words` it keeps sentences that negate: “I don’t eat meat” is a wish, too.
+    """
+    text = _NOTE.sub(LEFT_OUT, text)
     kept = [True] * len(text)
     _leave_out_blocks(text, kept)
     outside = "".join(c if keep else "\n" for c, keep in zip(text, kept, strict=True))
-    marks = [found.start() for found in _QUOTATION.finditer(outside)]
-    if marks:
-        end = marks[-1] + 1 if len(marks) > 1 else len(text)
-        kept[marks[0] : end] = [False] * (end - marks[0])
-    return "".join(c if keep else "\n" for c, keep in zip(text, kept, strict=True)).strip()
+    _leave_out_others(outside, _NAMES_OF_OTHERS, kept)
+    written = "".join(c if keep else _CUT for c, keep in zip(text, kept, strict=True))
+    stretches = [stretch.strip() for stretch in written.split(_CUT)]
+    return f"\n{LEFT_OUT}\n".join(stretch for stretch in stretches if stretch)
 
 
 def words_in(text: str) -> int:
@@ -219,6 +218,22 @@ def _holds(wanted: str, words: int, text: str) -> bool:
 def _negates(sentence: str) -> bool:
     folded = _folded(sentence)
     return any(_NEGATION.search(_EMPHASIS.sub(instead, folded)) for instead in ("", " "))
+
+
+def _leave_out_others(outside: str, of_others: Iterable[re.Pattern[str]], kept: list[bool]) -> None:
+    """What others may have written, outside of blocks: by patterns, links with their labels, and quotations."""
+    for pattern in of_others:
+        for found in pattern.finditer(outside):
+            kept[found.start() : found.end()] = [False] * (found.end() - found.start())
+    at = 0
+    for line in outside.split("\n"):
+        if links := [found.end() for found in _LINK.finditer(line)]:
+            kept[at : at + links[-1]] = [False] * links[-1]
+        at += len(line) + 1
+    marks = [found.start() for found in _QUOTATION.finditer(outside)]
+    if marks:
+        end = marks[-1] + 1 if len(marks) > 1 else len(kept)
+        kept[marks[0] : end] = [False] * (end - marks[0])
 
 
 def _leave_out_blocks(text: str, kept: list[bool]) -> None:

@@ -117,7 +117,7 @@ def _special(target: str, label: str) -> str:
         return _EVERYBODY[target]
     kind, *rest = target.split("^")
     if kind == "!subteam" and rest:
-        return label or f"@{rest[0]}"
+        return f"@{label.removeprefix('@') or rest[0]}"
     if kind == "!date" and rest:
         return label or _date(rest[0])
     return label
