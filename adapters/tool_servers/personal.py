@@ -29,6 +29,7 @@ from adapters.tool_servers.sessions import (
     attend,
     connected,
     first_cause,
+    names_of,
     reason_of,
     settle,
     still_offered,
@@ -292,6 +293,7 @@ class PersonalServer(BaseServer["PersonalSession"]):
             log.warning("tool_catalogue_not_loaded", server=self.config.name, error=type(error).__name__)
         if listed and not self._listing.tools:
             await self._learn(REMEMBERED, listed)
+            log.info("tools_remembered", server=self.config.name, tools=len(self.tools), names=names_of(self.tools))
         elif self.state is ServerState.STARTING:
             self._to(ServerState.UP, "")
         self._settled.set()

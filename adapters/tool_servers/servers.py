@@ -34,13 +34,14 @@ from adapters.tool_servers.sessions import (
     complaint_about,
     connected,
     first_cause,
+    names_of,
     reason_of,
     settle,
     still_offered,
 )
 from adapters.tool_servers.text import MaskText, unchanged
 from graph.files import NO_FILES, ThreadFiles
-from graph.ports import Caller, Failed, NotSent, Prepared, Progress, Ready, ToolOutcome, Unavailable
+from graph.ports import Caller, Failed, NotSent, Prepared, Progress, ToolOutcome, Unavailable
 from policies.model import Tool
 
 if TYPE_CHECKING:
@@ -186,17 +187,17 @@ class ToolServers:
             return
         with structlog.contextvars.bound_contextvars(server=tool.server, tool=tool.name, call_id=caller.call_id):
             if known := self._waiting.prepared(tool, arguments, caller) or when_made_anew(tool, caller):
-                yield _logged(known)
+                yield known
                 return
             if tool.file_argument and (named := arguments.get(tool.file_argument)) is not None:
                 content = await self._files.of_thread(caller.thread_id, str(named))
                 if content is None:
-                    yield _logged(Failed("There is no such file in this conversation. Nothing was called."))
+                    yield Failed("There is no such file in this conversation. Nothing was called.")
                     return
                 handed = {"name": content.name, "mediaType": content.media_type, "text": content.text}
                 caller = replace(caller, files={str(named): handed})
             async with server.prepared(tool, arguments, caller) as prepared:
-                yield _logged(prepared)
+                yield prepared
 
     async def give_up(self, call_id: str) -> None:
         """A call that waits for an answer of a person will not go on: what is open of it is ended. Raises nothing."""
@@ -221,19 +222,6 @@ class ToolServers:
             return ServerStatus(name, "unsupported", 0, reason)
         usable = len(server.tools) if server.state is ServerState.UP else 0
         return ServerStatus(name, server.state, usable, server.reason, server.withheld)
-
-
-def _logged(prepared: Prepared) -> Prepared:
-    if isinstance(prepared, Ready):
-        return replace(prepared, send=partial(_sent, prepared))
-    log.info("tool_not_called", outcome=type(prepared).__name__)
-    return prepared
-
-
-async def _sent(ready: Ready, progress: Progress) -> ToolOutcome | NotSent:
-    outcome = await ready.send(progress)
-    log.info("tool_called", outcome=type(outcome).__name__)
-    return outcome
 
 
 def _server(
@@ -473,7 +461,7 @@ class SharedServer(BaseServer["Connection"]):
         self._connection = None if listing.problem else connection
         self._offer(listing)
         if not listing.problem:
-            log.info("tool_server_up", server=self.config.name, tools=len(self.tools))
+            log.info("tool_server_up", server=self.config.name, tools=len(self.tools), names=names_of(self.tools))
 
     def _lose(self, connection: Connection, reason: str) -> None:
         settle(connection.lost, reason)

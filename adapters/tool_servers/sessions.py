@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import httpx
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from adapters.tool_servers.connection import Connection
 
 log = structlog.get_logger(__name__)
+MOST_NAMED = 100
+"""Tools of a server that are named in the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +369,11 @@ def first_cause(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+def names_of(tools: Iterable[Tool]) -> list[str]:
+    """Returns the names of tools for the log, the first `MOST_NAMED` of them."""
+    return [tool.name for tool in islice(tools, MOST_NAMED)]
 
 
 def still_offered(tool: Tool, tools: Iterable[Tool]) -> Failed | None:

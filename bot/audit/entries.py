@@ -91,6 +91,11 @@ class CallEnd:
 
 def entry_of(end: CallEnd, masker: Masker) -> str:
     """The entry, as canonical JSON."""
+    return canonical_json(contents_of(end, masker))
+
+
+def contents_of(end: CallEnd, masker: Masker) -> dict[str, Any]:
+    """What an entry says."""
     judged = end.judged or {}
     verdict = judged.get("verdict", {})
     whole = dict(end.arguments)
@@ -98,39 +103,37 @@ def entry_of(end: CallEnd, masker: Masker) -> str:
     arguments = masker.for_audit(beginning).value
     kept, cut = _bounded(arguments)
     cut = cut or beginning is not whole
-    return canonical_json(
-        {
-            **_client(judged, masker),
-            **({"agent": judged["agent"]} if "agent" in judged else {}),
-            "at": in_utc(end.at),
-            "thread": end.thread_id,
-            "call": end.call_id,
-            "attempt": end.attempt,
-            "requester": end.requester,
-            "server": end.server,
-            "tool": end.tool,
-            "input": shortened(canonical_json(arguments), LONGEST_INPUT),
-            "mode": judged.get("mode", ""),
-            "decision": verdict.get("verdict", ""),
-            "rule": verdict.get("rule", ""),
-            "source": verdict.get("source", ""),
-            "version": verdict.get("version", ""),
-            **({"why": judged["why"]} if "why" in judged else {}),
-            "votes": [_vote(vote, masker) for vote in end.votes],
-            "approval": end.approval_id,
-            "digest": end.digest,
-            "fingerprint": masker.fingerprint_of_call(end.server, end.tool, end.arguments),
-            "duration": None if end.duration is None else round(end.duration, 3),
-            "status": end.status,
-            "note": shortened(masker.mask(end.note[:LONGEST_SECRET]), LONGEST_INPUT),
-            "settled": dict(end.settled),
-            "output": None if end.output is None else output_hash(end.output),
-            "arguments": kept,
-            "arguments_cut": cut,
-            "arguments_masked": arguments != beginning,
-            "judged": _without_secrets(judged, masker),
-        }
-    )
+    return {
+        **_client(judged, masker),
+        **({"agent": judged["agent"]} if "agent" in judged else {}),
+        "at": in_utc(end.at),
+        "thread": end.thread_id,
+        "call": end.call_id,
+        "attempt": end.attempt,
+        "requester": end.requester,
+        "server": end.server,
+        "tool": end.tool,
+        "input": shortened(canonical_json(arguments), LONGEST_INPUT),
+        "mode": judged.get("mode", ""),
+        "decision": verdict.get("verdict", ""),
+        "rule": verdict.get("rule", ""),
+        "source": verdict.get("source", ""),
+        "version": verdict.get("version", ""),
+        **({"why": judged["why"]} if "why" in judged else {}),
+        "votes": [_vote(vote, masker) for vote in end.votes],
+        "approval": end.approval_id,
+        "digest": end.digest,
+        "fingerprint": masker.fingerprint_of_call(end.server, end.tool, end.arguments),
+        "duration": None if end.duration is None else round(end.duration, 3),
+        "status": end.status,
+        "note": shortened(masker.mask(end.note[:LONGEST_SECRET]), LONGEST_INPUT),
+        "settled": dict(end.settled),
+        "output": None if end.output is None else output_hash(end.output),
+        "arguments": kept,
+        "arguments_cut": cut,
+        "arguments_masked": arguments != beginning,
+        "judged": _without_secrets(judged, masker),
+    }
 
 
 def key_of(call_id: str, attempt: int | None, status: str, settled: Mapping[str, str], at: str) -> str:
@@ -153,6 +156,24 @@ def key_of_reading(thread_id: str, settled: Mapping[str, str], at: str) -> str:
 def looker_of(person_id: str, name: str, authority: str) -> str:
     """Who looked, and as what they may."""
     return f"{name} <{person_id}>" + (f" ({authority})" if authority else "")
+
+
+def log_line_of(contents: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the one line in the log about a tool call, from what its entry says; named as in the traces."""
+    duration = contents["duration"]
+    return {
+        "gen_ai.conversation.id": contents["thread"],
+        "gen_ai.tool.call.id": contents["call"],
+        "countersign.tool.server": contents["server"],
+        "gen_ai.tool.name": contents["tool"],
+        "gen_ai.tool.call.arguments": contents["input"],
+        "countersign.policy.verdict": contents["decision"],
+        "countersign.policy.rule": contents["rule"],
+        "countersign.outcome": contents["status"],
+        "countersign.output.sha256": contents["output"],
+        "countersign.duration_ms": None if duration is None else round(duration * 1000),
+        "user.id": contents["requester"],
+    }
 
 
 def output_hash(output: str) -> str:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
+
+import structlog
 
 from bot.audit.entries import (
     LOOKED,
     LOOKED_UP,
     READ,
     CallEnd,
-    entry_of,
+    contents_of,
     in_utc,
     judgement,
     key_of,
     key_of_reading,
     link,
+    log_line_of,
     looker_of,
 )
 from bot.domain import Clock, Person
@@ -28,6 +33,9 @@ from graph.json_values import storable
 from graph.ports import CallRecord, Looked, Unmade
 from policies.approvers import digest_of
 from policies.masking import Masker
+from policies.model import canonical_json
+
+log = structlog.get_logger(__name__)
 
 
 class AuditLog:
@@ -142,7 +150,14 @@ class AuditLog:
         if is_written:
             return
         whole = replace(end, votes=await audit.votes_on_call(tx, end.call_id))
-        await audit.add(tx, link(before, key, entry_of(whole, self._masker)), at=end.at)
+        contents = contents_of(whole, self._masker)
+        await audit.add(tx, link(before, key, canonical_json(contents)), at=end.at)
+        if not end.settled:  # else nothing was called: somebody said, or looked at, something
+            tx.afterwards(partial(_log, contents))
+
+
+def _log(contents: Mapping[str, Any]) -> None:
+    log.info("tool_call", **log_line_of(contents))
 
 
 def judgement_of(call: CallRecord | Unmade, quote_asked_with: str = "") -> dict[str, Any] | None:

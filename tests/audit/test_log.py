@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from bot.audit.entries import faults
+from bot.audit.entries import LONGEST_INPUT, faults
 from bot.audit.log import AuditLog
 from bot.domain import ConversationReference, Person
 from bot.ledger import AttemptLedger
@@ -24,7 +27,7 @@ from bot.records.sqlite import sqlite_database
 from graph.ports import AttemptUnknown, Begun, CallRecord, Failed, Judged, NotMade, OutcomeUnknown, Succeeded, Unmade
 from policies.masking import Masker
 from policies.model import Allow, Call, Deny, Tool, Verdict
-from tests.audit.calls import NOON, facts_of, tool
+from tests.audit.calls import NOON, TOKEN, facts_of, tool
 from tests.support.commands import run_command
 from tests.support.empty_database import empty_database
 
@@ -96,6 +99,46 @@ def unmade(status: NotMade = "denied") -> Unmade:
         judged=judged(Deny(rule="never", reason="no.")),
         approval_round=None,
     )
+
+
+def lines_in(logged: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [line for line in logged if line["event"] == "tool_call"]
+
+
+async def test_a_call_is_one_line_in_the_log_named_as_in_traces_and_without_secrets(records: Records) -> None:
+    output = "é" * 3_000
+    long = replace(call(), arguments={"key": TOKEN, "what": "lamp " * 100}, recalled_at=NOON)
+    with capture_logs() as logged:
+        await records.ledger.begin(long)
+        records.now = NOON + 1.5
+        for _ in range(2):
+            await records.ledger.finish(long, 1, Succeeded(output))
+    (line,) = lines_in(logged)
+    arguments = line["gen_ai.tool.call.arguments"]
+    assert (len(arguments), TOKEN in arguments, "lamp lamp" in arguments) == (LONGEST_INPUT, False, True)
+    assert line == {
+        "event": "tool_call",
+        "log_level": "info",
+        "gen_ai.conversation.id": THREAD,
+        "gen_ai.tool.call.id": "m1.0.0",
+        "countersign.tool.server": "workshop",
+        "gen_ai.tool.name": "make",
+        "gen_ai.tool.call.arguments": arguments,
+        "countersign.policy.verdict": "allow",
+        "countersign.policy.rule": "all is allowed",
+        "countersign.outcome": "done",
+        "countersign.output.sha256": hashlib.sha256(output.encode()[:4_096]).hexdigest(),
+        "countersign.duration_ms": 1_500,
+        "user.id": "web:ana",
+    }
+
+
+async def test_so_is_one_that_was_not_made(records: Records) -> None:
+    with capture_logs() as logged:
+        await records.audit.not_made(unmade())
+    (line,) = lines_in(logged)
+    assert (line["countersign.outcome"], line["countersign.policy.rule"]) == ("denied", "never")
+    assert (line["countersign.output.sha256"], line["countersign.duration_ms"]) == (None, None)
 
 
 @pytest.mark.parametrize(("outcome", "status"), [(Succeeded("made"), "done"), (Failed("broken"), "failed")])

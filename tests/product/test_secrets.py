@@ -123,7 +123,7 @@ async def test_a_seeded_secret_is_not_in_the_logs_of_the_process(leaky: ProductF
     async with product_process(leaky) as product, visiting(product.url) as ana, ana.thread(within=COLD) as thread:
         await all_leaks(thread)
         await product.terminate()
-        assert "tool_called" in product.log()
+        assert "tool_call" in product.log()
         assert_nowhere("the log", product.log())
 
 

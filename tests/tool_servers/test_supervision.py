@@ -264,6 +264,14 @@ async def test_forms_and_links_are_promised_to_servers(tmp_path: Path) -> None:
         assert lines(tmp_path / "capabilities") == ['{"elicitation": {"form": {}, "url": {}}}']
 
 
+async def test_the_log_names_the_tools_that_a_server_starts_with(tmp_path: Path) -> None:
+    with capture_logs() as logs:
+        async with running(tmp_path, {"odd": odd(tmp_path, tools=["echo", "talk"])}):
+            pass
+    (up,) = [each for each in logs if each["event"] == "tool_server_up"]
+    assert (up["server"], up["tools"], up["names"]) == ("odd", 2, ["echo", "talk"])
+
+
 # ---------------------------------------------------------------------------------------------- standard error
 
 
