@@ -9,6 +9,7 @@ import pkgutil
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import bot.records
@@ -75,7 +76,7 @@ def sample(wanted: Any, name: str, given: Given) -> Any:
         return (sample(inner[0], name.removesuffix("s"), given),)
     if origin is Mapping or wanted is dict or origin is dict:
         return {}
-    simple: dict[Any, Any] = {str: name, int: 1, float: 1.0, bool: False, Any: "x", object: "x"}
+    simple: dict[Any, Any] = {str: name, int: 1, float: 1.0, Decimal: Decimal(1), bool: False, Any: "x", object: "x"}
     if wanted in simple:
         return simple[wanted]
     return _made(wanted, given)
