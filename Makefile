@@ -42,7 +42,7 @@ ON_POSTGRES := tests/accounts tests/api tests/audit/test_commands_on_postgresql.
 	tests/browser tests/deploy/test_queries.py tests/doctor/test_beside_a_bot.py tests/gateway tests/graph tests/identity tests/kills \
 	tests/oauth/test_in_a_browser.py tests/oauth/test_whole_way.py tests/product tests/slack/product tests/slack/test_installing.py \
 	tests/servers/test_documents_stores.py tests/slack/test_platform.py tests/slack/test_uninstalling.py tests/teams/product tests/test_adding_a_platform.py \
-	tests/tool_servers/test_account_changes.py tests/web/test_sign_in_at_an_issuer.py
+	tests/telemetry tests/tool_servers/test_account_changes.py tests/web/test_sign_in_at_an_issuer.py
 test-postgres: .venv/.for-working ## Run the tests that keep records, with PostgreSQL (one comes with the tests)
 	$(IN_VENV) -m pytest $(IN_PARALLEL) --postgres $(ON_POSTGRES)
 

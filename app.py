@@ -36,14 +36,18 @@ from adapters.shared.serving import (
     health_check,
     last_answers,
     limits_for,
+    metrics_page,
     raise_open_files_limit,
     readiness,
     started_server,
 )
+from adapters.telemetry.opening import Deployment, Telemetry, TelemetryError, telemetry
+from adapters.telemetry.pauses import ObservedPauses
 from adapters.tool_servers.account_changes import AccountChanges
 from adapters.tool_servers.config import ConfigError, ToolServersConfig, keeping_files_here, load_config, source_tools
 from adapters.tool_servers.elicitation import CallingRun, OnlyProcess
 from adapters.tool_servers.servers import ToolServers, look_up
+from adapters.tool_servers.sessions import ServerState
 from adapters.web.config import DEFAULT_PEOPLE
 from adapters.web.sender import SharedPage
 from bot.accounts.account_services import make_accounts
@@ -77,6 +81,7 @@ from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
 from bot.limits import TurnLimit
 from bot.logs import configure_logs
+from bot.measures import ProcessNow, ServerMeasure, measured
 from bot.memory import Memories
 from bot.memory_threads import is_memory_thread
 from bot.outbox import Outbox
@@ -109,6 +114,7 @@ from bot.usage import UsageReports
 from graph.agents import Agents, idle_patterns
 from graph.agents_file import AgentsFileError, Installation, load_agents
 from graph.models import ModelProblem, ModelSpec, check_configured, close_model, create_model
+from graph.observing import NOBODY, Observer
 from graph.ports import Ports
 from graph.tracing import switch_off_logs_of_prompts, switch_off_tracing
 from policies.judging import PolicyError
@@ -189,6 +195,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         secrets = {secret for server in tool_config.servers for secret in server.secrets}
         secrets |= {*key.decode().split(","), *account_config.secrets}
         masker = masker_of(settings, secrets, key=fingerprint_key(key))
+        observing = await _telemetry(settings, key, masker, secrets, prices=prices, stack=stack)
+        observer = observing.observer
         notifications = page.notifications if page else None
         outside = await stack.enter_async_context(
             open_accounts(account_config, settings, database, key, clock, notifications=notifications)
@@ -216,13 +224,12 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             is_named=named_by({*settings.operators, *_page_people(settings).local}, policy),
         )
         people = PeopleChanges(notifications) if notifications else None
-        senders = make_senders(
-            PlatformSetup(settings, key, links, clock, shared.pauses, page, people, identity.identities)
-        )
+        pauses = shared.pauses if observer is NOBODY else ObservedPauses(observer, shared.pauses)
+        senders = make_senders(PlatformSetup(settings, key, links, clock, pauses, page, people, identity.identities))
         platforms = senders.by_name
         stack.push_async_callback(senders.close)  # after the outbox, which may still be posting
         outbox, engine, calling = _outbox_and_engine(
-            settings, database, clock, platforms, masker=masker, notifications=notifications
+            settings, database, clock, platforms, masker=masker, notifications=notifications, observer=observer
         )
         directory = PeopleDirectory(platforms, database, clock)
         identity.identities.when_said_otherwise(directory.forget)
@@ -347,7 +354,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 model=model,
                 agents=agents,
                 models=await _models_of_agents(agents, settings, {settings.model_spec: model}, models),
-                router=create_router(router_model, retry),
+                router=create_router(router_model, retry, observer, clock),
                 tools=tools,
                 ledger=ledger,
                 approvals=requests,
@@ -365,6 +372,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 files=files,
                 memory=memories if memories.is_on else None,
                 source_tools=source_tools(tool_config.servers),
+                observer=observer,
             )
             workflow = build_workflow(ports, records.checkpoints)
             agent = Agent(workflow, records.checkpoints, clock, making_calls(ports), ports.masker)
@@ -385,9 +393,14 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 begins_turns=settings.agent_enable,
                 remembers=memories.is_on,
                 budget=budget,
+                observer=observer,
             )
-            remembering = MemoryHandler(database, memories, outbox, budget, clock, router_model, retry, masker=masker)
-            calls = GatewayCallHandler(database, SingleCalls(ports), open_requests, engine, clock, changes=call_changes)
+            remembering = MemoryHandler(
+                database, memories, outbox, budget, clock, router_model, retry, masker=masker, observer=observer
+            )
+            calls = GatewayCallHandler(
+                database, SingleCalls(ports), open_requests, engine, clock, changes=call_changes, observer=observer
+            )
             await tools.settled(FIRST_CONNECTION)
             for idle in idle_patterns(agents, await tools.available()):
                 log.warning("agent_pattern_fits_no_tool", agent=idle.agent, key=idle.key, pattern=str(idle.pattern))
@@ -425,7 +438,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         )
         services = Services(
             conversations=conversations,
-            inbox=Inbox(*common, acceptance=acceptance, codes=codes, open_requests=open_requests),
+            inbox=Inbox(*common, acceptance=acceptance, codes=codes, open_requests=open_requests, observer=observer),
             approvals=approvals,
             questions=questions,
             connections=connections,
@@ -491,6 +504,14 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             return visitor is not None and await operators.includes(Person(visitor, ""))
 
         application.router.add_get("/health-check", health_check(details, token, is_operator))
+        if observing.metrics is not None:
+            show = partial(
+                observing.metrics.page,
+                partial(measured, database, clock),
+                partial(_now, tools, engine, shared.replicas),
+            )
+            handler = metrics_page(show, observing.metrics.content_type, token, is_operator)
+            application.router.add_get("/metrics", handler)
         application.router.add_get("/ready", readiness(lambda: engine.is_ready and not ending.is_set()))
         application.add_routes(account_routes(account_config, flow, settings, receivers.visitor))
         application.add_routes(receivers.api.routes())
@@ -562,8 +583,18 @@ def configuration_doubts(settings: Settings, tools: ToolServersConfig) -> Iterat
     if settings.web_login == "local" and settings.web_password and names_people:
         note = "with WEB_LOGIN=local, anyone who knows WEB_PASSWORD can be anyone there"
         yield "operators_not_proven", {"note": note}
-    if settings.langfuse_public_key:
-        yield "tracing_not_supported", {"note": "this version does not send traces to Langfuse yet"}
+
+
+async def _telemetry(
+    settings: Settings, key: bytes, masker: Masker, secrets: set[str], *, prices: Prices, stack: AsyncExitStack
+) -> Telemetry:
+    """Whoever measures and traces. The oldest of the keys is the last to go, and ids of traces are to stay."""
+    oldest = key.rpartition(b",")[2]
+    of = Deployment(_version(), oldest, masker, settings.secret_values | secrets, prices)
+    try:
+        return await stack.enter_async_context(telemetry(settings, of, _variables(), os.environ))
+    except TelemetryError as error:
+        raise ConfigurationError(str(error)) from error
 
 
 async def _open_records(settings: Settings, stack: AsyncExitStack) -> tuple[Records, bytes]:
@@ -702,16 +733,17 @@ def _outbox_and_engine(
     *,
     masker: Masker,
     notifications: Notifications | None,
+    observer: Observer,
 ) -> tuple[Outbox, EmbeddedEngine | DistributedEngine, CallingRun]:
     """What sends, what handles, and in what calls are made; where several processes do, each what it has claimed."""
     if notifications is None:
-        outbox = Outbox(database, clock, platforms, masker=masker)
+        outbox = Outbox(database, clock, platforms, masker=masker, observer=observer)
         return outbox, EmbeddedEngine(database, clock, concurrency=settings.turn_concurrency), OnlyProcess()
     from bot.turns.replicas import DistributedEngine, PlacesHere  # noqa: PLC0415  # SQLite has no use for it
 
     shared = cast("PostgresDatabase", database)
     here = PlacesHere(shared)
-    outbox = Outbox(database, clock, platforms, masker=masker, lanes_here=here)
+    outbox = Outbox(database, clock, platforms, masker=masker, lanes_here=here, observer=observer)
     address, concurrency = settings.records_address, settings.turn_concurrency
     engine = DistributedEngine(
         shared, outbox, here, clock, notifications=notifications, address=address, concurrency=concurrency
@@ -780,6 +812,12 @@ async def _health_details(
     }
     others = {"replicas": replicas.facts()} if replicas is not None else {}
     return body | records | others | {chat.name: chat.facts() for chat in receivers.chats}
+
+
+def _now(tools: ToolServers, engine: ThreadWorkers, replicas: ReplicaTable | None) -> ProcessNow:
+    """How this process is, for its metrics."""
+    servers = [ServerMeasure(each.server, each.state == ServerState.UP, each.tools) for each in tools.status()]
+    return ProcessNow(engine.busy, engine.places, servers, len(replicas.facts()) if replicas is not None else 1)
 
 
 async def serve(settings: Settings) -> None:

@@ -39,7 +39,6 @@ _DOUBTS = {
     "policy_rule_believes_a_client": "{at}: rule “{rule}”: {reason}",
     "tool_servers_not_shared": "DATABASE_URL: tool servers {servers}: {note}",
     "operators_not_proven": "OPERATORS: {note}",
-    "tracing_not_supported": "LANGFUSE_PUBLIC_KEY: {note}",
 }
 """What the log says at the start, as sentences."""
 

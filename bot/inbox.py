@@ -36,6 +36,7 @@ from bot.turns.engine import Engine
 from bot.turns.messages import OWNERS, is_stop, message_of, why_stopped
 from bot.turns.open_requests import OpenRequests
 from graph.json_values import storable
+from graph.observing import NOBODY, FeedbackGiven, Observer
 from translations import gettext as _
 from translations import in_shared_language
 
@@ -56,7 +57,9 @@ class Inbox:
         acceptance: Acceptance,
         codes: Codes,
         open_requests: OpenRequests,
+        observer: Observer = NOBODY,
     ) -> None:
+        self._observer = observer
         self._database = database
         self._acceptance = acceptance
         self._engine = engine
@@ -231,10 +234,13 @@ class Inbox:
     async def feedback(self, feedback: Feedback) -> ClickResult:
         """Record what a person thinks of something the bot said."""
         async with self._database.writing_urgently(UNLOCKED) as tx:  # posts stay, and the last opinion counts
-            if await posts.get(tx, feedback.post_id) is None:
+            post = await posts.get(tx, feedback.post_id)
+            if post is None:
                 return Unknown(_("This answer is no longer available."))
             kept = replace(feedback, comment=storable(feedback.comment)[:LONGEST_COMMENT])
             await threads.keep_feedback(tx, kept, self._clock())
+        given = FeedbackGiven(post.key, post.thread_id, kept.person.person_id, kept.verdict, kept.comment)
+        self._observer.note(given)
         return Settled(_("Thanks for the feedback."))
 
     # ------------------------------------------------------------------------------------------- places

@@ -66,6 +66,7 @@ _CHATTY = (
     "slack_sdk",
     "slack_bolt",
     "markdown_it",
+    "urllib3",
 )
 """Libraries that tell of every request or statement at the levels below warning."""
 _TOLD_BY_US = ("psycopg",)

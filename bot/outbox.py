@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Literal, Protocol
 
 import structlog
 
 from bot.card_masks import PLAIN, masked_post
-from bot.domain import Clock, ConversationReference, Notice
+from bot.domain import Clock, Content, ConversationReference, Notice, PlanView
 from bot.platform import Platform, PostFailed, Reference
 from bot.records import posts
 from bot.records.claims import Overtaken, place_of
@@ -27,6 +27,7 @@ from bot.rounds import ANSWER_FIRST, after_rounds
 from bot.task_threads import conversation_of, is_task_thread
 from bot.views import post_of
 from graph.citations import as_kept
+from graph.observing import NOBODY, Observer, PostShown
 from graph.ports import Spoken
 from policies.masking import Masker
 from translations import in_shared_language
@@ -112,6 +113,7 @@ class Outbox:
         platforms: by the name that begins their places' keys.
         pause: seconds between two tries; `pause_between` when none is given.
         lanes_here: which lanes are sent by this process; all of them when this is not given.
+        observer: is told of each post that is shown, or given up.
     """
 
     def __init__(
@@ -123,7 +125,9 @@ class Outbox:
         pause: Pause | None = None,
         masker: Masker = PLAIN,
         lanes_here: LanesHere | None = None,
+        observer: Observer = NOBODY,
     ) -> None:
+        self._observer = observer
         self._database = database
         self._clock = clock
         self._platforms = platforms
@@ -300,10 +304,10 @@ class Outbox:
 
     async def _show(self, row: PostRow, place: ConversationReference) -> None:
         """Tries until it is shown, or certainly cannot be."""
-        may_be_there, defects, cause = row.lane in self._left_over, 0, ""
+        may_be_there, defects, cause, began, attempt = row.lane in self._left_over, 0, "", self._clock(), 0
         for attempt in range(MOST_POST_TRIES):
             try:
-                reference = await self._show_once(row, place, may_be_there=may_be_there)
+                reference, call_id = await self._show_once(row, place, may_be_there=may_be_there)
             except PostFailed as failure:
                 cause, retry_after = str(failure), failure.retry_after
                 if failure.permanent:
@@ -319,6 +323,8 @@ class Outbox:
                 if defects == MOST_DEFECTS:
                     break
             else:
+                outcome: Literal["sent", "updated"] = "sent" if row.reference is None else "updated"
+                self._note(row, place, began, outcome=outcome, tries=attempt + 1, call_id=call_id)
                 if reference == row.reference and self._lanes_here is None:
                     self._mark_later(row)
                     return
@@ -329,10 +335,28 @@ class Outbox:
             await asyncio.sleep(self._pause(attempt, retry_after))
             if await self._is_given_up(row):
                 return
+        self._note(row, place, began, outcome="given up", tries=attempt + 1)
         await self._give_up(row, cause)
 
-    async def _show_once(self, row: PostRow, place: ConversationReference, *, may_be_there: bool) -> Reference:
-        """Shows it as it is now, in place of what it showed before. Raises `PostFailed`."""
+    def _note(
+        self,
+        row: PostRow,
+        place: ConversationReference,
+        began: float,
+        *,
+        outcome: Literal["sent", "updated", "given up"],
+        tries: int,
+        call_id: str = "",
+    ) -> None:
+        seconds = max(self._clock() - began, 0.0)
+        shown = PostShown(row.key, row.kind, row.thread_id, place.platform, call_id, outcome, tries, began, seconds)
+        self._observer.note(shown)
+
+    async def _show_once(
+        self, row: PostRow, place: ConversationReference, *, may_be_there: bool
+    ) -> tuple[Reference, str]:
+        """Shows it as it is now, in place of what it showed before. Returns where it is, and the id of the call that it
+        is about. Raises `PostFailed`."""
         platform = self._platforms.get(place.platform)
         if platform is None:
             raise PostFailed(f"platform {place.platform} is not connected", permanent=True)
@@ -346,7 +370,8 @@ class Outbox:
             reference = await platform.find(post)
         if self._lanes_here is not None:
             await self._lanes_here.check()
-        return await platform.send(post) if reference is None else await platform.update(post, reference)
+        shown_at = await platform.send(post) if reference is None else await platform.update(post, reference)
+        return shown_at, _call_of(post.content)
 
     # Where a post is has to be on disk before anything else happens in its lane: it could not be found again. That an
     # update was shown need not be, since a second update shows the same. So what follows in the lane (the answer, after
@@ -394,6 +419,11 @@ class Outbox:
             await posts.passed_over(tx, row.key, row.revision)
             if self._given_up is not None:
                 await self._given_up(tx, row)
+
+
+def _call_of(content: Content) -> str:
+    """Id of the call that is shown; empty: none is."""
+    return content.plan_id if isinstance(content, PlanView) else getattr(content, "call_id", "")
 
 
 def pause_between(attempt: int, retry_after: float | None) -> float:

@@ -514,7 +514,27 @@ class Settings(BaseSettings):
     )
     entra_login_client_secret: SecretStr | None = Field(None, description="Belongs to ENTRA_LOGIN_CLIENT_ID.")
 
-    langfuse_public_key: str | None = Field(None, description="For tracing with Langfuse; not used yet.")
+    metrics: bool = Field(
+        False, description="Serves GET /metrics for Prometheus to those who may see the details of /health-check."
+    )
+    otel_exporter_otlp_endpoint: ServiceAddress | None = Field(
+        None,
+        description="OpenTelemetry collector that traces are sent to (OTLP over HTTP), such as http://localhost:4318; "
+        "the other OTEL_ variables hold, too.",
+    )
+    otel_exporter_otlp_traces_endpoint: ServiceAddress | None = Field(
+        None, description="Its whole address for traces, where that does not end with /v1/traces."
+    )
+    otel_exporter_otlp_headers: SecretStr | None = Field(
+        None, description="Headers that it wants: name=value, separated by commas."
+    )
+    otel_exporter_otlp_traces_headers: SecretStr | None = Field(None, description="The same, for traces alone.")
+    trace_content: bool = Field(
+        False, description="Traces hold what people write, what the model is told, and what tools return; masked."
+    )
+    langfuse_public_key: str | None = Field(
+        None, description="Traces are sent to Langfuse; feedback becomes scores there."
+    )
     langfuse_secret_key: SecretStr | None = Field(None, description="Belongs to LANGFUSE_PUBLIC_KEY.")
     langfuse_host: ServiceAddress | None = Field(None, description="Your own Langfuse; when not set: Langfuse's cloud.")
     log_level: Annotated[Literal["debug", "info", "warning", "error", "critical"], LowerCase] = Field(
@@ -624,9 +644,17 @@ class Settings(BaseSettings):
         values = [getattr(self, name) for name in type(self).model_fields if name != "database_url"]
         texts = {value.get_secret_value() for value in values if isinstance(value, SecretStr)}
         texts |= set((plain(self.encryption_key) or "").split(",")) - {""}
+        texts |= _secrets_in_headers(plain(self.otel_exporter_otlp_headers))
+        texts |= _secrets_in_headers(plain(self.otel_exporter_otlp_traces_headers))
         addresses = [self.database_url.get_secret_value(), *(v for v in values if isinstance(v, str) and "://" in v)]
         passwords = {password for address in addresses if (password := urlsplit(address).password)}
         return frozenset(texts | passwords | {unquote(password) for password in passwords})
+
+
+def _secrets_in_headers(written: str | None) -> set[str]:
+    """The values of headers that are written as OpenTelemetry has them, and what follows a scheme in them."""
+    values = {unquote(each.partition("=")[2]).strip() for each in (written or "").split(",")}
+    return {part for value in values for part in (value, value.rpartition(" ")[2]) if part}
 
 
 def load_settings(env_file: Path | None = Path(".env")) -> Settings:

@@ -17,7 +17,7 @@ _HEADINGS = {
     "limit_turns_per_minute": "Limits",
     "slack_bot_token": "Slack",
     "microsoft_app_id": "Microsoft Teams",
-    "langfuse_public_key": "Tracing and logs",
+    "metrics": "Metrics, traces and logs",
 }
 
 

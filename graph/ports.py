@@ -13,6 +13,7 @@ from graph.citations import Source
 from graph.files import NO_FILES, ThreadFiles
 from graph.interrupts import ApprovalAsked, FormField
 from graph.memory import Recalled
+from graph.observing import NOBODY, Observer, TurnHandling
 from graph.presentation import NOTHING_KNOWN, CallPresentation
 from policies.approvers import StandingApproval
 from policies.judging import Policy
@@ -42,8 +43,9 @@ class Picked:
     """What asking it came to; `None`: none was asked."""
 
 
-Router = Callable[[Sequence["AnyMessage"], Sequence[str]], Awaitable[Picked]]
-"""Picks the tool types (categories) that a request may use; gets the conversation and the categories there are."""
+Router = Callable[[Sequence["AnyMessage"], Sequence[str], TurnHandling], Awaitable[Picked]]
+"""Picks the tool types (categories) that a request may use; gets the conversation, the categories there are, and
+what is handled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ class Ports:
     """`None`: nothing is remembered from one conversation to the next."""
     source_tools: frozenset[str] = frozenset()
     """Names, as the model calls them, of the tools whose results hold passages that answers cite."""
+    observer: Observer = NOBODY
+    """Who is told what happens, to measure and trace it."""
 
     def model_of(self, turn: Turn) -> BaseChatModel:
         """The model that works on a turn."""

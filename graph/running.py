@@ -143,7 +143,7 @@ class Agent:
             said[GIVEN_CALL] = call
         message = HumanMessage(text, id=turn["delivery"], additional_kwargs=said)
         given = {"messages": [message], "turn": turn, "categories": [], "usage": {}}
-        context = self._context(live)
+        context = self._context(live, turn["delivery"])
         ended = await self._run(turn["thread_id"], given, turn["delivery"], "run", context)
         if ended.get(_INTERRUPTED):
             return _with_calls(await self.status(turn["thread_id"]), context)
@@ -153,7 +153,7 @@ class Agent:
 
     async def go_on(self, thread_id: str, delivery: str, verb: RunVerb, live: Live) -> ThreadStatus:
         """Continue a run that was broken off, until it is at rest."""
-        context = self._context(live)
+        context = self._context(live, delivery)
         await self._run(thread_id, None, delivery, verb, context)
         return _with_calls(await self.status(thread_id), context)
 
@@ -174,7 +174,7 @@ class Agent:
         them in the ledger.
         """
         resume = {interrupt_id: answer.model_dump(mode="json") for interrupt_id, answer in answers.items()}
-        context = self._context(live)
+        context = self._context(live, delivery)
         for interrupt in interrupts:
             if (call := _approved_as_asked(interrupt, answers.get(interrupt.interrupt_id))) is not None:
                 self._begin_call(call, answers[interrupt.interrupt_id], context)
@@ -222,7 +222,7 @@ class Agent:
                 return status
             answers = {interrupt.interrupt_id: superseded for interrupt in status.interrupts}
             given: Command[Any] | None = Command(resume=answers) if answers and status.at_rest else None
-            context = replace(self._context(Silent()), settling=why, unfinished=unfinished, ended_plans=plans)
+            context = replace(self._context(Silent(), delivery), settling=why, unfinished=unfinished, ended_plans=plans)
             await self._run(thread_id, given, delivery, "settle", context)
             status = await self.status(thread_id)
         raise RuntimeError(f"thread {thread_id} does not settle")
@@ -243,8 +243,8 @@ class Agent:
         ended: dict[str, Any] = await self._workflow.ainvoke(given, config, context=context, durability="sync")
         return ended
 
-    def _context(self, live: Live) -> RunContext:
-        return RunContext(live=live, now=self._clock(), clock=self._clock)
+    def _context(self, live: Live, delivery: str) -> RunContext:
+        return RunContext(live=live, now=self._clock(), clock=self._clock, delivery=delivery)
 
     async def _has_pending_writes(self, thread_id: str, snapshot: StateSnapshot) -> bool:
         checkpoint_id = snapshot.config["configurable"].get("checkpoint_id")

@@ -112,6 +112,8 @@ class ToolCallState(TypedDict, total=False):
     """What they stood for on an earlier card of the same call, likewise; sources as people read them."""
     again: AskedAgain
     """Why an approval that was given does not hold any more (`CallPresentation.again`), until it is asked again."""
+    asked_at: float
+    """When people were asked about it last, in seconds since the epoch."""
     requesters: list[str]
     """The requester, and whoever edited the arguments since."""
     sign_in_id: str
@@ -236,6 +238,8 @@ class RunContext:
     """When the run began, in seconds since the epoch: what the model is told, at each step the same."""
     clock: Callable[[], float] = time.time
     """Returns seconds since the epoch: calls are judged by the time at which they are, since a run may take an hour."""
+    delivery: str = ""
+    """Key of the delivery that is handled by it."""
     judged: dict[str, KeptJudgement] = field(default_factory=dict)
     """What was judged in this run and may be made now, by the ids of calls."""
     asking: AskingOrder = field(default_factory=AskingOrder)

@@ -110,6 +110,7 @@ UNMARKED = {
     "adapters/teams/inbound/invokes.py:Invokes.answer": PROGRAMS,
     "adapters/teams/inbound/verification.py": PROGRAMS,
     "adapters/teams/inbound/visitors.py": OPERATORS,
+    "adapters/telemetry/": OPERATORS,
     "adapters/tool_servers/": MODEL,
     "adapters/web/access.py:SECURITY_HEADERS": HEADERS,
     "adapters/web/bodies.py:_parse": PROGRAMS,

@@ -356,6 +356,20 @@ def health_check(
     return handle
 
 
+def metrics_page(
+    page: Callable[[], Awaitable[bytes]], content_type: str, token: str | None, may_see: MaySee = _nobody
+) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """The handler of `GET /metrics`, for those who may see the details of the health check; 403 for others."""
+
+    async def handle(request: web.Request) -> web.Response:
+        if _may_see_details(request.headers, request.remote, token) or await may_see(request):
+            headers = {"Content-Type": content_type, "Cache-Control": "no-store"}
+            return web.Response(body=await page(), headers=headers)
+        return web.json_response({"error": "Metrics are for this machine, and for HEALTH_TOKEN."}, status=403)
+
+    return handle
+
+
 def readiness(is_ready: Callable[[], bool]) -> Callable[[web.Request], Awaitable[web.Response]]:
     """The handler of `GET /ready`, for whoever hands out requests to several processes: 200 while this one takes work,
     else 503."""

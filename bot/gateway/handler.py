@@ -28,7 +28,8 @@ from bot.turns.engine import Engine
 from bot.turns.failures import MOST_OUTAGE_TRIES, after_failure, reference_of
 from bot.turns.open_requests import OpenRequests
 from graph.calls import REJECTED, SKIPPED
-from graph.interrupts import Asked, InterruptAnswer
+from graph.interrupts import ApprovalAsked, Asked, InterruptAnswer
+from graph.observing import NOBODY, DeliveryHandled, GraphRun, HandlingEnding, Observer
 from graph.running import PendingInterrupt
 from graph.single_calls import CallEnding, CallProgress, SingleCalls, first_progress
 from graph.state import RunContext
@@ -63,6 +64,9 @@ class GatewayCallHandler:
     engine: Engine
     clock: Clock
     changes: CallChanges
+    observer: Observer = NOBODY
+    _began: dict[str, float] = field(default_factory=dict, init=False)
+    """Thread → when its delivery began to be handled."""
     _outages: dict[str, tuple[str, int, Claim | None]] = field(default_factory=dict, init=False)
     """Thread → the delivery in which the records went away last, how many tries of it in a row have ended so, and the
     claim."""
@@ -77,6 +81,7 @@ class GatewayCallHandler:
 
         Raises only if not even that can be recorded, or the records went away meanwhile, which is no try.
         """
+        self._began[delivery.thread_id] = self.clock()
         with log_context(thread_id=delivery.thread_id, delivery=delivery.key):
             claim = current_claim()
             failed, outages, failed_under = self._outages.pop(delivery.thread_id, _NO_OUTAGE)
@@ -91,6 +96,8 @@ class GatewayCallHandler:
                     raise  # the engine tries again, once the records are back
                 log.exception("delivery_failed", tries=delivery.tries + 1, reference=reference_of(delivery))
                 await self._fail(delivery, cause)
+            finally:
+                del self._began[delivery.thread_id]
 
     async def _handle(self, delivery: Delivery, outages: int) -> None:
         async with self.database.reading() as tx:
@@ -153,14 +160,14 @@ class GatewayCallHandler:
                 await self._wait(row, delivery, progress)
                 return
             before = "running"
-            progress = await self.calls.advance(progress, self._context(), answer)
+            progress = await self.calls.advance(progress, self._context(delivery.key), answer)
             if progress.ended is not None:
                 await self._end(row, delivery, progress.ended)
                 return
         raise TooManyAnswersError
 
-    def _context(self, settling: str | None = None) -> RunContext:
-        return RunContext(settling=settling, now=self.clock(), clock=self.clock)
+    def _context(self, delivery: str, settling: str | None = None) -> RunContext:
+        return RunContext(settling=settling, now=self.clock(), clock=self.clock, delivery=delivery)
 
     async def _answer(self, row: GatewayCallRow, stop: Asked) -> InterruptAnswer | None:
         """What was decided about exactly what is asked, from its row."""
@@ -181,12 +188,37 @@ class GatewayCallHandler:
             if await gateway_calls.waits(tx, row.gateway_call_id, progress.step, kept, now=self.clock()):
                 self._tell_of(tx, row)
             await deliveries.done(tx, delivery.key)
+        self._note(delivery, row, "waits")
 
     async def _end(self, row: GatewayCallRow, delivery: Delivery, ending: CallEnding) -> None:
         result = NOBODY_TO_ASK if ending.text.startswith(SKIPPED) else result_of(ending)
         async with self.database.writing(row.thread_id) as tx:
             await self._keep(tx, row, result)
             await deliveries.done(tx, delivery.key)
+        self._note(delivery, row, "done")
+
+    def _note(self, delivery: Delivery, row: GatewayCallRow | None, ending: HandlingEnding, trouble: str = "") -> None:
+        """Tells whoever measures turns of a try: a call is one of its own."""
+        turn = row.state["turn"] if row is not None and row.state is not None else None
+        began, now = self._began.get(delivery.thread_id, self.clock()), self.clock()
+        ran: GraphRun = "began" if delivery.kind == "call" else "was ended" if delivery.kind == "stop" else "resumed"
+        stop = _progress_of(row).stop if row is not None and row.state is not None and ran == "resumed" else None
+        self.observer.note(
+            DeliveryHandled(
+                delivery.key,
+                delivery.kind,
+                delivery.thread_id,
+                "mcp",
+                turn,
+                ran,
+                ending,
+                delivery.accepted_at,
+                began,
+                max(now - began, 0.0),
+                resumed=[(stop.call_id, stop.round)] if isinstance(stop, ApprovalAsked) else (),
+                trouble=trouble,
+            )
+        )
 
     async def _keep(self, tx: Transaction, row: GatewayCallRow, result: GatewayResult) -> None:
         now = self.clock()
@@ -214,7 +246,7 @@ class GatewayCallHandler:
             await self.requests.supersede(tx, row.thread_id, key, why)
         if row.state is None:
             return None
-        progress = await self.calls.advance(_progress_of(row), self._context(settling=why))
+        progress = await self.calls.advance(_progress_of(row), self._context(key, settling=why))
         return progress.ended
 
     # ------------------------------------------------------------------------------------------- failures
@@ -222,6 +254,7 @@ class GatewayCallHandler:
     async def _fail(self, delivery: Delivery, cause: Exception) -> None:
         match after_failure(delivery, cause, None):
             case TryLater(seconds=seconds, cause=said):
+                self._note(delivery, None, "tried again", type(cause).__name__)
                 async with self.database.writing(delivery.thread_id) as tx:
                     await deliveries.retry(tx, delivery.key, self.clock() + seconds, said)
                     tx.afterwards(self.engine.timer_was_set)
@@ -245,6 +278,7 @@ class GatewayCallHandler:
             if row is not None:
                 await self._keep(tx, row, _given_up(delivery, ending))
             await deliveries.park(tx, delivery.key, cause)
+        self._note(delivery, row, "parked", "parked")
 
 
 def _progress_of(row: GatewayCallRow) -> CallProgress:

@@ -227,6 +227,8 @@ class GiveUp:
     sentence: str
     unfinished: Unfinished | None
     """The answer as far as people saw it written, when it stays."""
+    trouble: str = ""
+    """What it failed with, in a word or two, for those who measure that."""
 
 
 @dataclass(frozen=True, slots=True)

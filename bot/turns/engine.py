@@ -173,6 +173,11 @@ class ThreadWorkers(ABC):
         return self._handler is not None and not self._stopping
 
     @property
+    def places(self) -> int:
+        """How many threads may be handled at once now."""
+        return self._limit_of_threads.size
+
+    @property
     def busy(self) -> int:
         """How many threads are being handled or wait for a slot."""
         return len(self._workers)

@@ -82,7 +82,9 @@ from bot.usage import keep_usage
 from graph.agents import DEFAULT
 from graph.citations import named_in_words
 from graph.files import CarriedFile
+from graph.interrupts import ApprovalAsked
 from graph.models import ModelProblem, Trouble
+from graph.observing import NOBODY, DeliveryHandled, GraphRun, HandlingEnding, Observer
 from graph.options import is_stricter
 from graph.ports import Live, Spoken, Unfinished
 from graph.running import Agent, ThreadStatus
@@ -132,6 +134,8 @@ NOT_READ = ThreadStatus(delivery=None, verb=None, at_rest=True, interrupts=(), t
 class Handling:
     """One try at a delivery: what it has found out and done. Forgotten when the process dies."""
 
+    began: float
+    """In seconds since the epoch."""
     accepted: Delivery
     delivery: Delivery
     """What is handled; a message as its platform introduces it, once it has."""
@@ -157,6 +161,11 @@ class Handling:
     outages: int = 0
     """Tries of it in this process, right before this one, that ended since the records went away."""
     done: list[type[TurnStep]] = field(default_factory=list)
+    ran: GraphRun = ""
+    resumed: list[tuple[str, int]] = field(default_factory=list)
+    """The approvals by which its turn went on: call and round."""
+    ending: TurnEnding | None = None
+    """How this try has ended; `None`: it has not."""
 
 
 @dataclass(slots=True, eq=False)
@@ -182,6 +191,7 @@ class TurnHandler:
     """Whether the words of messages are looked through afterwards for what to remember (`MEMORY`)."""
     budget: DailyBudget | None = None
     """Of whose budgets people are told when most is used; `None`: of none."""
+    observer: Observer = NOBODY
     _broken_off: dict[str, tuple[Spoken, Claim | None]] = field(default_factory=dict, init=False)
     """Thread → what was being said when its run was broken off, until the next delivery is handled there; and the claim
     under which it ran."""
@@ -221,7 +231,9 @@ class TurnHandler:
             rested = rested if _is_as_it_was(claim, rested_under) else None
             failed, outages, failed_under = self._outages.pop(delivery.thread_id, _NO_OUTAGE)
             outages = outages if failed == delivery.key and failed_under is claim else 0
-            handling = Handling(delivery, delivery, thread, heard, live, broken_off, rested, outages=outages)
+            handling = Handling(
+                self.clock(), delivery, delivery, thread, heard, live, broken_off, rested, outages=outages
+            )
             handling.counted = _counted(rested) if rested is not None else None
             try:
                 while not isinstance(action := next_action(await self._facts(handling)), TurnEnding):
@@ -252,6 +264,7 @@ class TurnHandler:
                 await self._end(handling, after_failure(delivery, cause, None))
             finally:
                 await self._end_live(handling)
+            self.observer.note(_handled(handling, self.clock()))
 
     def _live(self, thread: ThreadRow, delivery: Delivery) -> Live:
         platform = self.platforms.get(thread.place.platform)
@@ -391,7 +404,7 @@ class TurnHandler:
         thread_id, key = handling.delivery.thread_id, handling.delivery.key
         match step:
             case Begin():
-                body = handling.delivery.body
+                handling.ran, body = "began", handling.delivery.body
                 if is_task(handling.delivery):
                     turn = turn_of_task(handling.delivery)
                 else:
@@ -408,10 +421,12 @@ class TurnHandler:
                         turn, body["text"], handling.live, background=background, files=files, call=given
                     )
             case Continue(verb=verb):
+                handling.ran = "went on"
                 async with self._in_time(handling.status.turn):
                     handling.status = await self.agent.go_on(thread_id, key, verb, handling.live)
                 handling.kept = "perhaps"
             case Resume(answers=answers):
+                handling.ran = "resumed"
                 live, interrupts = handling.live, handling.status.interrupts
                 if is_task_thread(thread_id):
                     async with self.database.writing(thread_id) as tx:
@@ -419,7 +434,10 @@ class TurnHandler:
                 async with self._in_time(handling.status.turn):
                     handling.status = await self.agent.resume(thread_id, key, answers, live, interrupts=interrupts)
                 handling.kept = "perhaps"
+                answered = (each.asked for each in interrupts if each.interrupt_id in answers)
+                handling.resumed += [(each.call_id, each.round) for each in answered if isinstance(each, ApprovalAsked)]
             case Settle(why=why, unfinished=unfinished):
+                handling.ran = handling.ran or "was ended"
                 await self._settle(handling, why, unfinished)
             case RecordAnswer(clarification_id=clarification_id):
                 await self._record_answer(handling, clarification_id)
@@ -516,6 +534,7 @@ class TurnHandler:
 
     async def _end(self, handling: Handling, ending: TurnEnding) -> None:
         """End this try. What follows from a delivery is kept in the transaction that marks it as done."""
+        handling.ending = ending
         match ending:
             case Conclude(posts=posts):
                 await self._conclude(handling, posts)
@@ -679,6 +698,39 @@ def _turn_of(handling: Handling) -> Turn:
     if body.get("options"):
         turn["options"] = body["options"]
     return turn
+
+
+def _handled(handling: Handling, ended: float) -> DeliveryHandled:
+    """What whoever measures turns is told of a try."""
+    delivery, status, thread = handling.accepted, handling.status, handling.thread
+    answer = next((each.text for each in reversed(status.spoken) if each.final), "")
+    ending: HandlingEnding
+    trouble = ""
+    match handling.ending:
+        case GiveUp(trouble=trouble):
+            ending = "failed"
+        case Park(cause=cause):
+            ending, trouble = "parked", cause.partition(":")[0]
+        case TryLater(cause=cause) | PutOff(cause=cause):
+            ending, trouble = "tried again", cause.partition(":")[0]
+        case _:
+            ending = "waits" if handling.waits else "done"
+    return DeliveryHandled(
+        delivery.key,
+        delivery.kind,
+        delivery.thread_id,
+        thread.place.platform,
+        status.turn,
+        handling.ran,
+        ending,
+        delivery.accepted_at,
+        handling.began,
+        max(ended - handling.began, 0.0),
+        resumed=handling.resumed,
+        trouble=trouble,
+        asked=delivery.body.get("text", ""),
+        said=answer,
+    )
 
 
 def _counted(status: ThreadStatus) -> tuple[str, Usage] | None:

@@ -9,7 +9,6 @@ store is changed, and changing it twice comes to the same. Of the words nothing 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -45,8 +44,10 @@ from graph.memory import (
     words_to_remember,
 )
 from graph.models import ModelProblem
-from graph.models.streaming import Retry, stream_message
-from graph.usage import ModelUse, name_of, use_of
+from graph.models.asking import Asking, ask
+from graph.models.streaming import Retry
+from graph.observing import NOBODY, Observer
+from graph.usage import ModelUse, name_of
 from policies.masking import Masker
 from translations import gettext as _
 
@@ -106,6 +107,7 @@ class MemoryHandler:
     """The one of `ROUTER_MODEL`."""
     retry: Retry
     masker: Masker
+    observer: Observer = NOBODY
     _outages: dict[str, int] = field(default_factory=dict, init=False)
     """Delivery → in how many tries of it in a row the records were away."""
     _made_at: float = field(init=False)
@@ -250,12 +252,15 @@ class MemoryHandler:
         known = {item.memory_id: item.text for item in (*own.items, *of_channel)}
         words = [each.body["words"] for each in asked]
         rules, given = memory_request(words, (*own.items, *of_channel))
-        began = time.monotonic()
+        asking = Asking(self.observer, None, "memory", name_of(self.model), self.clock)
         async with asyncio.timeout(PICKING_SECONDS):
-            answer = await stream_message(
-                self.model, [SystemMessage(rules), HumanMessage(given)], lambda _text: None, retry=self.retry
+            answer, use = await ask(
+                self.model,
+                [SystemMessage(rules), HumanMessage(given)],
+                lambda _text: None,
+                retry=self.retry,
+                asking=asking,
             )
-        use = use_of(answer, time.monotonic() - began)
         await self.budget.spent(person, name_of(self.model), use, channel)
         picked = {}
         for each, changes in zip(asked, changes_in(answer.text, words, known, in_channel=bool(channel)), strict=True):

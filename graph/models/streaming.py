@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -64,8 +65,28 @@ class Retry:
     """The longest `Retry-After` that is waited for; people are told at once when the service wants more."""
 
 
+@dataclass(slots=True)
+class AnswerTimes:
+    """What is noted while a model is asked."""
+
+    first: float | None = None
+    """When the first piece of the answer came, in seconds of `time.monotonic`; `None`: none has come."""
+    refusals: int = 0
+    """How often its service said that it is asked too often."""
+
+    def piece(self) -> None:
+        """Note that a piece of the answer is there."""
+        if self.first is None:
+            self.first = time.monotonic()
+
+
 async def stream_message(
-    model: Model, messages: Sequence[AnyMessage], on_text: Callable[[str], None], *, retry: Retry | None = None
+    model: Model,
+    messages: Sequence[AnyMessage],
+    on_text: Callable[[str], None],
+    *,
+    retry: Retry | None = None,
+    times: AnswerTimes | None = None,
 ) -> AIMessage:
     """Ask the model once and return its whole answer, calling `on_text` with each piece of text as it comes.
 
@@ -78,15 +99,19 @@ async def stream_message(
     cut, for whatever reason, which is no call even when it reads like one. `usage_metadata` holds the tokens of
     question and answer, estimated where the service does not count them.
 
+    `times` is filled in, whatever comes of it.
+
     Raises `ModelProblem`, with the provider's exception as its cause.
     """
     policy = retry or Retry()
+    noted = times or AnswerTimes()
     outgoing = wire_messages(messages)
     for tried in range(policy.times + 1):
         shown = _Shown(on_text)
         try:
-            answer = await _ask(model, outgoing, shown)
+            answer = await _ask(model, outgoing, shown, noted)
         except ModelProblem as problem:
+            noted.refusals += problem.trouble is Trouble.RATE_LIMITED
             pause = pause_before(tried, problem, policy, random.random())  # noqa: S311 (jitter, not a secret)
             if pause is None or shown.any:
                 raise
@@ -142,10 +167,11 @@ class _Shown:
                 raise
 
 
-async def _ask(model: Model, messages: list[AnyMessage], show: _Shown) -> AIMessage:
+async def _ask(model: Model, messages: list[AnyMessage], show: _Shown, times: AnswerTimes) -> AIMessage:
     answer = _Answer()
 
     def take(text: str) -> None:
+        times.piece()
         answer.add_text(text)
         show(text)
 
@@ -155,6 +181,7 @@ async def _ask(model: Model, messages: list[AnyMessage], show: _Shown) -> AIMess
             try:
                 piece = await anext(pieces, None)
                 if piece is not None:
+                    times.piece()
                     answer.add(piece)
             except Exception as error:  # whatever a provider's client raises is the model's failure
                 if error is show.fault or isinstance(error, ModelProblem):  # which has its own cause

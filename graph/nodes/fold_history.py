@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import structlog
@@ -11,12 +10,13 @@ from langgraph.runtime import Runtime
 
 from graph.files import listed
 from graph.models import ModelProblem
-from graph.models.streaming import stream_message
+from graph.models.asking import Asking, ask
 from graph.nodes import Node
+from graph.observing import TurnHandling
 from graph.ports import Ports
 from graph.prompts import LONGEST_SUMMARY, extract, summary_request, to_fold
 from graph.state import RunContext, State, turn_of
-from graph.usage import NO_USAGE, name_of, use_of, with_use
+from graph.usage import NO_USAGE, name_of, with_use
 
 log = structlog.get_logger(__name__)
 
@@ -28,14 +28,15 @@ def fold_history(ports: Ports) -> Node:
         if runtime.context.settling:
             return {}
         folded, summary = to_fold(state["messages"]), state.get("summary", "")
-        turn, usage, began = turn_of(state), state.get("usage", NO_USAGE), time.monotonic()
+        turn, usage, name = turn_of(state), state.get("usage", NO_USAGE), name_of(ports.model)
+        run = TurnHandling(turn, runtime.context.delivery)
+        asking = Asking(ports.observer, run, "summary", name, runtime.context.clock)
         try:
-            answer = await stream_message(
-                ports.model, summary_request(summary, folded), lambda _: None, retry=ports.retry
+            answer, use = await ask(
+                ports.model, summary_request(summary, folded), lambda _: None, retry=ports.retry, asking=asking
             )
-            use = use_of(answer, time.monotonic() - began)
-            usage = with_use(usage, name_of(ports.model), use)
-            await ports.budget.spent(turn["requester"], name_of(ports.model), use, turn["channel"])
+            usage = with_use(usage, name, use)
+            await ports.budget.spent(turn["requester"], name, use, turn["channel"])
             new = answer.text.strip()[:LONGEST_SUMMARY]
         except ModelProblem as problem:
             log.warning("summary_without_model", cause=str(problem))

@@ -8,9 +8,10 @@ from langgraph.types import Command
 
 from graph.call_endings import as_told, changed_values, not_made, status_of
 from graph.calls import refusal
-from graph.interrupts import ApprovalAsked, Approved, approval_answer
+from graph.interrupts import ApprovalAnswer, ApprovalAsked, Approved, approval_answer
 from graph.judging import call_of, facts_of
 from graph.nodes import AskingStep
+from graph.observing import ApprovalAnswered, TurnHandling
 from graph.ports import Judged, Ports
 from graph.state import RunContext, ToolCallState
 
@@ -25,6 +26,7 @@ def human_confirmation(ports: Ports) -> AskingStep:
     async def follows(state: ToolCallState, context: RunContext, given: Any) -> Command[str]:
         answer = as_told(approval_answer.validate_python(given), ports.masker)
         asked = ApprovalAsked.model_validate(state["asked"])
+        ports.observer.note(_answered(state, context, asked, answer))
         if not isinstance(answer, Approved):
             judgement = await _as_asked(ports, state, asked, context.now)
             return await not_made(ports, state, status_of(answer), refusal(answer), judgement)
@@ -47,6 +49,22 @@ def human_confirmation(ports: Ports) -> AskingStep:
         return Command(goto="policy_gate", update=update)
 
     return AskingStep(asks, follows)
+
+
+def _answered(
+    state: ToolCallState, context: RunContext, asked: ApprovalAsked, answer: ApprovalAnswer
+) -> ApprovalAnswered:
+    return ApprovalAnswered(
+        TurnHandling(state["turn"], context.delivery),
+        asked.call_id,
+        asked.round,
+        server=asked.server,
+        tool=asked.tool,
+        rule=asked.ask.rule,
+        outcome="edited" if isinstance(answer, Approved) and answer.arguments is not None else answer.kind,
+        asked_at=state.get("asked_at"),
+        ended_at=context.now,
+    )
 
 
 async def _as_asked(ports: Ports, state: ToolCallState, asked: ApprovalAsked, now: float) -> Judged | None:

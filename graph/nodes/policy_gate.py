@@ -12,6 +12,7 @@ from graph.interrupts import ApprovalAsked
 from graph.json_values import trouble_with
 from graph.judging import judged, keep, tool_of_agent
 from graph.nodes import BranchStep
+from graph.observing import CallJudged, TurnHandling
 from graph.options import ask_within, has_tools, may_ask_for
 from graph.plans import most_calls
 from graph.ports import InTurn, Judged, Ports, Spoken
@@ -60,9 +61,12 @@ def policy_gate(ports: Ports) -> BranchStep:
         if await _names_no_file(ports, state, tool):
             await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
             return await not_made(ports, state, "failed", _NO_FILE.format(tool.file_argument))
-        policy = ports.policy()
-        judgement = await judged(ports, state, tool, context.clock(), policy)
-        match _verdict_on(state, judgement):
+        policy, began = ports.policy(), context.clock()
+        judgement = await judged(ports, state, tool, began, policy)
+        verdict, run = _verdict_on(state, judgement), TurnHandling(turn, context.delivery)
+        seconds, round_ = context.clock() - began, _rounds(state) + 1
+        ports.observer.note(CallJudged(run, call["id"], round_, tool, verdict, began, seconds))
+        match verdict:
             case Deny(reason=reason):
                 await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
                 return await not_made(ports, state, "denied", _blocked(reason, judgement), judgement)
@@ -83,6 +87,7 @@ def policy_gate(ports: Ports) -> BranchStep:
                 spoken = tuple(Spoken(**said) for said in state.get("spoken", []))
                 asked = await ports.approvals.ask(turn["thread_id"], asked, spoken, in_turn)
                 kept = {"asked": asked.model_dump(mode="json"), "rounds": asked.round, "again": ""}
+                kept["asked_at"] = context.clock()
                 update = {**asked_again(state), **kept}
                 return Command(goto="human_confirmation", update=update)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import structlog
@@ -12,11 +11,13 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from graph.models import ModelProblem
-from graph.models.streaming import Retry, stream_message
+from graph.models.asking import Asking, ask
+from graph.models.streaming import Retry
 from graph.nodes import Node
+from graph.observing import Observer, TurnHandling
 from graph.ports import Picked, Ports, Router
 from graph.state import RunContext, State, turn_of
-from graph.usage import NO_USAGE, name_of, use_of, with_use
+from graph.usage import NO_USAGE, name_of, with_use
 from policies.model import Tool
 
 log = structlog.get_logger(__name__)
@@ -41,7 +42,8 @@ def policy_router(ports: Ports) -> Node:
             return {"categories": []}  # the next node says so
         categories = sorted({t.category for t in agent.offered(await ports.tools.available())})
         try:
-            picked = await ports.router(state["messages"], categories)
+            run = TurnHandling(turn, runtime.context.delivery)
+            picked = await ports.router(state["messages"], categories, run)
         except ModelProblem as problem:
             log.warning("router_unavailable", cause=str(problem))
             return {"categories": []}
@@ -65,15 +67,14 @@ _RULES = (
 )
 
 
-def create_router(model: BaseChatModel, retry: Retry) -> Router:
+def create_router(model: BaseChatModel, retry: Retry, observer: Observer, clock: Callable[[], float]) -> Router:
     """A router over a model. It raises `ModelProblem`; an answer that makes no sense picks everything."""
 
-    async def route(messages: Sequence[AnyMessage], categories: Sequence[str]) -> Picked:
+    async def route(messages: Sequence[AnyMessage], categories: Sequence[str], run: TurnHandling) -> Picked:
         recent = [m for m in messages if isinstance(m, HumanMessage)][-_RECENT:]
         bound = model.bind_tools([_tool(categories)])
-        began = time.monotonic()
-        answer = await stream_message(bound, [SystemMessage(_RULES), *recent], lambda _: None, retry=retry)
-        use = use_of(answer, time.monotonic() - began)
+        asking = Asking(observer, run, "routing", name_of(model), clock)
+        answer, use = await ask(bound, [SystemMessage(_RULES), *recent], lambda _: None, retry=retry, asking=asking)
         picked = [c for call in answer.tool_calls if call["name"] == CHOOSE for c in _listed(call["args"])]
         known = [c for c in categories if c in picked]
         return Picked(known or list(categories), name_of(model), use)

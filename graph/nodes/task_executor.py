@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -28,16 +27,17 @@ from graph.files import READ_FILE_TOOL, can_be_read
 from graph.json_values import storable
 from graph.judging import taken_out
 from graph.memory import Recalled
-from graph.models.streaming import stream_message
+from graph.models.asking import Asking, ask
 from graph.models.tool_calls import MOST_CALLS
 from graph.nodes import Node
 from graph.nodes.delegate import delegates
+from graph.observing import TurnHandling
 from graph.options import has_tools, may_ask, mode_of
 from graph.plans import delegate_tool, most_calls
 from graph.ports import Ports, Unfinished
 from graph.prompts import conversation, tool_definitions
 from graph.state import RunContext, State, Turn, turn_of
-from graph.usage import NO_USAGE, name_of, use_of, with_use
+from graph.usage import NO_USAGE, name_of, with_use
 from policies.model import Annotations, Mode, Tool
 from translations import gettext as _
 
@@ -95,10 +95,9 @@ def task_executor(ports: Ports) -> Node:
             if text := citations.add(delta) if citations is not None else delta:
                 live.text(message_id, text)
 
-        began = time.monotonic()
-        message = await stream_message(model, prompt, show, retry=ports.retry)
-        use = use_of(message, time.monotonic() - began)
-        name = name_of(ports.model_of(turn))
+        name, run = name_of(ports.model_of(turn)), TurnHandling(turn, runtime.context.delivery)
+        asking = Asking(ports.observer, run, "answer", name, runtime.context.clock)
+        message, use = await ask(model, prompt, show, retry=ports.retry, asking=asking)
         usage = with_use(state.get("usage", NO_USAGE), name, use)
         if citations is not None and (held := citations.rest()):
             live.text(message_id, held)

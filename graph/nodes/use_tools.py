@@ -6,6 +6,7 @@ is killed, before that was never sent, and is known to be so.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -29,6 +30,7 @@ from graph.json_values import trouble_with
 from graph.judging import judged_for_making, tool_of_agent
 from graph.nodes import AskingStep, BranchStep
 from graph.nodes.oauth_needed import server_of
+from graph.observing import ToolCalled, TurnHandling
 from graph.options import may_ask
 from graph.ports import (
     AccountNeeded,
@@ -140,7 +142,10 @@ async def _made(
             begun = await ports.ledger.begin(replace(record, goes_on=goes_on))
             if not isinstance(begun, Begun):
                 return _kept_from(state, begun)
-            return await _concluded(ports, state, record, begun.attempt, await _sent(send, record, context))
+            outcome = await _observed(
+                ports, state, begun.attempt, _sent(send, record, context), record=record, context=context
+            )
+            return await _concluded(ports, state, record, begun.attempt, outcome)
         case OutcomeUnknown():
             return _kept_from(state, await ports.ledger.unknown_after_question(record, prepared))
         case Failed():
@@ -208,6 +213,37 @@ def _caller(state: ToolCallState) -> Caller:
         keeps_returned=bool(turn.get("client")) or turn["platform"] == "mcp",
         channel=turn["channel"],
     )
+
+
+async def _observed(
+    ports: Ports,
+    state: ToolCallState,
+    attempt: int,
+    sent: Awaitable[ToolOutcome | NotSent],
+    *,
+    record: CallRecord,
+    context: RunContext,
+) -> ToolOutcome | NotSent:
+    """What comes of a call that is being sent. Whoever measures that is told."""
+    began_at, began = context.clock(), time.monotonic()
+    outcome: ToolOutcome | NotSent | None = None
+    try:
+        outcome = await sent
+    finally:
+        ports.observer.note(
+            ToolCalled(
+                TurnHandling(state["turn"], context.delivery),
+                record.call_id,
+                attempt,
+                record.approval_round,
+                record.tool,
+                record.arguments,
+                outcome,
+                began_at,
+                time.monotonic() - began,
+            )
+        )
+    return outcome
 
 
 async def _sent(

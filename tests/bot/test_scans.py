@@ -46,6 +46,8 @@ SORTED = {
     "approvals.grants_of": "the grants in force that end at the same moment",
     "sign_ins.open_for": "what is open for one person",
     "threads.with_address": "the accounts of one human",
+    "measures.open_approvals": "the rules that ask, of as many as are counted",
+    "measures.waiting_deliveries": "the kinds there are, of as many as are counted",
     "model_usage.of_message": "the turn of one message",
     "model_usage.of_people": "what one human used in 30 days",
     "model_usage.of_everybody": "what an operator asks for, of a range of days",

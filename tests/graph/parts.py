@@ -309,7 +309,7 @@ def ports_of(
     """The ports of a bench, under this policy."""
     bench.rules = parse_policy(policy, "policy.yaml")
 
-    async def route(messages: Any, categories: Any) -> Picked:
+    async def route(messages: Any, categories: Any, run: Any) -> Picked:
         return Picked(categories)
 
     port: Any = bench

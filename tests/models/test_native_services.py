@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 import traceback
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -20,7 +21,9 @@ from pydantic import SecretStr
 from graph.models import ModelProblem, ModelSpec, Trouble, close_model, create_model
 from graph.models.streaming import stream_message
 from graph.nodes.policy_router import CHOOSE, create_router
+from graph.observing import NOBODY, TurnHandling
 from graph.prompts import summary_request
+from graph.state import Turn
 from graph.usage import total_tokens
 from tests.fakes.model_service import ModelService
 from tests.fakes.openai_server import Reply, ToolUse
@@ -30,6 +33,15 @@ from tests.support.cpu import at_most_cpu
 
 KEY = "key-that-nobody-may-read"
 ASK: list[AnyMessage] = [SystemMessage("rules"), HumanMessage("hi")]
+TURN = Turn(
+    delivery="m1",
+    requester="web:ana",
+    requester_name="Ana",
+    time_zone="UTC",
+    platform="web",
+    channel="",
+    thread_id="t",
+)
 ADD = tool("tasks__add", properties={"title": {"type": "string"}}, required=["title"])
 
 Use = Callable[..., BaseChatModel]
@@ -343,7 +355,8 @@ def test_a_temperature_is_refused_at_the_start_where_the_service_has_none() -> N
 @each_service
 async def test_the_router_picks_tool_types_by_it(native: Native, use: Use) -> None:
     async with native.fake([Reply(calls=[ToolUse(CHOOSE, {"types": ["mail"]})], usage=(7, 3))]) as server:
-        picked = await create_router(use(native, server), ONCE)([HumanMessage("write a mail")], ["mail", "drive"])
+        route = create_router(use(native, server), ONCE, NOBODY, time.time)
+        picked = await route([HumanMessage("write a mail")], ["mail", "drive"], TurnHandling(TURN, "m1"))
         assert server.refused == []
     assert picked.use is not None
     assert (picked.categories, total_tokens(picked.use)) == (["mail"], 10)

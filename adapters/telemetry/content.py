@@ -1,0 +1,93 @@
+"""What traces say of the content of conversations, where an operator wants that: without secrets, links, codes in
+links and tokens, and without what a tool returned for one person alone. Pure; takes milliseconds for a long text, so it
+is not done in the event loop.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bot.audit.entries import shortened
+from graph.ports import Failed, NotSent, OutcomeUnknown, Succeeded, ToolOutcome
+from policies.masking import Masker, exceeds
+from policies.model import canonical_json
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage, AnyMessage
+
+LONGEST_TEXT = 4_000
+"""Characters of one text. Our own choice: backends cut or refuse what is much longer."""
+MOST_MESSAGES = 20
+"""Of a conversation that are told: the newest."""
+FOR_ONE_PERSON = "[result for that person only]"
+_ADDRESS = re.compile(r"""\b([a-z][a-z0-9+.-]{1,15})://([^\s/"'<>?#@]*@)?([^\s/"'<>?#@]*)[^\s"'<>]*""", re.IGNORECASE)
+_ROLES: Mapping[str, str] = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system"}
+
+
+class TracedContent:
+    """Makes content fit to be told.
+
+    Args:
+        masker: knows what is a secret in values.
+        mask: takes secrets out of a text, of whatever form.
+    """
+
+    def __init__(self, masker: Masker, mask: Callable[[str], str]) -> None:
+        self._masker = masker
+        self._mask = mask
+
+    def text(self, text: str) -> str:
+        """A text. Of links only their host stays."""
+        # Cut once secrets are taken out: half a secret is not recognised.
+        return shortened(self._mask(_ADDRESS.sub(_host_alone, text[: 2 * LONGEST_TEXT])), LONGEST_TEXT)
+
+    def arguments(self, arguments: Mapping[str, Any]) -> str:
+        """The arguments of a call, as JSON."""
+        if exceeds(arguments, LONGEST_TEXT):
+            return "[too large to be traced]"
+        return self.text(canonical_json(self._masker.for_audit(dict(arguments)).value))
+
+    def outcome(self, outcome: ToolOutcome | NotSent | None) -> str:
+        """What a tool returned."""
+        match outcome:
+            case Succeeded() | Failed() | OutcomeUnknown() if outcome.owner is not None:
+                return FOR_ONE_PERSON
+            case Succeeded(text=text) | Failed(text=text) | OutcomeUnknown(text=text):
+                return self.text(text)
+            case _:
+                return ""
+
+    def question(self, messages: Sequence[AnyMessage]) -> str:
+        """What a model was given, in the form of `gen_ai.input.messages`: the newest messages."""
+        return _json([self._message(each) for each in messages[-MOST_MESSAGES:]])
+
+    def answer(self, answer: AIMessage, finish_reason: str) -> str:
+        """What it answered, in the form of `gen_ai.output.messages`."""
+        return _json([{**self._message(answer), "finish_reason": finish_reason}])
+
+    def said(self, role: str, text: str) -> str:
+        """One message, in the same form."""
+        return _json([{"role": role, "parts": [{"type": "text", "content": self.text(text)}]}])
+
+    def _message(self, message: AnyMessage) -> dict[str, Any]:
+        role, owner = _ROLES.get(message.type, message.type), message.additional_kwargs.get("owner")
+        if message.type == "tool":
+            result = FOR_ONE_PERSON if owner else self.text(message.text)
+            called = getattr(message, "tool_call_id", "")
+            return {"role": role, "parts": [{"type": "tool_call_response", "id": called, "response": result}]}
+        parts: list[dict[str, Any]] = [{"type": "text", "content": self.text(message.text)}] if message.text else []
+        for call in getattr(message, "tool_calls", ()):
+            about = {"type": "tool_call", "id": call["id"], "name": call["name"]}
+            parts.append({**about, "arguments": self.arguments(call["args"])})
+        return {"role": role, "parts": parts}
+
+
+def _host_alone(found: re.Match[str]) -> str:
+    return f"{found[1]}://{found[3]}/…"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,144 @@
+"""Where spans go: collectors by OTLP over HTTP, Langfuse among them. All of it in threads of their own: nobody waits
+for a collector, and what it does not take in time is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
+
+import structlog
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.util.re import parse_env_headers
+
+from adapters.telemetry.tracing import Tracing
+from bot.repeated_failures import RepeatedFailure
+from graph.observing import Happening
+
+log = structlog.get_logger(__name__)
+LANGFUSE_CLOUD = "https://cloud.langfuse.com"
+MOST_WAITING = 2_000
+"""Happenings that wait to be traced with their content; further ones are dropped."""
+FLUSH_SECONDS = 1.5
+"""Seconds that the end of the process waits for what has not been sent."""
+
+
+class TracesNotTakenError(Exception):
+    """A collector did not take spans."""
+
+
+class ToldExporter(SpanExporter):
+    """Says once that a collector does not take what it is sent, until it does: the library would say so each time."""
+
+    def __init__(self, exporter: SpanExporter, to: str) -> None:
+        self._exporter = exporter
+        self.to = to
+        """Its host."""
+        self._failure = RepeatedFailure("traces_not_sent", over="traces_sent_again")
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Send spans."""
+        result = self._exporter.export(spans)
+        if result is SpanExportResult.SUCCESS:
+            self._failure.worked()
+        else:
+            self._failure.failed(TracesNotTakenError(), to=self.to)
+        return result
+
+    def shutdown(self) -> None:
+        """Send nothing more, and give up what is being tried again."""
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Nothing is kept here."""
+        return True
+
+
+def collector(address: str, headers: str | None) -> ToldExporter:
+    """Returns a collector. All else that `OTEL_EXPORTER_OTLP_*` say of it is read from the environment.
+
+    Args:
+        address: where it takes traces.
+        headers: as `OTEL_EXPORTER_OTLP_HEADERS` has them.
+    """
+    given = parse_env_headers(headers, liberal=True) if headers else None
+    return _told(OTLPSpanExporter(endpoint=address, headers=given), address)
+
+
+def langfuse(host: str, public_key: str, secret_key: str) -> ToldExporter:
+    """Returns Langfuse (https://langfuse.com/integrations/native/opentelemetry).
+
+    Args:
+        host: its address.
+    """
+    headers = {"Authorization": basic(public_key, secret_key), "x-langfuse-ingestion-version": "4"}
+    address = f"{host.rstrip('/')}/api/public/otel/v1/traces"
+    return _told(OTLPSpanExporter(endpoint=address, headers=headers), address)
+
+
+def basic(user: str, password: str) -> str:
+    """Returns the header of basic authentication (RFC 7617)."""
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def _told(exporter: OTLPSpanExporter, address: str) -> ToldExporter:
+    for name in ("opentelemetry.exporter", "opentelemetry.exporter.otlp.proto.http.trace_exporter"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return ToldExporter(exporter, urlsplit(address).hostname or "")
+
+
+class TracedLater:
+    """Fills `graph.observing.Observer`: has spans made in a thread. Content takes milliseconds to be masked."""
+
+    def __init__(self, tracing: Tracing) -> None:
+        self._tracing = tracing
+        self._waiting: queue.Queue[Happening | None] = queue.Queue(MOST_WAITING)
+        self._dropped = RepeatedFailure("traces_dropped")
+        self._thread = threading.Thread(target=self._work, name="tracing", daemon=True)
+        self._thread.start()
+
+    def note(self, happening: Happening) -> None:
+        """Have it traced; it is dropped while too much waits."""
+        try:
+            self._waiting.put_nowait(happening)
+        except queue.Full as full:
+            self._dropped.failed(full)
+
+    def finish(self) -> None:
+        """Trace what waits, and nothing more. Waits for that."""
+        self._waiting.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (happening := self._waiting.get()) is not None:
+            try:
+                self._tracing.note(happening)
+            except Exception:
+                log.exception("telemetry_failed", about=type(happening).__name__)
+
+
+async def finished(work: Callable[[], None], seconds: float) -> bool:
+    """Does what may wait for others in a thread, which is waited for so long. Returns whether it is done."""
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            loop.call_soon_threadsafe(done.set)
+
+    threading.Thread(target=run, name="telemetry ends", daemon=True).start()
+    try:
+        async with asyncio.timeout(seconds):
+            await done.wait()
+    except TimeoutError:
+        log.warning("traces_lost", note="a collector did not take what was left in time")
+        return False
+    return True

@@ -1,0 +1,66 @@
+"""Asking a model, and telling whoever measures it what came of that."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from langchain_core.messages import AIMessage, AnyMessage
+
+from graph.models.problems import ModelProblem
+from graph.models.streaming import AnswerTimes, Model, Retry, stream_message
+from graph.observing import ModelAsked, Observer, TurnHandling
+from graph.usage import ModelUse, use_of
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who asks, for what, and who is told of it."""
+
+    observer: Observer
+    run: TurnHandling | None
+    """`None`: no turn waits for it."""
+    purpose: Literal["answer", "routing", "summary", "memory"]
+    model: str
+    """The name under which its usage is counted."""
+    clock: Callable[[], float]
+    """Returns seconds since the epoch."""
+
+
+async def ask(
+    model: Model, messages: Sequence[AnyMessage], on_text: Callable[[str], None], *, retry: Retry, asking: Asking
+) -> tuple[AIMessage, ModelUse]:
+    """Ask as `stream_message` does. Returns the answer, and what it came to. Raises `ModelProblem`."""
+    began_at, began, times = asking.clock(), time.monotonic(), AnswerTimes()
+
+    def tell(trouble: str = "", use: ModelUse | None = None, answer: AIMessage | None = None) -> None:
+        asking.observer.note(
+            ModelAsked(
+                asking.run,
+                asking.purpose,
+                asking.model,
+                began_at,
+                time.monotonic() - began,
+                first_after=None if times.first is None else times.first - began,
+                use=use,
+                trouble=trouble,
+                refusals=times.refusals,
+                question=messages,
+                answer=answer,
+            )
+        )
+
+    try:
+        answer = await stream_message(model, messages, on_text, retry=retry, times=times)
+    except ModelProblem as problem:
+        tell(problem.trouble.value)
+        raise
+    except asyncio.CancelledError:
+        tell("broken off")
+        raise
+    use = use_of(answer, time.monotonic() - began)
+    tell(use=use, answer=answer)
+    return answer, use
