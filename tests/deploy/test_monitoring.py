@@ -1,0 +1,148 @@
+"""The alert rules and the dashboard ask for metrics that there are."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from adapters.telemetry.metrics import PrometheusMetrics
+from bot.measures import Measures, ProcessNow, ServerMeasure
+from bot.prices import NO_PRICES
+from bot.records.measures import OpenApprovals, WaitingDeliveries
+from tests.deploy.image import ROOT
+
+MONITORING = ROOT / "deploy" / "monitoring"
+PROMTOOL = shutil.which("promtool")
+NAME = re.compile(r"\bcountersign_[a-z_]+")
+GROUPED = re.compile(r"by \(([^)]*)\)")
+
+
+def alert_expressions() -> Iterator[str]:
+    rules = yaml.safe_load((MONITORING / "alerts.yml").read_text())
+    return (rule["expr"] for group in rules["groups"] for rule in group["rules"])
+
+
+def dashboard_expressions() -> Iterator[str]:
+    panels = json.loads((MONITORING / "dashboard.json").read_text())["panels"]
+    return (target["expr"] for panel in panels for target in panel["targets"])
+
+
+async def names_there_are() -> set[str]:
+    """The names of all samples, of metrics that have not been counted yet, too."""
+    metrics = PrometheusMetrics("1", NO_PRICES)
+    now = ProcessNow(1, 1, [ServerMeasure("calendar", True, 8)], 1)
+    waits = Measures([WaitingDeliveries("message", 1, 0.0)], 0, [OpenApprovals("r", 3, 2, 1, 0.0)], 0, 10.0)
+
+    async def measured() -> Measures:
+        return waits
+
+    page = (await metrics.page(measured, lambda: now)).decode()
+    declared = dict(re.findall(r"^# TYPE (\w+) (\w+)$", page, re.MULTILINE))
+    endings = {"histogram": ("_bucket", "_count", "_sum"), "counter": ("",), "gauge": ("",)}
+    return {f"{name}{ending}" for name, kind in declared.items() for ending in endings.get(kind, ("",))}
+
+
+async def test_every_metric_that_is_asked_for_is_there() -> None:
+    there = await names_there_are()
+    for expression in [*alert_expressions(), *dashboard_expressions()]:
+        asked = set(NAME.findall(expression))
+        assert asked or "process_" in expression or "up{" in expression, expression
+        assert asked <= there, expression
+
+
+async def test_every_metric_is_described_in_the_documentation() -> None:
+    written = (ROOT / "docs" / "observability.md").read_text()
+    for name in await names_there_are():
+        if name.startswith("countersign_") and not name.endswith("_created"):
+            plain = re.sub(r"_(bucket|count|sum)$", "", name.removeprefix("countersign_"))
+            assert f"`{plain}`" in written, name
+
+
+def test_no_alert_has_the_name_of_another_and_each_says_what_it_means() -> None:
+    rules = yaml.safe_load((MONITORING / "alerts.yml").read_text())["groups"][0]["rules"]
+    names = [rule["alert"] for rule in rules]
+    assert len(names) == len(set(names))
+    assert all(rule["annotations"]["summary"] and rule["labels"]["severity"] for rule in rules)
+
+
+def test_no_panel_lies_over_another() -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in json.loads((MONITORING / "dashboard.json").read_text())["panels"]:
+        at = panel["gridPos"]
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert not cells & taken
+        assert at["x"] + at["w"] <= 24
+        taken |= cells
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: apt-get install prometheus)")
+def test_promtool_takes_the_rules_and_the_example(tmp_path: Path) -> None:
+    assert PROMTOOL is not None
+    for check in (["check", "rules", "alerts.yml"], ["check", "config", "--syntax-only", "prometheus.yml"]):
+        done = subprocess.run([PROMTOOL, *check], cwd=MONITORING, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: apt-get install prometheus)")
+def test_alerts_fire_when_they_are_to(tmp_path: Path) -> None:
+    """A slow tool, a failing model and a lost database, as time series that promtool makes up."""
+    assert PROMTOOL is not None
+    tool = 'countersign_tool_seconds_bucket{server="crm",tool="find"'
+    model = 'countersign_model_seconds_count{model="any",purpose="answer"'
+    cases = {
+        "rule_files": [str(MONITORING / "alerts.yml")],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [
+                    {"series": f'{tool},le="30.0"}}', "values": "0+0x40"},
+                    {"series": f'{tool},le="60.0"}}', "values": "0+6x40"},
+                    {"series": f'{tool},le="+Inf"}}', "values": "0+6x40"},
+                    {"series": f'{model},outcome="answered"}}', "values": "0+5x40"},
+                    {"series": f'{model},outcome="timed out"}}', "values": "0+5x40"},
+                    {"series": 'countersign_records_up{instance="a"}', "values": "0x40"},
+                ],
+                "alert_rule_test": [
+                    _fires("CountersignToolSlow", "warning", server="crm", tool="find"),
+                    _fires("CountersignModelFails", "critical", model="any"),
+                    _fires("CountersignRecordsOutOfReach", "critical", instance="a"),
+                    {"eval_time": "30m", "alertname": "CountersignToolServerDown", "exp_alerts": []},
+                ],
+            }
+        ],
+    }
+    for each in cases["tests"][0]["alert_rule_test"]:  # type: ignore[index]
+        for alert in each["exp_alerts"]:
+            alert["exp_annotations"] = _annotations(each["alertname"])
+    file = tmp_path / "alerts.test.yml"
+    file.write_text(yaml.safe_dump(cases))
+    done = subprocess.run([PROMTOOL, "test", "rules", str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _fires(alert: str, severity: str, **labels: str) -> dict[str, object]:
+    return {"eval_time": "30m", "alertname": alert, "exp_alerts": [{"exp_labels": {"severity": severity, **labels}}]}
+
+
+def _annotations(alert: str) -> dict[str, str]:
+    """What the alert says, with the values of these time series."""
+    said = {
+        "CountersignToolSlow": {"summary": "crm › find takes longer than 58.5s"},
+        "CountersignModelFails": {
+            "summary": "50% of the requests to any fail",
+            "description": "By trouble: countersign_model_seconds_count, label outcome.",
+        },
+        "CountersignRecordsOutOfReach": {
+            "summary": "The database of a cannot be used",
+            "description": "Nothing is accepted until it is back: docs/operations.md#while-postgresql-is-away.",
+        },
+    }
+    return said[alert]
