@@ -29,7 +29,7 @@ from graph.files import READ_FILE, listed
 from graph.judging import said_by_requester
 from graph.known_ids import looked_through
 from graph.nodes import BranchStep
-from graph.nodes.delegate import DelegateState, delegate
+from graph.nodes.delegate import DelegateState, delegate, delegates
 from graph.nodes.fold_history import fold_history
 from graph.nodes.human_clarification import human_clarification
 from graph.nodes.oauth_needed import server_of
@@ -58,21 +58,29 @@ def at_start(ports: Ports) -> Callable[[State], Awaitable[str]]:
     return at_start
 
 
-async def after_model(state: State) -> str | list[Send]:
+def after_model(ports: Ports) -> Callable[[State], Awaitable[str | list[Send]]]:
     """Clarifications first, then every call in its own branch; nothing open: the turn is over."""
-    calls = open_calls(state["messages"])
-    if not calls:
-        return "fold_history" if to_fold(state["messages"]) else END
-    return await _calls(state, calls)
+
+    async def after_model(state: State) -> str | list[Send]:
+        calls = open_calls(state["messages"])
+        if not calls:
+            return "fold_history" if to_fold(state["messages"]) else END
+        return await _calls(ports, state, calls)
+
+    return after_model
 
 
-async def after_clarification(state: State) -> str | list[Send]:
+def after_clarification(ports: Ports) -> Callable[[State], Awaitable[str | list[Send]]]:
     """The other calls of the same message proceed without asking the model again."""
-    calls = open_calls(state["messages"])
-    return await _calls(state, calls) if calls else "task_executor"
+
+    async def after_clarification(state: State) -> str | list[Send]:
+        calls = open_calls(state["messages"])
+        return await _calls(ports, state, calls) if calls else "task_executor"
+
+    return after_clarification
 
 
-async def _calls(state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
+async def _calls(ports: Ports, state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
     if any(c["name"] == CLARIFICATION for c in calls):
         return "human_clarification"
     turn, messages = turn_of(state), current_turn(state["messages"])
@@ -84,7 +92,7 @@ async def _calls(state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
         "said": said,
     }
     return [
-        Send("delegate", _plan(state, c, turn, said))
+        Send("delegate", _plan(ports, state, c, turn, said))
         if c["name"] == DELEGATE
         else Send("read_file", {"call": c, "turn": turn})
         if c["name"] == READ_FILE
@@ -93,10 +101,11 @@ async def _calls(state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
     ]
 
 
-def _plan(state: State, call: dict[str, Any], turn: Turn, said: list[str]) -> DelegateState:
+def _plan(ports: Ports, state: State, call: dict[str, Any], turn: Turn, said: list[str]) -> DelegateState:
     """What the branch of a plan begins with."""
     before = plans_before(current_turn(state["messages"]), call["id"])
-    plan: DelegateState = {"call": call, "turn": turn, "said": said, "before": before}
+    agents = list(delegates(ports, turn))
+    plan: DelegateState = {"call": call, "turn": turn, "said": said, "before": before, "agents": agents}
     if files := listed(state.get("files", ()), state["messages"]):
         plan["files"] = files
     return plan
@@ -134,8 +143,8 @@ def build_workflow(ports: Ports, checkpointer: BaseCheckpointSaver[Any] | None) 
     graph.add_node("fold_history", fold_history(ports))
     graph.add_conditional_edges(START, at_start(ports), ["policy_router", "task_executor"])
     graph.add_edge("policy_router", "task_executor")
-    graph.add_conditional_edges("task_executor", after_model, [*_CALLS, "fold_history", END])
-    graph.add_conditional_edges("human_clarification", after_clarification, [*_CALLS, "task_executor"])
+    graph.add_conditional_edges("task_executor", after_model(ports), [*_CALLS, "fold_history", END])
+    graph.add_conditional_edges("human_clarification", after_clarification(ports), [*_CALLS, "task_executor"])
     graph.add_edge("tool_call", "task_executor")
     graph.add_edge("delegate", "task_executor")
     graph.add_edge("read_file", "task_executor")

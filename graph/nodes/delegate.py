@@ -37,6 +37,9 @@ class DelegateState(TypedDict):
     """What was handed over in the conversation, which its tasks may read."""
     before: NotRequired[int]
     """How many plans the turn holds before this one; absent: an earlier version began it."""
+    agents: NotRequired[list[str]]
+    """Names of those that could be given tasks when the model made the plan; absent: an earlier version began it. This
+    node is run again when its plan has ended: one of them may be gone by then, and the plan was begun all the same."""
 
 
 def delegates(ports: Ports, turn: Turn) -> Mapping[str, str]:
@@ -61,7 +64,7 @@ def delegate(ports: Ports) -> Node:
         if state.get("before", 0) >= MOST_PLANS:
             return {"messages": [tool_message(call, _LIMITED, failed=True)]}
         try:
-            tasks = tasks_in(call["args"], delegates(ports, turn))
+            tasks = tasks_in(call["args"], state.get("agents") or list(delegates(ports, turn)))
         except PlanError as error:
             return {"messages": [tool_message(call, f"Failed: the plan was not begun: {error}.", failed=True)]}
         asked = PlanAsked(

@@ -104,7 +104,7 @@ async def test_stop_ends_all_tasks_and_what_they_asked(
     assert acts_of(home) == []
     # The model is told what was done by then, and not that nothing was.
     (told,) = [str(m["content"]) for m in bookkeeping_model.requests[-1]["messages"] if m["role"] == "tool"]
-    assert "## find (bookkeeper): done\nthree: INV-7, INV-8, INV-9" in told
+    assert "## find (bookkeeper): done\n> three: INV-7, INV-8, INV-9" in told
     assert "## check (bookkeeper): stopped" in told
 
 
@@ -139,6 +139,8 @@ async def test_a_plan_goes_on_without_what_its_agents_may_not_do_any_more(
         await stand(thread, find="done", orders="done", **states_then)
         await thread.until(lambda: len(thread.said) > 1, "an answer")
     assert acts_of(home) == acts
+    (told,) = [str(m["content"]) for m in bookkeeping_model.requests[-1]["messages"] if m["role"] == "tool"]
+    assert "## find (bookkeeper): done" in told
 
 
 async def test_a_rejection_is_told_to_the_agent_that_asked_and_the_others_go_on(
