@@ -41,6 +41,7 @@ from adapters.shared.serving import (
     readiness,
     started_server,
 )
+from adapters.siem.collector import EventCollector
 from adapters.telemetry.opening import Deployment, Telemetry, TelemetryError, telemetry
 from adapters.telemetry.pauses import ObservedPauses
 from adapters.tool_servers.account_changes import AccountChanges
@@ -59,6 +60,8 @@ from bot.approvals.directory import PeopleDirectory
 from bot.approvals.requests import ApprovalRequests
 from bot.approvals.standing_approvals import StandingApprovals
 from bot.audit.log import AuditLog
+from bot.audit.ocsf import LogSource
+from bot.audit.pushing import AuditPush, destination_of
 from bot.budgets import DailyBudget, DailyLimits
 from bot.card_masks import log_masker_of, masker_of
 from bot.conversations import Conversations
@@ -104,7 +107,7 @@ from bot.records.startup import (
     told_when_damaged,
 )
 from bot.services import Services
-from bot.settings import DEMO, Settings, SettingsError, load_settings
+from bot.settings import DEMO, Settings, SettingsError, load_settings, plain
 from bot.settings_comparison import SettingsComparison, settings_facts
 from bot.sharing import SharedState, for_one_process, sharing
 from bot.turns.engine import DeliveryHandler, EmbeddedEngine, ThreadWorkers
@@ -198,6 +201,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         observing = await _telemetry(settings, key, masker, secrets, prices=prices, stack=stack)
         observer = observing.observer
         notifications = page.notifications if page else None
+        push = await _audit_push(settings, database, clock, stack)
         outside = await stack.enter_async_context(
             open_accounts(account_config, settings, database, key, clock, notifications=notifications)
         )
@@ -496,7 +500,9 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         application[REPLICAS] = shared.replicas
         ending = application[ENDING] = asyncio.Event()
         application.on_response_prepare.append(last_answers(ending))
-        details = partial(_health_details, settings, tools, database, engine, receivers, replicas=shared.replicas)
+        details = partial(
+            _health_details, settings, tools, database, engine, receivers, replicas=shared.replicas, push=push
+        )
         token = settings.health_token.get_secret_value() if settings.health_token else None
 
         async def is_operator(request: web.Request) -> bool:
@@ -608,6 +614,25 @@ async def _open_records(settings: Settings, stack: AsyncExitStack) -> tuple[Reco
         return records, given.get_secret_value().encode() if given else kept_key(file.parent)
     except (FolderInUseError, KeyFileError, NewerSchemaError, DamagedFileError) as error:
         raise ConfigurationError(str(error)) from error
+
+
+async def _audit_push(settings: Settings, database: Database, clock: Clock, stack: AsyncExitStack) -> AuditPush | None:
+    """What pushes the audit log; `None`: nothing does. Ends after all that writes to the log."""
+    if settings.audit_push_url is None:
+        return None
+    url = settings.audit_push_url.get_secret_value()
+    collector = EventCollector(url, plain(settings.audit_push_token))
+    stack.push_async_callback(collector.close)
+    push = AuditPush(
+        database,
+        clock,
+        collector,
+        LogSource(_version(), settings.public_url),
+        destination=destination_of(url),
+        me="the only process" if settings.sqlite_file else random_id(),
+    )
+    await stack.enter_async_context(push.running())
+    return push
 
 
 async def _memory_store(settings: Settings, stack: AsyncExitStack) -> MemoryRows | None:
@@ -796,6 +821,7 @@ async def _health_details(
     receivers: Receivers,
     *,
     replicas: ReplicaTable | None,
+    push: AuditPush | None,
 ) -> Mapping[str, Any]:
     """How it is, for operators."""
     servers = {
@@ -810,7 +836,8 @@ async def _health_details(
         "tool_servers": servers,
         "deliveries": records.pop("deliveries", {}) | {"running": engine.busy},
     }
-    others = {"replicas": replicas.facts()} if replicas is not None else {}
+    others: dict[str, Any] = {"replicas": replicas.facts()} if replicas is not None else {}
+    others |= {"audit_push": await push.health()} if push is not None else {}
     return body | records | others | {chat.name: chat.facts() for chat in receivers.chats}
 
 

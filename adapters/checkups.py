@@ -12,15 +12,17 @@ from urllib.parse import urlsplit
 
 from adapters.accounts import AccountsConfig, AccountsError, accounts_config
 from adapters.shared.checkup import address_findings, certificate_findings
+from adapters.siem.checkup import collector_findings
 from adapters.tool_servers.checkup import reached_from_here, tool_server_findings
 from adapters.tool_servers.config import ConfigError, ToolServersConfig, load_config
+from bot.audit.pushing import destination_of
 from bot.domain import Clock
 from bot.file_checkup import disk_findings, free_bytes, rights_findings, sealer_of
 from bot.findings import Check, Finding, Health, HeardTimes, collected, doubtful, fine, wrong
 from bot.model_checkup import model_findings
 from bot.policy_in_force import PolicyInForce
 from bot.prices import PricesFileError, load_prices
-from bot.records.checkup import record_findings
+from bot.records.checkup import push_findings, record_findings
 from bot.settings import DEMO, Settings, SettingsError, is_loopback
 from graph.agents_file import AgentsFileError, Installation, load_agents
 from policies.judging import PolicyError
@@ -135,10 +137,14 @@ def _here(settings: Settings, times: HeardTimes, free: Callable[[Path], int], en
         at = folder or Path.cwd()
         return [*disk_findings(at, free), *rights_findings(folder, env_file, key_is_set=given is not None)]
 
-    return {
+    checks: dict[str, Check] = {
         "database": partial(asyncio.to_thread, record_findings, settings.records_address, unseal, times),
         "files": partial(asyncio.to_thread, files),
     }
+    if settings.audit_push_url is not None:
+        destination = destination_of(settings.audit_push_url.get_secret_value())
+        checks["audit push"] = partial(asyncio.to_thread, push_findings, settings.records_address, destination)
+    return checks
 
 
 def _outside(
@@ -159,6 +165,8 @@ def _outside(
     if offline:
         return checks
     checks["certificate"] = partial(certificate_findings, url)
+    if settings.audit_push_url is not None:
+        checks["audit push address"] = partial(collector_findings, settings.audit_push_url.get_secret_value())
     for spec in {settings.model_spec, settings.router_spec}:
         if spec.name != DEMO:
             checks[f"model {spec.name}"] = partial(model_findings, spec, make_model)

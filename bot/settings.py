@@ -137,6 +137,24 @@ def issuer_address(value: str) -> str:
     return value
 
 
+def push_address(value: SecretStr) -> SecretStr:
+    """The address of a service that takes what is secret: https, or http on loopback. Never repeated: it may hold a
+    secret."""
+    parts = _split(value.get_secret_value())
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.password:
+        raise ValueError("is not an https address. Write it like https://siem.example.com/ingest.")
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
+        raise ValueError("is not safe over http. Use https; http is for loopback only.")
+    return value
+
+
+def header_value(value: SecretStr) -> SecretStr:
+    """What a header of a request can hold, and long enough to be recognised in a log."""
+    if not re.fullmatch(r"[!-~]+( [!-~]+)?", value.get_secret_value()):
+        raise ValueError("has characters that no header has. Write it as you got it, on one line.")
+    return long_enough(value)
+
+
 _DOMAIN = re.compile(r"[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})+")
 
 
@@ -541,6 +559,15 @@ class Settings(BaseSettings):
         "info", description="debug, info, warning, error or critical."
     )
     log_format: Annotated[Literal["console", "json"], LowerCase] = Field("console", description="console or json.")
+    audit_push_url: Annotated[SecretStr, AfterValidator(push_address)] | None = Field(
+        None,
+        description="Where the audit log is pushed to, as events of OCSF (JSON Lines): https, or http on loopback. It "
+        "is in no log, since some SIEMs have a secret in it.",
+    )
+    audit_push_token: Annotated[SecretStr, AfterValidator(header_value)] | None = Field(
+        None,
+        description="Sent there as `Authorization: Bearer …`; with a word before it (`Splunk …`), as it is.",
+    )
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
@@ -646,6 +673,7 @@ class Settings(BaseSettings):
         texts |= set((plain(self.encryption_key) or "").split(",")) - {""}
         texts |= _secrets_in_headers(plain(self.otel_exporter_otlp_headers))
         texts |= _secrets_in_headers(plain(self.otel_exporter_otlp_traces_headers))
+        texts |= {(plain(self.audit_push_token) or "").rpartition(" ")[2]} - {""}
         addresses = [self.database_url.get_secret_value(), *(v for v in values if isinstance(v, str) and "://" in v)]
         passwords = {password for address in addresses if (password := urlsplit(address).password)}
         return frozenset(texts | passwords | {unquote(password) for password in passwords})
@@ -776,6 +804,8 @@ def _pairs(s: Settings) -> list[str]:
         ("LANGFUSE_PUBLIC_KEY", s.langfuse_public_key, "LANGFUSE_SECRET_KEY", s.langfuse_secret_key),
     )
     lines = []
+    if s.audit_push_token and not s.audit_push_url:
+        lines.append("AUDIT_PUSH_URL: is not set, but AUDIT_PUSH_TOKEN is. Set it, or remove the token.")
     for left, left_value, right, right_value in pairs:
         if bool(left_value) != bool(right_value):
             missing, there = (right, left) if left_value else (left, right)

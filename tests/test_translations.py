@@ -95,6 +95,7 @@ UNMARKED = {
     "adapters/shared/serving.py": PROGRAMS,
     "adapters/shared/token_watch.py": PROGRAMS,
     "adapters/shared/untrusted_json.py": PROGRAMS,
+    "adapters/siem": OPERATORS,
     "adapters/slack/checkup.py": OPERATORS,
     "adapters/slack/inbound/commands.py:about": MODEL,
     "adapters/slack/inbound/requests.py": PROGRAMS,

@@ -11,13 +11,16 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
+from bot.audit.entries import in_utc
 from bot.findings import Finding, HeardTimes, doubtful, fine, wrong
 from bot.records.addresses import shown_address, sqlite_file
+from bot.records.audit_pushes import PushRow
+from bot.records.database import reader
 from bot.records.memory_store import memory_file
 from bot.records.startup import NEWEST_REVISION, NewerSchemaError, check_newer
-from bot.records.tables import connections, oauth_clients, sign_ins
+from bot.records.tables import audit, audit_pushes, connections, oauth_clients, sign_ins
 
-_DATABASE, _SCHEMA, _SEALED = "database", "schema", "encryption key"
+_DATABASE, _SCHEMA, _SEALED, _PUSH = "database", "schema", "encryption key", "audit push"
 _UP = ".venv/bin/python app.py migrate up"
 _SECONDS = 5
 MOST_SEALED = 200
@@ -52,6 +55,37 @@ def record_findings(address: str, unseal: Unseal | None, times: HeardTimes) -> l
             return found
     except (sa.exc.DBAPIError, sqlite3.Error) as error:
         return [_unreachable(address, file, getattr(error, "orig", error))]
+
+
+def push_findings(address: str, destination: str) -> list[Finding]:
+    """How far the audit log was pushed to a destination (`bot.audit.pushing.destination_of`); nothing where the records
+    cannot be read, which is found by itself. Blocks: call it in a thread."""
+    file = sqlite_file(address)
+    if file is not None and not file.is_file():
+        return []
+    try:
+        with _opened(address) as connection:
+            if not sa.inspect(connection).has_table(audit_pushes.name):
+                return []
+            row = connection.execute(
+                sa.select(audit_pushes).where(audit_pushes.c.destination == destination)
+            ).one_or_none()
+            newest = connection.scalar(sa.select(sa.func.max(audit.c.seq))) or 0
+    except (sa.exc.DBAPIError, sqlite3.Error):
+        return []
+    return [_pushed(_push_row(row) if row is not None else None, newest)]
+
+
+_push_row = reader(PushRow)
+
+
+def _pushed(row: PushRow | None, newest: int) -> Finding:
+    pushed = row.seq if row is not None else 0
+    count = f"{pushed:,} of {newest:,} entries were taken"
+    if row is None or row.failing_since is None:
+        return fine(_PUSH, f"AUDIT_PUSH_URL: {count}")
+    where = f"AUDIT_PUSH_URL: {row.problem}, since {in_utc(row.failing_since)}; {count}"
+    return wrong(_PUSH, where, "Compare AUDIT_PUSH_URL and AUDIT_PUSH_TOKEN with the SIEM: docs/operations.md#siem")
 
 
 def _unreachable(address: str, file: Path | None, cause: object) -> Finding:

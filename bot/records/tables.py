@@ -382,6 +382,21 @@ audit = sa.Table(
     sa.Column("hash", sa.Text, nullable=False),
     sa.Index(None, "at"),
 )
+audit_pushes = sa.Table(
+    "audit_pushes",
+    metadata,
+    sa.Column("destination", sa.Text, primary_key=True),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.Column("holder", sa.Text, nullable=False),
+    sa.Column("held_until", sa.Float, nullable=False),
+    sa.Column("next_at", sa.Float, nullable=False),
+    sa.Column("failures", sa.Integer, nullable=False),
+    sa.Column("failing_since", sa.Float),
+    sa.Column("problem", sa.Text, nullable=False),
+    sa.Column("pushed_at", sa.Float),
+)
+"""How far the audit log was sent to where it is pushed. `destination`: a hash of its address."""
 usage = sa.Table(
     "usage",
     metadata,

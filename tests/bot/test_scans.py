@@ -20,6 +20,7 @@ from tests.support.record_calls import RecordCall, record_calls
 pytestmark = pytest.mark.sqlite
 SCANNED = {
     "audit.newest": "the one with the highest number",
+    "audit_pushes.newest": "the one with the highest number",
     "identity.all_users": "what a command lists",
     "identity.all_identities": "what a command lists",
     "service_tokens.all_of_them": "what a command lists",

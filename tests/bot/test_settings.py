@@ -187,6 +187,15 @@ def test_lists_are_separated_by_commas(load: Load) -> None:
             "PUBLIC_URL",
         ),
         ({"LANGFUSE_PUBLIC_KEY": "p"}, "LANGFUSE_SECRET_KEY", "Set both"),
+        ({"AUDIT_PUSH_TOKEN": "long enough"}, "AUDIT_PUSH_URL", "remove the token"),
+        ({"AUDIT_PUSH_URL": "siem.example.com"}, "AUDIT_PUSH_URL", "https"),
+        ({"AUDIT_PUSH_URL": "http://siem.example.com"}, "AUDIT_PUSH_URL", "loopback"),
+        ({"AUDIT_PUSH_URL": "https://me:pw@siem.example.com"}, "AUDIT_PUSH_URL", "https"),
+        (
+            {"AUDIT_PUSH_URL": "https://siem.example", "AUDIT_PUSH_TOKEN": "a\nheader: b"},
+            "AUDIT_PUSH_TOKEN",
+            "one line",
+        ),
         ({"WEB_LOGIN": "ldap"}, "WEB_LOGIN", "oidc"),
         ({"WEB_LOGIN": "oidc", "OIDC_CLIENT_ID": "c"}, "OIDC_ISSUER", "Set it"),
         (
@@ -263,6 +272,8 @@ SECRETS = {
     "SLACK_BOT_TOKEN": "hunter2-bot",
     "SLACK_SIGNING_SECRET": "hunter2-signing",
     "WEB_PASSWORD": "hunter2-web",
+    "AUDIT_PUSH_URL": "https://siem.example.com/hunter2-way",
+    "AUDIT_PUSH_TOKEN": "Splunk hunter2-siem",
 }
 
 
@@ -298,6 +309,7 @@ def test_every_secret_is_known_to_the_logs(load: Load) -> None:
         "hunter2-gateway",
         "hunter2-bot",
         "hunter2-signing",
+        "hunter2-siem",
         "hunter2-web",
     }
 

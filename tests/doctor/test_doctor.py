@@ -22,6 +22,7 @@ from cryptography.fernet import Fernet
 from adapters.shared.checkup import certificate_findings
 from adapters.slack.config import SCOPES
 from app import findings
+from bot.audit.pushing import destination_of
 from bot.commands.doctor import report
 from bot.crypto import Sealer
 from bot.findings import Finding, Health, collected, fine
@@ -29,6 +30,7 @@ from bot.settings import load_settings, variable
 from tests.fakes.oauth.identity import identity_provider
 from tests.fakes.oauth.mcp_server import protected_server
 from tests.fakes.openai_server import Reply, fake_openai
+from tests.fakes.siem import fake_siem
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.fakes.teams.server import FakeTeams, fake_teams
 from tests.support.certificates import certificate_of
@@ -284,6 +286,27 @@ async def test_damaged_records_are_found(looked: Any, records: Path) -> None:
 async def test_damaged_files_beside_them_are_found(looked: Any, records: Path, beside: str) -> None:
     records.with_name(beside).write_bytes(b"nothing that is a database" * 100)
     assert beside in (await looked(offline=True)).the_only_fault().where
+
+
+async def test_a_siem_that_refuses_the_log_is_found(looked: Any, records: Path) -> None:
+    """As the process that pushes has written it down."""
+    url = "https://siem.example.com/a-password"
+    pushing = {"offline": True, "AUDIT_PUSH_URL": url}
+    assert (await looked(**pushing)).status("audit push") is FINE
+    row = (destination_of(url), 3, "0" * 64, "", 0.0, 0.0, 1, 1_795_000_000.0, "it refused with 403", None)
+    columns = "destination, seq, hash, holder, held_until, next_at, failures, failing_since, problem, pushed_at"
+    change(records, f"INSERT INTO audit_pushes ({columns}) VALUES ({','.join('?' * len(row))})", *row)
+    fault = (await looked(**pushing)).the_only_fault()
+    assert (fault.status, fault.what) == (WRONG, "audit push")
+    assert "it refused with 403, since 2026-11-18" in fault.where
+
+
+async def test_a_siem_that_cannot_be_reached_is_found_and_nothing_is_sent_to_one_that_can(looked: Any) -> None:
+    async with fake_siem() as siem:
+        assert (await looked(AUDIT_PUSH_URL=siem.url)).status("audit push address") is FINE
+        assert siem.sizes == []
+    fault = (await looked(AUDIT_PUSH_URL=siem.url)).the_only_fault()
+    assert (fault.status, fault.what) == (WRONG, "audit push address")
 
 
 async def test_a_key_that_does_not_open_what_is_sealed_is_found(looked: Any, records: Path) -> None:

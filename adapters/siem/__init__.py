@@ -1,0 +1,1 @@
+"""A SIEM, which takes the audit log over HTTPS."""
