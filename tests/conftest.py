@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import gc
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import structlog
-from hypothesis import settings
+from execnet import XSpec
 
-from graph import card_facts
-from tests.support import forks, postgres_cluster
-from tests.support.examples import FEW, MANY
+from tests.support import forks
+
+COLLECTED = pytest.StashKey[forks.ForkServer]()
+"""What forks the workers."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,20 +30,56 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Until all tests are collected, nearly nothing that is made is garbage: looking for some takes a quarter of it all.
-    gc.disable()
     # Reading the 150 certificates that the machine trusts takes 0.04 s of each HTTP client; no test calls anybody whom
     # it did not start.
     os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("support") / "nobody.pem")
+    if config.getoption("--postgres"):
+        start_postgres(config)
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        start_servers(config)
+    else:
+        prepare_for_tests(config)
+
+
+def start_postgres(config: pytest.Config) -> None:
+    """Start the one that all processes of the tests use, in the first of them."""
+    from tests.support import postgres_cluster
+
+    if not postgres_cluster.is_used():
+        config.add_cleanup(postgres_cluster.start())
+
+
+def start_servers(config: pytest.Config) -> None:
+    """Start what workers and processes of the tests are forked from, in the process that hands tests out."""
+    config.add_cleanup(forks.share())
+    # What is measured has to be imported while it is measured.
+    if config.invocation_params.dir == forks.ROOT and not config.getoption("cov_source", None):
+        config.stash[COLLECTED] = forks.collected(config.invocation_params.args)
+        config.add_cleanup(config.stash[COLLECTED].end)
+
+
+def prepare_for_tests(config: pytest.Config) -> None:
+    """Set what all tests have in common, in a process that runs tests."""
+    # Until all tests are collected, nearly nothing that is made is garbage: looking for some takes a quarter of it all.
+    gc.disable()
+    # Imported here, because they take two seconds, which the process that hands tests out need not wait.
+    import structlog
+    from hypothesis import settings
+
+    from graph import card_facts
+    from tests.support.examples import FEW, MANY
+
     # What a card would show is left out after two seconds, and a machine that runs many tests stands still for longer.
     card_facts.CARD_SECONDS = 30.0
     # A coloured traceback with every local variable takes half a second to draw, and nobody reads it here.
     structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
-    if config.getoption("--postgres") and not postgres_cluster.is_used():
-        config.add_cleanup(postgres_cluster.start())
-    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
-        config.add_cleanup(forks.share())
     settings.load_profile(MANY if config.getoption("--long") else FEW)
+
+
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[XSpec]) -> None:
+    if COLLECTED in config.stash:
+        for spec in specs:
+            spec.python = shlex.join(config.stash[COLLECTED].python())
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -51,6 +88,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    from tests.support import postgres_cluster
+
     skipped = {}
     if not config.getoption("--long"):
         skipped["long"] = "only in make test-long"

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
@@ -25,11 +25,13 @@ STARTS_WITHIN = 60.0
 """Seconds for a process to start on a machine that runs many tests at once."""
 _SOCKET = "COUNTERSIGN_TEST_FORKS"
 """Variable that names the socket of a server which processes of the tests share."""
+_LOOK_EVERY = 0.02
+"""Seconds."""
 
 
 def quick_python(*command: str | Path) -> list[str]:
     """A command line that does what `python …` does, in a process that is forked."""
-    return [sys.executable, "-I", "-S", _script.__file__, _server(), *map(str, command)]
+    return [*_command(_server()), *map(str, command)]
 
 
 class Fork:
@@ -99,14 +101,47 @@ async def forked_with_output(*command: str | Path) -> tuple[Fork, IO[str]]:
 def share() -> Callable[[], None]:
     """Start a server for the processes that this one starts: importing everything once for each of them would take some
     seconds of each. Returns what stops it; does not wait until it is ready."""
-    path, end = _begun()
-    os.environ[_SOCKET] = path
+    server = _begun("tests.support.quick_python_server")
+    os.environ[_SOCKET] = server.path
 
     def stop() -> None:
         del os.environ[_SOCKET]
-        end()
+        server.end()
 
     return stop
+
+
+def collected(arguments: Sequence[str]) -> ForkServer:
+    """Start a server whose forks have imported every module of the tests already: doing that takes most of the seconds
+    that each worker needs to collect them, and twice as many where nothing is compiled yet.
+
+    Args:
+        arguments: Those of pytest.
+    """
+    return _begun("tests.support.collected_server", *arguments)
+
+
+class ForkServer:
+    """A process that imports, and then forks. It is ended by `end`, and its forks with it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], folder: str) -> None:
+        self.path = f"{folder}/socket"
+        """Where it listens once it is ready."""
+        self._process = process
+        self._folder = folder
+
+    def python(self) -> list[str]:
+        """The beginning of a command line that does what `python …` does, in a fork. Waits until it is ready."""
+        while not _listens(self.path):
+            if self._process.poll() is not None:
+                raise RuntimeError(f"the server that forks has ended with {self._process.returncode}")
+            time.sleep(_LOOK_EVERY)
+        return _command(self.path)
+
+    def end(self) -> None:
+        """End it: its input ends."""
+        self._process.communicate()
+        shutil.rmtree(self._folder)
 
 
 @cache
@@ -114,33 +149,31 @@ def _server() -> str:
     """The path of the socket of a server that is ready: the one that is shared, or else one of this process."""
     path = os.environ.get(_SOCKET)
     if path is None:
-        path, end = _begun()
-        atexit.register(end)
+        server = _begun("tests.support.quick_python_server")
+        atexit.register(server.end)
+        path = server.path
     deadline = time.monotonic() + STARTS_WITHIN
     while not _listens(path):
         if time.monotonic() > deadline:
             raise TimeoutError("the server that forks did not start")
-        time.sleep(0.02)
+        time.sleep(_LOOK_EVERY)
     return path
 
 
-def _begun() -> tuple[str, Callable[[], None]]:
-    """Start a server. Returns the path of its socket, and what ends it: its input ends."""
+def _command(server: str) -> list[str]:
+    return [sys.executable, "-I", "-S", _script.__file__, server]
+
+
+def _begun(module: str, *arguments: str) -> ForkServer:
     folder = tempfile.mkdtemp(prefix="quick-python-")
-    path = f"{folder}/socket"
-    server = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.quick_python_server", path],
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, f"{folder}/socket", *arguments],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,  # nothing is written there: Python looks once whether it is a file, and so do forks
         start_new_session=True,
     )
-
-    def end() -> None:
-        server.communicate()
-        shutil.rmtree(folder)
-
-    return path, end
+    return ForkServer(process, folder)
 
 
 def _listens(path: str) -> bool:

@@ -5,8 +5,9 @@ as a process of its own do so by `forked` (a process to watch and to kill) or by
 what the product itself starts), both of `forks.py`. Each process is what `python …` would be: its own pid, environment,
 folder and files.
 
-Run as a script, this file is the command: `quick_python.py SOCKET [-m] PROGRAM ARGUMENT…`. It imports little and stays
-until the fork has ended; when it is killed, so is the fork. The server is `quick_python_server.py`.
+Run as a script, this file is the command: `quick_python.py SOCKET [-m] PROGRAM ARGUMENT…`, or `… SOCKET -u -c TEXT`,
+with which pytest-xdist begins its workers. It imports little and stays until the fork has ended; when it is killed, so
+is the fork. The server is `quick_python_server.py`, that of workers `collected_server.py`.
 """
 
 from __future__ import annotations
