@@ -9,13 +9,18 @@ from __future__ import annotations
 import gc
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+import pytest_asyncio
 from execnet import XSpec
 
 from tests.support import forks
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser as Chromium
 
 COLLECTED = pytest.StashKey[forks.ForkServer]()
 """What forks the workers."""
@@ -115,6 +120,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
         first, rounds = (metafunc.config.getoption(name) for name in ("--seed", "--rounds"))
         metafunc.parametrize("seed", range(first, first + rounds))
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chrome() -> AsyncIterator[Chromium]:
+    """A real browser: starting one takes two seconds of processor time, so all tests of a process share it. It lives
+    on one event loop, hence the session's."""
+    from tests.web.browsing import CHROMIUM, WITHOUT_CHROMIUM, chromium
+
+    if CHROMIUM is None:
+        pytest.skip(WITHOUT_CHROMIUM)
+    async with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""One real browser, and for each test a whole product of its own."""
+"""One tab of a real browser, and for each test a whole product of its own."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import Page
 
 from tests.support.product import ProductFolder, product_here
-from tests.web.browsing import CHROMIUM, WITHOUT_CHROMIUM, Window, chromium, tab_of, window_in
+from tests.web.browsing import Window, tab_of, window_in
 
 
 @dataclass
@@ -20,15 +19,6 @@ class Served:
     """Where the product is."""
 
     url: str
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def chrome() -> AsyncIterator[Chromium]:
-    """A real browser."""
-    if CHROMIUM is None:
-        pytest.skip(WITHOUT_CHROMIUM)
-    async with chromium() as browser:
-        yield browser
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -7,26 +7,29 @@ from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
+from playwright.async_api import Browser as Chromium
 from playwright.async_api import Page, expect
 
 from bot.accounts.flow import GoTo, ShowCode
 from tests.oauth import test_discovery, test_pages
-from tests.web.browsing import CHROMIUM, WITHOUT_CHROMIUM, chromium
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason=WITHOUT_CHROMIUM)]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 PHONE = {"width": 360, "height": 640}
 
 
 @asynccontextmanager
-async def phone() -> AsyncIterator[tuple[Page, list[str]]]:
+async def phone(browser: Chromium) -> AsyncIterator[tuple[Page, list[str]]]:
     """A page on a phone, and what it complained about."""
     complaints: list[str] = []
-    async with chromium() as browser:
-        page = await (await browser.new_context(viewport=PHONE)).new_page()  # type: ignore[arg-type]
+    context = await browser.new_context(viewport=PHONE)  # type: ignore[arg-type]
+    try:
+        page = await context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
         yield page, complaints
+    finally:
+        await context.close()
 
 
 async def consent(request: web.Request) -> web.Response:
@@ -37,12 +40,12 @@ async def consent(request: web.Request) -> web.Response:
     )
 
 
-async def test_the_button_leads_over_the_service_and_back_with_the_cookie() -> None:
+async def test_the_button_leads_over_the_service_and_back_with_the_cookie(chrome: Chromium) -> None:
     flow = test_pages.ScriptedFlow(backs=ShowCode("Notes", "ana@notes.example", "K7QM-3DZP"))
     async with (
         test_pages.serving(flow, visitor="web:ana") as base,
         test_discovery.serving(web.get("/consent", consent)) as service,
-        phone() as (page, complaints),
+        phone(chrome) as (page, complaints),
     ):
         flow.starts = GoTo(f"{service}/consent?state=x&redirect_uri={base}/oauth/callback", "cookie-1")
         await page.goto(f"{base}/oauth/start?s=the-token")
@@ -55,10 +58,10 @@ async def test_the_button_leads_over_the_service_and_back_with_the_cookie() -> N
         assert complaints == []
 
 
-async def test_everything_fits_a_phone() -> None:
+async def test_everything_fits_a_phone(chrome: Chromium) -> None:
     long = "a-very-long-name-without-any-blank-" * 6
     flow = test_pages.ScriptedFlow(backs=ShowCode(long, long, "K7QM-3DZP"))
-    async with test_pages.serving(flow) as base, phone() as (page, complaints):
+    async with test_pages.serving(flow) as base, phone(chrome) as (page, complaints):
         for path in ("start?s=t", "callback?state=x"):
             await page.goto(f"{base}/oauth/{path}")
             assert await page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
@@ -67,7 +70,7 @@ async def test_everything_fits_a_phone() -> None:
         assert complaints == []
 
 
-async def test_another_sites_form_is_refused_by_what_the_browser_says_of_it() -> None:
+async def test_another_sites_form_is_refused_by_what_the_browser_says_of_it(chrome: Chromium) -> None:
     flow = test_pages.ScriptedFlow()
 
     async def evil(request: web.Request) -> web.Response:
@@ -79,7 +82,7 @@ async def test_another_sites_form_is_refused_by_what_the_browser_says_of_it() ->
     async with (
         test_pages.serving(flow) as base,
         test_discovery.serving(web.get("/evil", evil)) as elsewhere,
-        phone() as (page, _),
+        phone(chrome) as (page, _),
     ):
         await page.goto(f"{elsewhere}/evil?to={base}/oauth/start")
         await page.get_by_role("button").click()

@@ -9,6 +9,7 @@ from io import StringIO
 
 import aiohttp
 import pytest
+from playwright.async_api import Browser as Chromium
 from playwright.async_api import expect
 
 from bot.identity.people import person_id_of
@@ -17,7 +18,6 @@ from tests.support.openid_issuer import CLIENT, SECRET, needs_openid_issuer, ope
 from tests.support.ports import free_port
 from tests.support.product import ProductFolder, product_here
 from tests.support.visitor import Visitor
-from tests.web.browsing import CHROMIUM, WITHOUT_CHROMIUM, chromium
 
 WORDS = "correct horse"
 
@@ -71,8 +71,8 @@ async def test_whoever_is_added_from_a_shell_talks_to_the_bot_until_removed(
 @pytest.mark.browser
 @pytest.mark.node
 @needs_openid_issuer
-@pytest.mark.skipif(CHROMIUM is None, reason=WITHOUT_CHROMIUM)
-async def test_two_people_sign_in_at_an_issuer_that_nobody_here_wrote(home: ProductFolder) -> None:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_two_people_sign_in_at_an_issuer_that_nobody_here_wrote(home: ProductFolder, chrome: Chromium) -> None:
     port = str(free_port())
     async with AsyncExitStack() as stack:
         back = f"http://127.0.0.1:{port}/login/oidc/callback"
@@ -80,9 +80,8 @@ async def test_two_people_sign_in_at_an_issuer_that_nobody_here_wrote(home: Prod
         home.variables |= {"WEB_LOGIN": "oidc", "WEB_PASSWORD": "", "PORT": port}
         home.variables |= {"OIDC_ISSUER": issuer.url, "OIDC_CLIENT_ID": CLIENT, "OIDC_CLIENT_SECRET": SECRET}
         url = await stack.enter_async_context(product_here(home))
-        browser = await stack.enter_async_context(chromium())
         for who in ("ana", "ben"):
-            context = await browser.new_context()
+            context = await chrome.new_context()
             page = await context.new_page()
             await page.goto(url)
             await page.get_by_role("link", name="Sign in with").click()

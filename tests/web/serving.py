@@ -286,21 +286,25 @@ async def identity_on_records(
 @asynccontextmanager
 async def serve(
     *,
+    port: socket.socket | None = None,
     open_id: OpenIdSignIn | None = None,
     clock: Clock = system_clock,
     domains: Collection[str] = (),
     **changes: Any,
 ) -> AsyncIterator[Product]:
-    """Serve the page until the block ends; `changes` are those of the configuration."""
+    """Serve the page until the block ends.
+
+    Args:
+        port: One to use again (`kept_port`). Browsers need not ask there for the page's files whenever it is opened.
+        changes: Those of the configuration.
+    """
     async with AsyncExitStack() as stack:
-        listening = stack.enter_context(socket.socket())
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(("127.0.0.1", 0))
-        port = listening.getsockname()[1]
-        config = replace(WebConfig(host="127.0.0.1", port=port, secret=KEY), **changes)
+        listening = stack.enter_context(kept_port() if port is None else port.dup())
+        number = listening.getsockname()[1]
+        config = replace(WebConfig(host="127.0.0.1", port=number, secret=KEY), **changes)
         identity = None
         if config.needs_sign_in:
-            address = config.public_url or f"http://127.0.0.1:{port}"
+            address = config.public_url or f"http://127.0.0.1:{number}"
             identity = await stack.enter_async_context(
                 identity_on_records(config.login, open_id, clock, address, domains)
             )
@@ -309,14 +313,29 @@ async def serve(
         receiver = WebReceiver(sender, services.services, lambda: FACTS, clock=clock, identity=identity)
         application = web.Application(middlewares=[OutageAnswers().middleware])
         application.add_routes(receiver.routes())
+        if port is not None:
+            application.on_response_prepare.append(_kept)
         runner = web.AppRunner(application, shutdown_timeout=2)
         await runner.setup()
         await web.SockSite(runner, listening).start()
         try:
-            yield Product(f"http://127.0.0.1:{port}", sender, receiver, services, identity)
+            yield Product(f"http://127.0.0.1:{number}", sender, receiver, services, identity)
         finally:
             await receiver.stop()
             await runner.cleanup()
+
+
+def kept_port() -> socket.socket:
+    """A free port of this machine, which stays free for whoever has it until it is closed."""
+    bound = socket.socket()
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.bind(("127.0.0.1", 0))
+    return bound
+
+
+async def _kept(request: web.Request, response: web.StreamResponse) -> None:
+    if request.path.startswith("/static/"):
+        response.headers["Cache-Control"] = "max-age=3600"
 
 
 class Browser:

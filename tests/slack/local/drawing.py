@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from playwright.async_api import Page
+from playwright.async_api import Browser, Page
 
 from tests.slack.local.packages import PACKAGES, WITHOUT_PACKAGES
-from tests.web.browsing import chromium
 
 PAGE = Path(__file__).parent / "page"
 NAMES = {
@@ -74,15 +73,17 @@ class Drawing:
 
 
 @asynccontextmanager
-async def drawing(folder: Path) -> AsyncIterator[Drawing]:
-    """The page, built into `folder`."""
+async def drawing(folder: Path, browser: Browser) -> AsyncIterator[Drawing]:
+    """The page, built into `folder`, in a tab of that browser."""
     _build(folder)
-    async with chromium() as browser:
-        page = await browser.new_page(viewport={"width": 900, "height": 1400}, **SHARP)  # type: ignore[arg-type]
-        drawn = Drawing(page)
-        await page.goto((folder / "index.html").as_uri())
+    page = await browser.new_page(viewport={"width": 900, "height": 1400}, **SHARP)  # type: ignore[arg-type]
+    drawn = Drawing(page)
+    await page.goto((folder / "index.html").as_uri())
+    try:
         yield drawn
-        assert drawn.complaints == [], "the page has no errors of its own"
+    finally:
+        await page.close()
+    assert drawn.complaints == [], "the page has no errors of its own"
 
 
 def _build(folder: Path) -> None:

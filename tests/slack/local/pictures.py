@@ -22,6 +22,7 @@ from tests.slack.local.values import inputs_of
 from tests.slack.shown import a_post
 from tests.slack.stage import staged, streaming
 from tests.support.views import an_approval
+from tests.web.browsing import chromium
 
 IMAGES = Path(__file__).parents[3] / "docs" / "images"
 ON_THE_CALENDAR = "There is nothing on your calendar tomorrow."
@@ -46,7 +47,7 @@ async def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder)
-        async with drawing(where) as page, product_in(where, "events") as workspace:
+        async with chromium() as browser, drawing(where, browser) as page, product_in(where, "events") as workspace:
             ana, ben = LocalPerson(workspace, "U1"), LocalPerson(workspace, "U2")
             await _approving(page, ana)
             await _deleting(page, ana, ben)

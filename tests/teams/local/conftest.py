@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from playwright.async_api import Browser as Chromium
 from playwright.async_api import Page
 
 from tests.support.product import ProductFolder, product_here
 from tests.teams.local.drawing import Drawing, drawing
 from tests.teams.local.packages import PACKAGES, PLAYGROUND, WITHOUT_PACKAGES, WITHOUT_PLAYGROUND
 from tests.teams.local.playground import Client, client, playground, tab
-from tests.web.browsing import CHROMIUM, WITHOUT_CHROMIUM, chromium
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ rules:
 
 
 @asynccontextmanager
-async def product_in_the_playground(folder: Path) -> AsyncIterator[Place]:
+async def product_in_the_playground(folder: Path, browser: Chromium) -> AsyncIterator[Place]:
     """The product with the demo model and the bundled tool servers, and the Playground before it."""
     home = ProductFolder(folder)
     home.variables["TEAMS_LOCAL_UNAUTHENTICATED"] = "true"
@@ -50,35 +50,30 @@ async def product_in_the_playground(folder: Path) -> AsyncIterator[Place]:
     async with (
         product_here(home) as url,
         playground(folder, f"{url}/api/messages") as shown_at,
-        chromium() as browser,
         tab(browser) as page,
     ):
         yield Place(page, shown_at)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def place(tmp_path_factory: pytest.TempPathFactory, chrome: Chromium) -> AsyncIterator[Place]:
     """The product in the Playground; the tests of a module share it."""
     if PLAYGROUND is None:
         pytest.skip(WITHOUT_PLAYGROUND)
-    if CHROMIUM is None:
-        pytest.skip(WITHOUT_CHROMIUM)
-    async with product_in_the_playground(tmp_path_factory.mktemp("product")) as found:
+    async with product_in_the_playground(tmp_path_factory.mktemp("product"), chrome) as found:
         yield found
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def ana(place: Place) -> Client:
     """Ana, before a page on which nothing was said yet."""
     return await client(place.tab, place.url)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def page(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Drawing]:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def page(tmp_path_factory: pytest.TempPathFactory, chrome: Chromium) -> AsyncIterator[Drawing]:
     """Microsoft's renderer; the tests of a module share it."""
     if PACKAGES is None:
         pytest.skip(WITHOUT_PACKAGES)
-    if CHROMIUM is None:
-        pytest.skip(WITHOUT_CHROMIUM)
-    async with drawing(tmp_path_factory.mktemp("page")) as drawn:
+    async with drawing(tmp_path_factory.mktemp("page"), chrome) as drawn:
         yield drawn

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from playwright.async_api import Page
+from playwright.async_api import Browser, Page
 
 from tests.teams.local.packages import PACKAGES, WITHOUT_PACKAGES
-from tests.web.browsing import chromium
 
 Card = Mapping[str, Any]
 Theme = Literal["light", "dark"]
@@ -96,15 +95,17 @@ class Drawing:
 
 
 @asynccontextmanager
-async def drawing(folder: Path) -> AsyncIterator[Drawing]:
-    """The page, built into `folder`."""
+async def drawing(folder: Path, browser: Browser) -> AsyncIterator[Drawing]:
+    """The page, built into `folder`, in a tab of that browser."""
     _build(folder)
-    async with chromium() as browser:
-        page = await browser.new_page(viewport={"width": 900, "height": 1400}, **SHARP)
-        drawn = Drawing(page)
-        await page.goto((folder / "index.html").as_uri())
+    page = await browser.new_page(viewport={"width": 900, "height": 1400}, **SHARP)
+    drawn = Drawing(page)
+    await page.goto((folder / "index.html").as_uri())
+    try:
         yield drawn
-        assert drawn.complaints == [], "the page has no errors of its own"
+    finally:
+        await page.close()
+    assert drawn.complaints == [], "the page has no errors of its own"
 
 
 def _build(folder: Path) -> None:

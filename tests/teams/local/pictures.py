@@ -23,6 +23,7 @@ from tests.teams import examples
 from tests.teams.local.drawing import SHARP, Drawing, drawing
 from tests.teams.product.conftest import as_, connected
 from tests.teams.product.talk import Json, Talk, words
+from tests.web.browsing import chromium
 
 IMAGES = Path(__file__).parents[3] / "docs" / "images"
 CHANNEL, CHAT = "General", "Countersign"
@@ -79,7 +80,12 @@ async def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder)
-        async with drawing(where) as page, fake_teams() as teams, product(where, teams) as transport:
+        async with (
+            chromium() as browser,
+            drawing(where, browser) as page,
+            fake_teams() as teams,
+            product(where, teams) as transport,
+        ):
             for user, (name, _) in PEOPLE.items():
                 teams.world.users[user].name = name
             ana, ben = (TeamsPerson(teams, user, transport) for user in (ANA, BEN))

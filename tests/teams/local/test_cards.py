@@ -35,7 +35,7 @@ MOST_BUTTONS = 5
 pytestmark = [
     pytest.mark.node,
     pytest.mark.browser,
-    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.skipif(not PACKAGES, reason=WITHOUT_PACKAGES),
 ]
 
@@ -92,7 +92,7 @@ def all_cards() -> dict[str, Card]:
     return {**shown(), **hostile()}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def drawn(page: Drawing, all_cards: dict[str, Card]) -> dict[str, Drawn]:
     """What became of every card in Teams' light theme."""
     return dict(zip(all_cards, await page.check(list(all_cards.values())), strict=True))

@@ -7,7 +7,7 @@ from playwright.async_api import expect
 
 from tests.teams.local.playground import CHANNEL, GROUP, Client
 
-pytestmark = [pytest.mark.node, pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.node, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_help_says_what_can_be_written(ana: Client) -> None:
