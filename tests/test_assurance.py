@@ -17,7 +17,7 @@ AISVS = {1: 3, 2: 10, 3: 8, 4: 4, 5: 6, 6: 3}
 """How many items each section of chapter 9 has in version 1.0."""
 ARTICLE_14 = ["14(1)", "14(2)", "14(3)(a)", "14(3)(b)", *(f"14(4)({letter})" for letter in "abcde"), "14(5)"]
 ITEMS = [f"9.{section}.{item}" for section, count in AISVS.items() for item in range(1, count + 1)] + ARTICLE_14
-TESTS = sorted(set(re.findall(r"tests/[\w/]+\.py::\w+", PAGE)))
+TESTS = sorted(set(re.findall(r"tests/[\w/]+\.py(?:::\w+)+", PAGE)))
 COMMANDS = sorted(set(re.findall(r"^python (app\.py [^#\n>]+)|`python (app\.py [^`]+)`", PAGE, re.MULTILINE)))
 
 
@@ -42,8 +42,11 @@ def test_an_item_is_shown_by_a_test_or_command_or_has_a_plain_no(item: str) -> N
 
 @pytest.mark.parametrize("name", TESTS)
 def test_a_test_that_is_named_exists(name: str) -> None:
-    file, _, test = name.partition("::")
-    assert re.search(rf"^ *(?:async )?def {test}\(", (ROOT / file).read_text(), re.MULTILINE)
+    file, *owner, test = name.split("::")
+    text = (ROOT / file).read_text()
+    if owner:
+        text = text.partition(f"\nclass {owner[0]}")[2].partition("\nclass ")[0]
+    assert re.search(rf"^{'    ' * len(owner)}(?:async )?def {test}\(", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("command", ["".join(each).strip() for each in COMMANDS])
