@@ -513,7 +513,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         if observing.metrics is not None:
             show = partial(
                 observing.metrics.page,
-                partial(measured, database, clock),
+                partial(measured, database, clock, push.destination if push is not None else None),
                 partial(_now, tools, engine, shared.replicas),
             )
             handler = metrics_page(show, observing.metrics.content_type, token, is_operator)

@@ -7,9 +7,19 @@ from dataclasses import dataclass
 
 from bot.domain import Clock
 from bot.health import counted_in_time
-from bot.records import measures
+from bot.records import audit_pushes, measures
 from bot.records.database import Database, Transaction
 from bot.records.measures import OpenApprovals, WaitingDeliveries
+
+
+@dataclass(frozen=True, slots=True)
+class PushMeasure:
+    """How far the audit log was pushed to a SIEM."""
+
+    waiting: int
+    """Entries that were not taken yet."""
+    failing_since: float | None
+    """In seconds since the epoch; `None`: the last try did not fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +33,8 @@ class Measures:
     """Posts that are not shown as they are now."""
     at: float
     """In seconds since the epoch."""
+    push: PushMeasure | None = None
+    """`None`: the audit log is not pushed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +60,12 @@ class ProcessNow:
     """Processes on the same records."""
 
 
-async def measured(database: Database, clock: Clock) -> Measures | None:
-    """Returns what waits; `None` while the records cannot be used or do not answer in time."""
+async def measured(database: Database, clock: Clock, push_to: str | None = None) -> Measures | None:
+    """Returns what waits; `None` while the records cannot be used or do not answer in time.
+
+    Args:
+        push_to: where the audit log is pushed, as the records know it; `None`: nowhere.
+    """
     now = clock()
 
     async def count(tx: Transaction) -> Measures:
@@ -59,6 +75,14 @@ async def measured(database: Database, clock: Clock) -> Measures | None:
             await measures.open_approvals(tx, now),
             await measures.unsent_posts(tx),
             now,
+            await _pushed(tx, push_to) if push_to is not None else None,
         )
 
     return await counted_in_time(database, count)
+
+
+async def _pushed(tx: Transaction, destination: str) -> PushMeasure:
+    row, (newest, _) = await audit_pushes.get(tx, destination), await audit_pushes.newest(tx)
+    if row is None:
+        return PushMeasure(newest, None)
+    return PushMeasure(max(0, newest - row.seq), row.failing_since)

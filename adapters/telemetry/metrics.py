@@ -204,6 +204,10 @@ def _waiting(measures: Measures) -> Iterable[Metric]:
         since.add_metric([rule.rule], max(measures.at - rule.since, 0.0))
     yield asked
     yield since
+    if (push := measures.push) is not None:
+        failing = 0.0 if push.failing_since is None else max(measures.at - push.failing_since, 0.0)
+        yield _gauge("audit_push_waiting", "Entries of the audit log that the SIEM has not taken yet.", push.waiting)
+        yield _gauge("audit_push_failing_seconds", "How long it has taken none, as of the last try.", failing)
 
 
 def _gauge(name: str, about: str, value: float | None, *labels: str) -> GaugeMetricFamily:

@@ -132,7 +132,7 @@ class AuditPush:
         self._clock = clock
         self._siem = siem
         self._source = source
-        self._destination = destination
+        self.destination = destination
         self._me = me
         self._chance = chance
         self._most = MOST_EVENTS
@@ -154,7 +154,7 @@ class AuditPush:
             await asyncio.gather(task, return_exceptions=True)
             with suppress(Exception):  # then another process goes on a little later
                 async with asyncio.timeout(ENDING_SECONDS), self._database.writing_apart(UNLOCKED) as tx:
-                    await audit_pushes.release(tx, self._destination, self._me)
+                    await audit_pushes.release(tx, self.destination, self._me)
 
     async def _keep_sending(self, ending: asyncio.Event) -> None:
         failure = RepeatedFailure("audit_push_without_records")
@@ -192,7 +192,7 @@ class AuditPush:
         """How far it is, for operators; JSON."""
         try:
             async with asyncio.timeout(HEALTH_SECONDS), self._database.reading() as tx:
-                row, (newest, _) = await audit_pushes.get(tx, self._destination), await audit_pushes.newest(tx)
+                row, (newest, _) = await audit_pushes.get(tx, self.destination), await audit_pushes.newest(tx)
         except Exception as error:
             if isinstance(error, TimeoutError) or is_outage(error):
                 return {"problem": "the records are out of reach"}
@@ -203,7 +203,7 @@ class AuditPush:
         """How far it is, if there is something to send and this process is the one that sends."""
         now = self._clock()
         async with self._database.reading() as tx:
-            row, newest = await audit_pushes.get(tx, self._destination), await audit_pushes.newest(tx)
+            row, newest = await audit_pushes.get(tx, self.destination), await audit_pushes.newest(tx)
         if newest == ((row.seq, row.hash) if row is not None else (0, newest[1])):
             return None
         if row is not None and row.next_at > now and self._has_tried:  # a start tries: something may be mended
@@ -211,7 +211,7 @@ class AuditPush:
         if row is not None and row.holder not in ("", self._me) and row.held_until >= now:
             return None
         async with self._database.writing_apart(UNLOCKED) as tx:  # one statement decides
-            return await audit_pushes.take(tx, self._destination, self._me, now, now + HELD_SECONDS)
+            return await audit_pushes.take(tx, self.destination, self._me, now, now + HELD_SECONDS)
 
     async def _following(self, row: PushRow) -> Sequence[Link]:
         """The entries after those that were taken; none: the log is not the one that these were of, and is to be sent

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from adapters.telemetry.metrics import PrometheusMetrics
-from bot.measures import Measures, ProcessNow, ServerMeasure
+from bot.measures import Measures, ProcessNow, PushMeasure, ServerMeasure
 from bot.prices import NO_PRICES
 from bot.records.measures import OpenApprovals, WaitingDeliveries
 from tests.deploy.image import ROOT
@@ -38,7 +38,9 @@ async def names_there_are() -> set[str]:
     """The names of all samples, of metrics that have not been counted yet, too."""
     metrics = PrometheusMetrics("1", NO_PRICES)
     now = ProcessNow(1, 1, [ServerMeasure("calendar", True, 8)], 1)
-    waits = Measures([WaitingDeliveries("message", 1, 0.0)], 0, [OpenApprovals("r", 3, 2, 1, 0.0)], 0, 10.0)
+    waits = Measures(
+        [WaitingDeliveries("message", 1, 0.0)], 0, [OpenApprovals("r", 3, 2, 1, 0.0)], 0, 10.0, PushMeasure(2, 0.0)
+    )
 
     async def measured() -> Measures:
         return waits

@@ -20,6 +20,7 @@ from tests.support.product import ProductFolder, product_here, product_process
 from tests.support.visitor import visiting
 
 HEALTH = "a-token-for-health"
+ALLOWED = {"Authorization": f"Bearer {HEALTH}"}
 RULES = """
 version: 1
 rules:
@@ -36,7 +37,12 @@ async def siem() -> AsyncIterator[FakeSiem]:
 @pytest.fixture
 def home(workshop_home: ProductFolder, siem: FakeSiem) -> ProductFolder:
     workshop_home.policy(RULES)
-    workshop_home.variables |= {"AUDIT_PUSH_URL": siem.url, "AUDIT_PUSH_TOKEN": TOKEN, "HEALTH_TOKEN": HEALTH}
+    workshop_home.variables |= {
+        "AUDIT_PUSH_URL": siem.url,
+        "AUDIT_PUSH_TOKEN": TOKEN,
+        "HEALTH_TOKEN": HEALTH,
+        "METRICS": "true",
+    }
     return workshop_home
 
 
@@ -57,7 +63,7 @@ async def up_to_date(url: str) -> dict[str, Any]:
     """How far operators see that it is, once nothing waits."""
     async with asyncio.timeout(20), aiohttp.ClientSession() as http:
         while True:
-            async with http.get(f"{url}/health-check", headers={"Authorization": f"Bearer {HEALTH}"}) as response:
+            async with http.get(f"{url}/health-check", headers=ALLOWED) as response:
                 standing: dict[str, Any] = (await response.json())["audit_push"]
             if standing["waiting"] == 0:
                 return standing
@@ -72,6 +78,10 @@ async def test_calls_are_pushed_while_it_runs_and_operators_see_how_far_it_is(
         await thread.says("looks fine")
         await siem.has(2)
         standing = await up_to_date(url)
+        async with aiohttp.ClientSession() as http, http.get(f"{url}/metrics", headers=ALLOWED) as response:
+            metrics = await response.text()
+        assert "countersign_audit_push_waiting 0.0" in metrics
+        assert "countersign_audit_push_failing_seconds 0.0" in metrics
         assert (standing["pushed"], standing["problem"]) == (2, None)
     assert siem.tokens == {f"Bearer {TOKEN}"}
     assert [event["api"]["operation"] for event in siem.events] == ["look", "look"]
