@@ -198,6 +198,10 @@ class ProductProcess:
         """What it logged."""
         return self._log.read_text()
 
+    def log_beside_arguments(self) -> str:
+        """What it logged, but for the arguments of tool calls, which the line of each call has."""
+        return re.sub(r'"gen_ai\.tool\.call\.arguments": ?"(?:[^"\\]|\\.)*"', "", self.log())
+
 
 @asynccontextmanager
 async def product_process(home: ProductFolder) -> AsyncIterator[ProductProcess]:

@@ -215,7 +215,7 @@ async def test_no_level_of_the_log_has_words_links_or_tokens(
         await talk.person.opens_home()
         await slack.until(lambda: slack.home("U1"))
         await process.terminate()
-        log = process.log()
+        log = process.log_beside_arguments()
         assert "slack_connected" in log
         for secret in ("zebrafish", "top-secret", "xoxb-1", slack.world.app_token, SECRET, "/response/", "Which"):
             assert secret not in log, secret

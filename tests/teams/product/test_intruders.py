@@ -160,7 +160,7 @@ async def test_no_level_of_the_log_has_words_links_or_tokens(
         answer = await talk.says("Results:", "zebrafish with the account")
         await talk.person.feeds_back(answer, "dislike", "zebrafish!")
         await process.terminate()
-        log = process.log()
+        log = process.log_beside_arguments()
         assert "teams_connected" in log
         bearers = {call.token for call in teams.calls if call.token}
         assert bearers
