@@ -179,7 +179,12 @@ class Memories:
         places = [_of_person(account) for account in await self._accounts(person_id)]
         places += [_of_channel(channel)] if channel else []
         await self._write([*kept, *(PutOp(place, each, None) for place in places for each in sorted(gone))])
-        return True
+        wish, _of_channel_now = await self._read(person_id, channel)
+        if wish.is_remembered and said_at >= wish.since:
+            return True
+        # They said so meanwhile, and what was deleted then did not have these yet.
+        await self._write([PutOp(each.namespace, each.key, None) for each in kept])
+        return False
 
     # ------------------------------------------------------------------------------------------- the store
 

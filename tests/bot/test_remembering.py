@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.store.base import PutOp
 
 from bot.approvals.directory import PeopleDirectory
 from bot.budgets import UNLIMITED, DailyBudget
@@ -34,8 +35,11 @@ CONVERSATION = "chat:T1"
 class Remembering:
     """The handler over records, with a model that picks as the demo model does, and notes what it was asked."""
 
-    def __init__(self, database: Database, memories: Memories, outbox: Outbox, clock: SetClock) -> None:
+    def __init__(
+        self, database: Database, memories: Memories, outbox: Outbox, clock: SetClock, store: Interrupted
+    ) -> None:
         self.database = database
+        self.store = store
         self.memories = memories
         self.clock = clock
         self.fails = False
@@ -84,16 +88,28 @@ class Remembering:
             return [row.body for row in await tx.all(sa.select(tables.deliveries.c.body)) if row.body]
 
 
+class Interrupted(FileMemories):
+    """The store; before it is written next, something else happens."""
+
+    before: Callable[[], Awaitable[object]] | None = None
+
+    async def write(self, changes: Sequence[PutOp]) -> None:
+        meanwhile, self.before = self.before, None
+        if meanwhile is not None:
+            await meanwhile()
+        await super().write(changes)
+
+
 @pytest.fixture
 async def remembering(
     database: Database, clock: SetClock, platforms: Mapping[str, RecordingPlatform], tmp_path: Path
 ) -> AsyncIterator[Remembering]:
-    store = FileMemories(tmp_path / "memory.db")
+    store = Interrupted(tmp_path / "memory.db")
     directory = PeopleDirectory(platforms, database, clock)
     outbox = Outbox(database, clock, platforms, pause=lambda *_: 0.0)
     async with database.writing(UNLOCKED) as tx:
         await threads.ensure(tx, CONVERSATION, place(), "hello", clock())
-    yield Remembering(database, Memories(store, database, directory, clock), outbox, clock)
+    yield Remembering(database, Memories(store, database, directory, clock), outbox, clock, store)
     await outbox.stop(1.0)
     await directory.close()
     await store.close()
@@ -138,6 +154,19 @@ async def test_nothing_that_waited_is_kept_of_who_wants_to_be_forgotten_meanwhil
     await remembering.handles_all()
     assert len(remembering.asked) == 1
     assert (await remembering.of("chat:ana"), await remembering.left()) == ([], [])
+
+
+@pytest.mark.parametrize("wish", [Memories.forget_all, Memories.stop_remembering])
+async def test_nothing_is_kept_of_who_wants_to_be_forgotten_while_it_is_written(
+    remembering: Remembering, wish: Callable[[Memories, str], Awaitable[object]]
+) -> None:
+    await remembering.keeps("m1", "I prefer tea. We meet on Mondays", channel="C1")
+    remembering.clock.move(1)
+    remembering.store.before = lambda: wish(remembering.memories, "chat:ana")
+    await remembering.handles_all()
+    await remembering.memories.start_remembering("chat:ana")
+    assert remembering.asked == [["I prefer tea. We meet on Mondays"]]
+    assert (await remembering.of("chat:ana"), await remembering.memories.of_channel("C1")) == ([], ())
 
 
 async def test_a_model_that_cannot_be_asked_leaves_nothing_of_all_that_waited(remembering: Remembering) -> None:
