@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # what takes messages in starts before the libraries of model
 
 CITED = "sources"
 """Under which a message of the model carries the sources that it cites, in its `additional_kwargs`."""
+CITE = "cite"
+"""Under which a passage carries its number for the model, whatever its server has put there."""
 MOST_SOURCES = 200
 """Sources of one turn; passages beyond them cannot be cited. Our own choice."""
 LOOKED_THROUGH = 500_000
@@ -140,11 +142,12 @@ def _numbered(message: AnyMessage, known: TurnSources) -> AnyMessage:
         return message
     try:
         result = json.loads(message.text)
+        own = [{name: said for name, said in each.items() if name != CITE} for each in result["passages"]]
         passages = [
-            passage if number is None else {"cite": f"[{number}]", **passage}
-            for passage, number in zip(result["passages"], numbers, strict=True)
+            passage if number is None else {CITE: f"[{number}]", **passage}
+            for passage, number in zip(own, numbers, strict=True)
         ]
-    except (ValueError, KeyError, TypeError):  # masked for this requester
+    except (ValueError, KeyError, TypeError, AttributeError):  # masked for this requester
         return message
     written = json.dumps({**result, "passages": passages}, ensure_ascii=False)
     return message.model_copy(update={"content": written})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -91,7 +92,12 @@ class Embeddings:
             status = getattr(error, "status_code", None)
             why = f"{type(error).__name__} {status or ''}".strip()
             raise EmbeddingFailed(why, is_refusal=status in _REFUSALS) from error
-        except (TypeError, ValueError, AttributeError) as error:  # the library does not look at what it is answered
+        except (
+            TypeError,
+            ValueError,
+            OverflowError,
+            AttributeError,
+        ) as error:  # the library does not look at what it is answered
             raise EmbeddingFailed("its answer is no list of vectors") from error
         if len(vectors) != len(texts) or len({len(each) for each in vectors}) != 1:
             raise EmbeddingFailed("its answer has not one vector, of one length, for each text")
@@ -99,8 +105,9 @@ class Embeddings:
 
 
 def _checked(given: Sequence[float]) -> Vector:
-    """Raises `ValueError` or `TypeError` for what has no direction."""
-    vector = tuple(float(each) for each in given)
+    """With the precision in which it is kept. Raises `ValueError`, `TypeError` or `OverflowError` for what
+    has no direction in it."""
+    vector = tuple(array.array("f", given))
     if not 0 < len(vector) <= MOST_DIMENSIONS or not all(map(math.isfinite, vector)) or not any(vector):
         raise ValueError("no vector")
     return vector

@@ -98,6 +98,13 @@ def test_the_model_reads_the_number_of_each_passage() -> None:
     assert read["passages"][0] == {"cite": "[1]", **passage()}
 
 
+def test_a_server_gives_no_passage_the_number_of_another() -> None:
+    messages = [result(passage(cite="[2]"), passage(page=4, cite="[1]", more="kept"))]
+    (shown,) = with_numbers(messages, sources_in(messages, TOOLS))
+    assert [each["cite"] for each in json.loads(shown.text)["passages"]] == ["[1]", "[2]"]
+    assert json.loads(shown.text)["passages"][1]["more"] == "kept"
+
+
 def test_sources_are_kept_as_json_and_old_rows_have_none() -> None:
     sources = (Source(1, "a", 3, "b"), Source(2, "c"))
     assert kept_sources(json.loads(json.dumps(as_kept(sources)))) == sources
