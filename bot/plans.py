@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bot.domain import Clock, ConversationReference
 from bot.outbox import Outbox
 from bot.records import attempts, deliveries, plans, threads
+from bot.records.attempts import AttemptRow
 from bot.records.database import Transaction
 from bot.records.deliveries import Delivery
 from bot.records.plans import PlanRow, TaskRow
@@ -88,13 +89,13 @@ class Plans:
             return
         made = await attempts.in_turn(tx, delivery)
         owners = [*(each.owner for each in made), *await self._owners_of_what_it_was_told(tx, task)]
-        answered = dict.fromkeys(f"{each.server} › {each.tool}" for each in made if each.status == "done")
+        answered = [each for each in made if each.status == "done"]
         ending = TaskEnding(
             id=task.task_id,
             agent=task.agent,
             state="done",
             text=shortened(said) or _nothing_said(),  # all of a plan are read with each message and each change of it
-            sources=tuple(answered),
+            sources=_named(answered),
             owner=next((each for each in owners if each is not None), None),
         )
         await self._end(tx, task, ending)
@@ -120,7 +121,7 @@ class Plans:
         """
         task = await plans.task_of_thread(tx, thread_id)
         if task is not None and not task.has_ended:
-            await self._end(tx, task, TaskEnding(id=task.task_id, agent=task.agent, state="failed", text=why))
+            await self._end(tx, task, await self._unfinished(tx, task, "failed", why))
 
     async def stop(self, tx: Transaction, thread_id: str, key: str) -> Sequence[str]:
         """Stops the plans of a conversation: no task of them begins any more, and what runs of them is broken off.
@@ -138,10 +139,22 @@ class Plans:
                 if task.status != "blocked":
                     under_way.append(task.thread_id)
                     await self._break_off(tx, task.thread_id, key, plan.asked.turn)
-                ending = TaskEnding(id=task.task_id, agent=task.agent, state="stopped", text=_stopped())
+                ending = await self._unfinished(tx, task, "stopped", _stopped())
                 await plans.end_task(tx, task.thread_id, ending, self._clock())
             await self._outbox.show_again(tx, [plan.plan_id])
         return under_way
+
+    async def _unfinished(
+        self, tx: Transaction, task: TaskRow, state: Literal["failed", "stopped"], why: str
+    ) -> TaskEnding:
+        """What came of a task that was broken off. What it had called by then is told: the model that made the plan
+        would have it done again."""
+        made = [
+            each
+            for each in await attempts.in_turn(tx, task_key(task.plan_id, task.task_id))
+            if each.status in ("started", "done", "unknown")
+        ]
+        return TaskEnding(id=task.task_id, agent=task.agent, state=state, text=why, sources=_named(made))
 
     async def _break_off(self, tx: Transaction, thread_id: str, key: str, turn: Mapping[str, Any]) -> None:
         """What runs in the thread of a task ends, and what waits there is dropped."""
@@ -215,6 +228,12 @@ class Plans:
 
     async def _show_again(self, tx: Transaction, task: TaskRow) -> None:
         await self._outbox.show_again(tx, [task.plan_id])
+
+
+def _named(made: Sequence[AttemptRow]) -> tuple[str, ...]:
+    """The tools that were called, for models: each once, and again where nobody knows what came of a call."""
+    named = (f"{each.server} › {each.tool}{'' if each.status == 'done' else ' (outcome unknown)'}" for each in made)
+    return tuple(dict.fromkeys(named))
 
 
 def _not_run(undone: Sequence[str]) -> str:

@@ -282,7 +282,8 @@ class TaskEnding(_Strict):
     text: str
     """What the agent said last, or why there is no result."""
     sources: tuple[str, ...] = ()
-    """The tools that it called and that answered, each `{server} › {tool}`."""
+    """The tools that it called and that answered, each `{server} › {tool}`; of one that was broken off also those of
+    which nobody knows what came, marked so."""
     owner: str | None = None
     """Person id, when `text` is for that person alone."""
 

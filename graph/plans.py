@@ -146,7 +146,8 @@ def results_for_model(tasks: Sequence[TaskEnding]) -> str:
 
 def _result(ending: TaskEnding) -> str:
     states = {"done": "done", "failed": "failed", "not_run": "not run", "stopped": "stopped"}
-    sources = f"\nSources: {', '.join(ending.sources)}" if ending.sources else ""
+    called = "Sources" if ending.state == "done" else "Called all the same"
+    sources = f"\n{called}: {', '.join(ending.sources)}" if ending.sources else ""
     # Quoted, so that nothing that an agent says, or a tool made it say, is taken for another task's result or for an
     # end of ours.
     quoted = "\n".join(f"> {line}" for line in ending.text.splitlines())

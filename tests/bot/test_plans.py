@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -89,6 +89,39 @@ async def test_of_a_long_result_as_much_is_kept_as_others_are_given(stage: Stage
         await made.at_rest(tx, own, task_key(PLAN, "read"), "x" * (LONGEST_RESULT + 7), waits=False)
         kept = (await plans.tasks_of(tx, PLAN))[0].text
     assert kept == "x" * LONGEST_RESULT + "\n[cut: 7 more characters]"
+
+
+@pytest.mark.parametrize("way", ["failed", "stopped"])
+async def test_of_a_task_that_is_broken_off_the_calls_are_told_that_it_made_all_the_same(
+    stage: Stage, way: Literal["failed", "stopped"]
+) -> None:
+    """The model that made the plan would have them made again."""
+    tasks = tuple(PlannedTask(id=each, agent="files", instruction=each) for each in ("pay", "tell"))
+    asked = PlanAsked(call_id=PLAN, tasks=tasks, requester=ANA.person_id, turn=TURN)
+    made = Plans(stage.outbox, NotedEngine(), stage.clock)
+    own = task_thread_id(THREAD, PLAN, "pay")
+    async with stage.database.writing(THREAD) as tx:
+        await threads.ensure(tx, THREAD, place(THREAD), "hello", stage.clock())
+        await made.record(tx, THREAD, asked)
+        for number, (name, status) in enumerate((("pay", "unknown"), ("flag", "done"), ("look", "failed"))):
+            record = CallRecord(
+                thread_id=own,
+                call_id=f"{task_key(PLAN, 'pay')}.0.{number}",
+                requester=ANA.person_id,
+                tool=tool(name=name),
+                arguments={},
+                digest=DIGEST,
+                approval_round=None,
+            )
+            await attempts.add(tx, f"t{number}", 1, record, approval_id=None, judged=None, now=stage.clock())
+            await attempts.end(tx, record.call_id, 1, status, now=stage.clock(), text="", owner=None)
+        if way == "failed":
+            await made.failed(tx, own, "It took too long.")
+        else:
+            await made.stop(tx, THREAD, "stop")
+        kept = (await plans.tasks_of(tx, PLAN))[0]
+    server = tool().server
+    assert (kept.status, kept.sources) == (way, (f"{server} › pay (outcome unknown)", f"{server} › flag"))
 
 
 @pytest.mark.parametrize("turn", ["web:t:m", "T1:C2:1.2", "teams:19:a/b.0@thread.tacv2:1", "retry:1"])

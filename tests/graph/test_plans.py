@@ -107,7 +107,7 @@ def test_an_agent_is_told_its_instruction_and_what_it_depends_on() -> None:
 def test_the_model_that_made_the_plan_gets_all_results_and_writes_one_answer() -> None:
     endings = [
         TaskEnding(id="find", agent="files", state="done", text="Three invoices", sources=("folder › list",)),
-        TaskEnding(id="check", agent="orders", state="failed", text="No model answered."),
+        TaskEnding(id="check", agent="orders", state="failed", text="No model answered.", sources=("orders › flag",)),
         TaskEnding(id="mail", agent="files", state="not_run", text="Not begun: check was not done."),
     ]
     told = results_for_model(endings)
@@ -116,6 +116,7 @@ def test_the_model_that_made_the_plan_gets_all_results_and_writes_one_answer() -
         "## check (orders): failed",
         "## mail (files): not run",
     ]
+    assert "> No model answered.\nCalled all the same: orders › flag\n" in told
     assert "Write one answer" in told
     stopped = [endings[0], endings[1].model_copy(update={"state": "stopped"})]
     assert results_for_model(stopped).endswith("The plan was stopped; what is done stays done.")

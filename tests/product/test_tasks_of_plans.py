@@ -154,7 +154,7 @@ async def test_what_failed_in_a_task_is_tried_again_in_the_conversation(at_work:
 
 
 async def test_stop_breaks_off_the_call_of_a_task_and_says_that_nobody_knows_what_came_of_it(
-    at_work: Thread, shop: Workshop
+    at_work: Thread, shop: Workshop, model: FakeOpenAI
 ) -> None:
     await at_work.send("plan slow: use make_slowly what=lamp, after(slow): use make what=chair")
     (card,) = await at_work.waiting()
@@ -165,6 +165,10 @@ async def test_stop_breaks_off_the_call_of_a_task_and_says_that_nobody_knows_wha
     await at_work.card(card["id"], "approved", result="unknown")
     await at_work.notice("stopped")
     assert shop.done == ["make_slowly lamp"]
+    await at_work.send("hello")
+    await at_work.says("hello")
+    (told,) = [str(m["content"]) for m in model.requests[-1]["messages"] if m["role"] == "tool"]
+    assert "Called all the same: workshop › make_slowly (outcome unknown)" in told
 
 
 async def _begun(thread: Thread, card: str) -> None:
