@@ -14,6 +14,7 @@ import sys
 import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
 from subprocess import SubprocessError
@@ -47,6 +48,7 @@ from adapters.telemetry.pauses import ObservedPauses
 from adapters.tool_servers.account_changes import AccountChanges
 from adapters.tool_servers.config import ConfigError, ToolServersConfig, keeping_files_here, load_config, source_tools
 from adapters.tool_servers.elicitation import CallingRun, OnlyProcess
+from adapters.tool_servers.retries import ToolServerRetries
 from adapters.tool_servers.servers import ToolServers, look_up
 from adapters.tool_servers.sessions import ServerState
 from adapters.web.config import DEFAULT_PEOPLE
@@ -64,6 +66,13 @@ from bot.audit.ocsf import LogSource
 from bot.audit.pushing import AuditPush, destination_of
 from bot.budgets import DailyBudget, DailyLimits
 from bot.card_masks import log_masker_of, masker_of
+from bot.console.access import OperatorAccess
+from bot.console.audit import AuditSearch, AuditTerms, AuditVerification
+from bot.console.parked import ParkedDeliveries
+from bot.console.parts import InstallationParts, facts_of, only_process
+from bot.console.services import Console
+from bot.console.turns import TurnsOfEverybody
+from bot.console.waiting import WaitingForAnybody
 from bot.conversations import Conversations
 from bot.crypto import KeyFileError, Sealer, kept_key, random_id
 from bot.data_folder import FolderInUseError, folder_lock
@@ -73,6 +82,7 @@ from bot.first_steps import first_steps
 from bot.gateway.calls import GatewayCalls, GatewayLimits
 from bot.gateway.changes import CallChanges
 from bot.gateway.thread_ids import is_gateway_thread
+from bot.halting import HaltSwitch
 from bot.health import records_health
 from bot.identity.bearers import Bearers, OwnLogins
 from bot.identity.operators import Operators, named_by
@@ -302,6 +312,18 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         )
 
         choices = AgentChoices(database, agents, clock)
+        operators = Operators(settings.operators, directory)
+        halts = HaltSwitch(
+            database,
+            outbox,
+            clock,
+            new_id,
+            audit=audit,
+            ledger=ledger,
+            is_operator=operators.includes,
+            find_tool=tools.find,
+            notifications=notifications,
+        )
 
         # Calls of other agents.
         call_changes = CallChanges(notifications)
@@ -323,6 +345,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             place=settings.gateway_place,
             changes=call_changes,
             learn_names=directory.learn_names,
+            is_stopped=halts.is_on,
         )
 
         # The graph, and the turns that run it: made while messages are kept and acknowledged already, since importing
@@ -418,7 +441,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             return handle
 
         # Services: what people may ask for, from now on.
-        acceptance = Acceptance(database, clock, quiet_seconds=settings.session_quiet_hours * 3600)
+        acceptance = Acceptance(database, clock, quiet_seconds=settings.session_quiet_hours * 3600, kept=halts.tell)
         approvals = Approvals(
             *common,
             requests=requests,
@@ -429,7 +452,6 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             masker=masker,
         )
 
-        operators = Operators(settings.operators, directory)
         queries = Queries(database, directory, clock, masker)
         conversations = Conversations(
             database,
@@ -440,6 +462,14 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             is_operator=operators.includes,
             note_reading=audit.read,
         )
+        access, terms = OperatorAccess(operators.includes, audit.read), AuditTerms(database)
+
+        def told() -> Mapping[str, Any]:
+            return facts_of([asdict(each) for each in tools.status()], is_stopped=halts.is_on.is_set())
+
+        alone = partial(only_process, _version(), clock())
+        if shared.replicas is not None:
+            shared.replicas.tells(told)
         services = Services(
             conversations=conversations,
             inbox=Inbox(*common, acceptance=acceptance, codes=codes, open_requests=open_requests, observer=observer),
@@ -455,14 +485,34 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             usage=UsageReports(
                 database, directory, clock, prices, is_operator=operators.includes, note_reading=audit.read
             ),
+            console=Console(
+                waiting=WaitingForAnybody(database, access, clock),
+                turns=TurnsOfEverybody(database, access, masker, prices),
+                audit=AuditSearch(database, access, terms),
+                verification=AuditVerification(database, access),
+                halts=halts,
+                parts=InstallationParts(
+                    database,
+                    access,
+                    audit,
+                    told=shared.replicas.told
+                    if shared.replicas is not None
+                    else lambda: [(alone(policy().version), told())],
+                    tool_servers=ToolServerRetries(tools, notifications),
+                ),
+                parked=ParkedDeliveries(database, access, audit, engine, clock),
+            ),
         )
         await stack.enter_async_context(gateway_calls.running())
+        if settings.operators:  # nobody else searches
+            await stack.enter_async_context(terms.collecting())
         await outbox.start()
         stack.push_async_callback(outbox.stop, 1.0)
         await connections.start()
         if shared.replicas is not None:
             shared.replicas.when_one_is_gone(connections.tell_left)
         shutdown_seconds = SHUTDOWN_SECONDS if settings.sqlite_file else HANDOVER_SECONDS
+        await stack.enter_async_context(halts.stopping(engine))
         handling = await stack.enter_async_context(AsyncExitStack())
         starting = await handling.enter_async_context(engine.running(turn_handler, shutdown_seconds=shutdown_seconds))
 
@@ -501,7 +551,15 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         ending = application[ENDING] = asyncio.Event()
         application.on_response_prepare.append(last_answers(ending))
         details = partial(
-            _health_details, settings, tools, database, engine, receivers, replicas=shared.replicas, push=push
+            _health_details,
+            settings,
+            tools,
+            database,
+            engine,
+            receivers,
+            replicas=shared.replicas,
+            push=push,
+            halts=halts,
         )
         token = settings.health_token.get_secret_value() if settings.health_token else None
 
@@ -822,6 +880,7 @@ async def _health_details(
     *,
     replicas: ReplicaTable | None,
     push: AuditPush | None,
+    halts: HaltSwitch,
 ) -> Mapping[str, Any]:
     """How it is, for operators."""
     servers = {
@@ -838,6 +897,8 @@ async def _health_details(
     }
     others: dict[str, Any] = {"replicas": replicas.facts()} if replicas is not None else {}
     others |= {"audit_push": await push.health()} if push is not None else {}
+    if (halt := halts.current) is not None:
+        body["stopped"] = {"by": halt.person_id, "why": halt.why, "since": halt.at}
     return body | records | others | {chat.name: chat.facts() for chat in receivers.chats}
 
 

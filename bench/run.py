@@ -9,7 +9,19 @@ import sys
 import time
 from collections.abc import Callable
 
-from bench import documents, gateway, hostile_servers, measures, policy, postgres, records, rendering, slack, teams
+from bench import (
+    console,
+    documents,
+    gateway,
+    hostile_servers,
+    measures,
+    policy,
+    postgres,
+    records,
+    rendering,
+    slack,
+    teams,
+)
 from bench.client import Turn, visiting
 from bench.contestants import ROOT, Contestants, Opening
 from bench.cores import MEASURED, move_to
@@ -48,6 +60,8 @@ async def measure_the_rest(contestants: Contestants, sizes: Sizes, say: Say) -> 
     hostile = rendering.hostile_posts(sizes.post) + hostile_servers.received()
     say(f"{sizes.rows:,} rows in each table")
     waiting += await records.statements(sizes)
+    say("the console")
+    seen = await console.console(sizes.rows)
     say("starting")
     elsewhere += await _starting(contestants, sizes)
     say("the floor")
@@ -56,6 +70,7 @@ async def measure_the_rest(contestants: Contestants, sizes: Sizes, say: Say) -> 
         Section("At the page and in Teams", elsewhere),
         Section("At the gateway", through),
         Section("With much in the records", waiting),
+        Section("What operators see", seen),
         Section("Hostile input", hostile),
         Section("Documents, found by words", await documents.figures(), measured="bundled server"),
         Section("The floor", await _floor(contestants, sizes), measured="by itself"),

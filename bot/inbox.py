@@ -40,6 +40,7 @@ from graph.observing import NOBODY, FeedbackGiven, Observer
 from translations import gettext as _
 from translations import in_shared_language
 
+Kept = Callable[[Transaction, str], Awaitable[None]]
 LONGEST_COMMENT = 2_000
 """Characters of what a person says about an answer."""
 
@@ -321,12 +322,19 @@ class Accepted:
 
 class Acceptance:
     """Keeps messages as deliveries. Those that arrive while a commit is under way share the next one, as all
-    transactions do for which somebody outside waits."""
+    transactions do for which somebody outside waits.
 
-    def __init__(self, database: Database, clock: Clock, *, quiet_seconds: float = QUIET_SECONDS) -> None:
+    Args:
+        kept: is awaited in the transaction that keeps a message, with its thread.
+    """
+
+    def __init__(
+        self, database: Database, clock: Clock, *, quiet_seconds: float = QUIET_SECONDS, kept: Kept | None = None
+    ) -> None:
         self._database = database
         self._clock = clock
         self._quiet_seconds = quiet_seconds
+        self._kept = kept
 
     async def accept(self, message: Message) -> Accepted:
         """Keep a message; returns when it is on disk. Raises what the database raises."""
@@ -355,6 +363,8 @@ class Acceptance:
             await threads.ensure(tx, thread_id, message.place, title, now, requester=requester)
             if not is_kept:
                 await thread_owners.begin(tx, thread_id, author, now)
+            if self._kept is not None and message.addressed:
+                await self._kept(tx, thread_id)
         if message.author.name:  # without a name they are introduced later
             await threads.remember(tx, message.author, now)
         return Accepted(thread_id, is_new)

@@ -5,7 +5,7 @@ Each outcome is written into the audit log in the transaction that records it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 
@@ -176,6 +176,23 @@ class AttemptLedger:
         # Also of those that did nothing yet: a card may say that a sign-in is waited for.
         await self._outbox.show_again(tx, await approvals.ids_in_turn(tx, turn))
         return begun
+
+    async def break_off(self, thread_id: str, turn: str, is_repeatable: Callable[[str, str], Awaitable[bool]]) -> None:
+        """Records that nobody knows what came of the calls of a turn that were under way when it was broken off, and
+        asks their requester. The turn goes on later. One that may be made again without asking is, when it does.
+
+        Args:
+            turn: key of its delivery.
+            is_repeatable: whether a tool may be called again, by the names of its server and its own.
+        """
+        async with self._database.reading() as tx:
+            begun = [each for each in await attempts.begun_in_turn(tx, turn) if each.status == "started"]
+        lost = {each.attempt_id for each in begun if not await is_repeatable(each.server, each.tool)}
+        if lost:
+            async with self._database.writing(thread_id) as tx:
+                for attempt in await attempts.begun_in_turn(tx, turn):
+                    if attempt.attempt_id in lost and attempt.status == "started":
+                        await self._record_unknown(tx, attempt, _NOTHING_KNOWN)
 
     async def close(self, call_id: str, *, repeatable: bool) -> Existing | None:
         """Ends a call that is not to be started, or to go on, any more. Returns what is known of it; `None` when it was

@@ -7,6 +7,7 @@ Each keeps a row and looks once a second. That is on no way of a message, and co
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -119,6 +120,7 @@ class ReplicaTable:
         self._differs_since: float | None = None
         self._differs_told = False
         self._swept_at = time.monotonic()
+        self._tell: Callable[[], Mapping[str, Any]] = dict
         self._take_up: Callable[[], Awaitable[None]] | None = None
         self._taking_up: asyncio.Task[None] | None = None
 
@@ -147,6 +149,15 @@ class ReplicaTable:
         """`take_up` is called, in each process, when one is there no more; it may have left something behind."""
         self._take_up = take_up
 
+    def tells(self, facts: Callable[[], Mapping[str, Any]]) -> None:
+        """From now on this process tells the others how it is: `facts` are JSON, and kept short."""
+        self._tell = facts
+
+    def told(self) -> Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+        """The processes that are there, as `facts` has them, and how each says it is; of an older version nothing."""
+        facts, others = self.facts(), {row.replica_id: row.facts for row, _ in self._others.seen}
+        return [(each, self._tell() if each["here"] else _read(others.get(each["id"]))) for each in facts]
+
     def facts(self) -> Sequence[Mapping[str, Any]]:
         """The processes that are there, for `/health-check`; JSON."""
         here = self._mine()
@@ -174,7 +185,7 @@ class ReplicaTable:
         self._compare(seen, mine)
 
     def _mine(self) -> ReplicaRow:
-        return replace(self._me, policy=self._policy().version)
+        return replace(self._me, policy=self._policy().version, facts=json.dumps(self._tell()))
 
     def _follow(self, seen: Sequence[Seen], mine: ReplicaRow) -> None:
         """Has the policy read again when somebody has asked another process for that; or, at the start, when they have
@@ -234,6 +245,11 @@ class ReplicaTable:
                 await replicas.leave(tx, self._me.replica_id)
         except Exception as error:  # noqa: BLE001  # the others find it out by themselves
             log.debug("replica_not_left", cause=type(error).__name__)
+
+
+def _read(facts: str | None) -> Mapping[str, Any]:
+    told = json.loads(facts) if facts else {}
+    return told if isinstance(told, dict) else {}
 
 
 def _facts(row: ReplicaRow, ago: float, here: ReplicaRow) -> Mapping[str, Any]:

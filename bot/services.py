@@ -8,6 +8,7 @@ from bot.accounts.connections import Connections
 from bot.accounts.sign_ins import SignInLinks
 from bot.agent_choices import AgentChoices
 from bot.approvals.decisions import Approvals
+from bot.console.services import Console
 from bot.conversations import Conversations
 from bot.files import Files
 from bot.gateway.calls import GatewayCalls
@@ -48,3 +49,5 @@ class Services:
     """What is remembered of people and channels."""
     usage: UsageReports
     """What turns have used of language models, and what that cost."""
+    console: Console
+    """What operators see of everybody, and what they do about it."""

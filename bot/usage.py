@@ -3,7 +3,7 @@ everybody's. Costs are computed when they are read, by the prices of now."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -138,8 +138,8 @@ class UsageReports:
         days = sorted(_by_key(sums, self._prices), key=lambda total: total.key, reverse=True)
         of_today = [each for each in sums if each.key == today.isoformat()]
         return OwnUsage(
-            today=_total("", of_today, self._prices),
-            recent=_total("", sums, self._prices),
+            today=total_of("", of_today, self._prices),
+            recent=total_of("", sums, self._prices),
             days=tuple(days),
             currency=self._prices.currency,
         )
@@ -160,7 +160,7 @@ class UsageReports:
                 if not await self._is_operator(person):
                     return None
                 await self._note_reading(person, "usage")
-        return AnswerUsage(_total("", sums, self._prices), self._prices.currency)
+        return AnswerUsage(total_of("", sums, self._prices), self._prices.currency)
 
     async def of_everybody(
         self, operator: Person, by: GroupedBy, since: date | None = None, until: date | None = None
@@ -187,10 +187,11 @@ def _by_key(sums: Sequence[UsageSum], prices: Prices) -> list[UsageTotal]:
     grouped: dict[str, list[UsageSum]] = {}
     for each in sums:
         grouped.setdefault(each.key, []).append(each)
-    return [_total(key, of_key, prices) for key, of_key in grouped.items()]
+    return [total_of(key, of_key, prices) for key, of_key in grouped.items()]
 
 
-def _total(key: str, sums: Sequence[UsageSum], prices: Prices) -> UsageTotal:
+def total_of(key: str, sums: Iterable[UsageSum], prices: Prices) -> UsageTotal:
+    """Adds usage up, and says what it costs by the prices of now."""
     use, cost, names = NO_USE, Decimal(0) if prices.currency else None, set[str]()
     for each in sums:
         of_model = ModelUse(

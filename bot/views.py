@@ -262,7 +262,7 @@ async def approval_view(
         quote=row.asked.quote,
         always_offered=row.status == "pending" and is_offered(row),
         rejections=ask.rejections,
-        escalates_at=_escalates_at(row, now),
+        escalates_at=escalates_at(row, now),
         handing_offered=several_may_decide(ask, row.asked.requesters),
         handed_to=tuple(names[p] for p in row.handed_to),
         unread=unread,
@@ -320,6 +320,11 @@ async def deciders_in_words(tx: Transaction, row: ApprovalRow, now: float) -> st
     return _in_words(row, ask, await threads.known_names(tx, {*row.asked.requesters, *ask.approvers}))
 
 
+def named_deciders(row: ApprovalRow, now: float, known: Mapping[str, str]) -> str:
+    """Returns the same of an approval that is shown with others, given the names of people by their ids."""
+    return _in_words(row, as_asked(row, now), known)
+
+
 def _in_words(row: ApprovalRow, ask: Ask, known: Mapping[str, str]) -> str:
     names = threads.shown_names(known, row.asked.requesters)
     # Whoever has no name is shown by their reference: their own platform knows how to show that.
@@ -331,7 +336,8 @@ def as_asked(row: ApprovalRow, now: float) -> Ask:
     return as_of(row.asked.ask, row.asked_at, now if row.settled_at is None else row.settled_at)
 
 
-def _escalates_at(row: ApprovalRow, now: float) -> float | None:
+def escalates_at(row: ApprovalRow, now: float) -> float | None:
+    """Returns when others may decide an approval, too; `None`: never, or they may already."""
     ask = row.asked.ask
     if row.status != "pending" or ask.escalate_after is None or not ask.escalate_to:
         return None

@@ -19,6 +19,10 @@ from adapters.api.connectors import ConnectorResources
 from adapters.api.document import DocumentResources
 from adapters.api.events import ThreadEvents
 from adapters.api.operations import ANY_SCOPE, ApiCall, Operation
+from adapters.api.operator_audit import JSON_LINES, OperatorAudit
+from adapters.api.operator_parts import OperatorParts
+from adapters.api.operator_stop import OperatorStop
+from adapters.api.operator_turns import OperatorTurns
 from adapters.api.own import OwnResources
 from adapters.api.query_contract import QueryContract
 from adapters.api.questions import QuestionResources
@@ -94,6 +98,10 @@ class ApiReceiver:
             *QuestionResources(services).operations(),
             *ConnectorResources(services).operations(),
             *OwnResources(services).operations(),
+            *OperatorTurns(services).operations(),
+            *OperatorAudit(services, streams).operations(),
+            *OperatorStop(services).operations(),
+            *OperatorParts(services).operations(),
             *UploadResources(services).operations(),
             *RunContract(services, turns).operations(),
             *ChatContract(services, turns).operations(),
@@ -178,4 +186,4 @@ class ApiReceiver:
 
 
 def _is_stream(operation: Operation) -> bool:
-    return any(answer.media == EVENT_STREAM for answer in operation.answers.values())
+    return any(answer.media in (EVENT_STREAM, JSON_LINES) for answer in operation.answers.values())

@@ -173,6 +173,8 @@ def _task_status(view: GatewayCallView) -> Literal["working", "input_required", 
 def _status_message(view: GatewayCallView) -> str | None:
     if view.cancelled:
         return "Canceled."
+    if view.is_stopped:
+        return progress_message(view)
     if view.waits_for is not None:
         return view.waits_for.text
     if view.result is not None and view.result.text:
@@ -183,6 +185,8 @@ def _status_message(view: GatewayCallView) -> str | None:
 # ----------------------------------------------------------------------------------------------- wording
 def progress_message(view: GatewayCallView) -> str:
     """Returns what a client that waits is told, in one sentence."""
+    if view.is_stopped:
+        return "An operator has stopped Countersign. The call goes on when they let everything go on."
     return view.waits_for.text if view.waits_for is not None else "The call is still running."
 
 

@@ -17,8 +17,8 @@ Tell = Callable[[GatewayCallView], Awaitable[None]]
 async def outcome(
     calls: GatewayCalls, view: GatewayCallView, seconds: float, tell: Tell, *, ending: asyncio.Event
 ) -> GatewayCallView | None:
-    """Returns the call as it stands when it has ended, after so many seconds, or when this process ends; `None` when
-    nothing is known of it any more.
+    """Returns the call as it stands when it has ended, after so many seconds, when this process ends, or when an
+    operator has stopped everything; `None` when nothing is known of it any more.
 
     Args:
         view: the call as it stands now.
@@ -33,13 +33,15 @@ async def outcome(
     while known is not None and known.status != "ended" and (left := until - time.monotonic()) > 0:
         await tell(known)
         newer = asyncio.create_task(calls.wait(known.gateway_call_id, known.changed_at, min(left, TOLD_EVERY)))
-        ended = asyncio.create_task(ending.wait())
+        others = [asyncio.create_task(each.wait()) for each in (ending, calls.is_stopped)]
         try:
-            await asyncio.wait((newer, ended), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((newer, *others), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            ended.cancel()
-            newer.cancel()
-            await asyncio.wait((newer, ended))
+            for each in (newer, *others):
+                each.cancel()
+            await asyncio.wait((newer, *others))
+        if newer.cancelled() and calls.is_stopped.is_set():
+            return await calls.wait(known.gateway_call_id, known.changed_at, 0)
         if newer.cancelled():
             break
         known = newer.result()

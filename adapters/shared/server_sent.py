@@ -22,11 +22,9 @@ WRITE_SECONDS = 10.0
 """A client that takes nothing for so long has gone away."""
 HEARTBEAT = b": still here\n\n"
 EVENT_STREAM = "text/event-stream"
-_HEADERS = {
-    "Content-Type": f"{EVENT_STREAM}; charset=utf-8",
-    "Cache-Control": "no-store",
-    "X-Accel-Buffering": "no",
-}
+EVENTS: Mapping[str, str] = {"Content-Type": f"{EVENT_STREAM}; charset=utf-8"}
+"""Of a stream of events."""
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 class ClientGone(Exception):  # noqa: N818  # what has happened
@@ -47,9 +45,15 @@ class OpenStreams:
         self._open = open_
 
     @contextmanager
-    def opened(self, request: web.Request, principal: Principal) -> Iterator[EventStream]:
-        """A stream for whoever asks. What fails once it has begun ends it in the middle. Raises `Problem` (429)."""
-        stream = EventStream(request, self._access.answer_headers(request))
+    def opened(
+        self, request: web.Request, principal: Principal, headers: Mapping[str, str] = EVENTS
+    ) -> Iterator[EventStream]:
+        """A stream for whoever asks. What fails once it has begun ends it in the middle. Raises `Problem` (429).
+
+        Args:
+            headers: that say what it is a stream of.
+        """
+        stream = EventStream(request, {**self._access.answer_headers(request), **headers})
         try:
             with self._open.one_more(principal), self._watch.watched(principal, stream.cut):
                 yield stream
@@ -61,14 +65,14 @@ class OpenStreams:
 
 
 class EventStream:
-    """An answer that is a stream of events."""
+    """An answer that is a stream: of events, where `headers` say nothing else."""
 
     def __init__(self, request: web.Request, headers: Mapping[str, str]) -> None:
         self.reader: Reader | None = None
         """Hears for it what happens, if anything does."""
         self._request = request
         self._is_cut = False
-        self.response = web.StreamResponse(headers={**headers, **_HEADERS})
+        self.response = web.StreamResponse(headers={**EVENTS, **headers, **_HEADERS})
 
     @property
     def is_read(self) -> bool:

@@ -121,6 +121,9 @@ class PersonalServer(BaseServer["PersonalSession"]):
         """Look up which tools were there last; returns at once."""
         self._task = asyncio.create_task(self._remember(), name=f"tool-catalogue-{self.config.name}")
 
+    def retry(self) -> None:
+        """Each person's session is made when they call a tool: there is none to be made anew."""
+
     async def settled(self) -> None:
         """Wait until that is known."""
         await self._settled.wait()

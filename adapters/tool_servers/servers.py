@@ -141,6 +141,14 @@ class ToolServers:
         """How every configured server is, in the order of the file."""
         return [self._status_of(name) for name in self._names]
 
+    def retry(self, name: str) -> bool:
+        """Connect to a server anew, now: one that is down without waiting longer, one that is up over another session.
+        Calls in flight go on. Returns at once; false: there is none of this name."""
+        server = self._servers.get(name)
+        if server is not None:
+            server.retry()
+        return server is not None or name in self._names
+
     def categories(self) -> Sequence[str]:
         """What the configured servers are for, in the words of the file."""
         return self._categories
@@ -281,6 +289,7 @@ class SharedServer(BaseServer["Connection"]):
         self._lives: set[asyncio.Task[tuple[bool, str]]] = set()
         self._ends: set[asyncio.Future[str]] = set()
         self._handed_over = asyncio.Event()
+        self._start_now = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -290,6 +299,13 @@ class SharedServer(BaseServer["Connection"]):
     async def settled(self) -> None:
         """Wait until it is up, or its start has failed."""
         await self._decided.wait()
+
+    def retry(self) -> None:
+        """Connect anew, now."""
+        self._failures = 0
+        self._start_now.set()
+        if self._connection is not None:
+            self._hand_over(self._connection)
 
     async def offered(self) -> tuple[Tool, ...]:
         """The tools that can be called now."""
@@ -391,6 +407,7 @@ class SharedServer(BaseServer["Connection"]):
 
     async def _keep_running(self) -> None:
         while not self._closing:
+            self._start_now.clear()
             began = time.monotonic()
             life = asyncio.create_task(self._one_life(), name=f"tool-server-life-{self.config.name}")
             self._lives.add(life)
@@ -406,7 +423,9 @@ class SharedServer(BaseServer["Connection"]):
             self._to(ServerState.STARTING if was_up and self._failures == 1 else ServerState.DOWN, reason)
             pause = pause_after(self._failures, self._timings, random.random())  # noqa: S311 - nothing secret
             log.warning("tool_server_down", server=self.config.name, reason=reason, again_in=round(pause, 2))
-            await asyncio.sleep(pause)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._start_now.wait()
 
     async def _was_handed_over(self, life: asyncio.Task[tuple[bool, str]]) -> bool:
         """Wait until a life ends (false), or is left to a call that waits in it."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -35,6 +37,8 @@ LOOKED = "looked"
 """Status of an entry that says that somebody looked at what is hidden in a waiting call."""
 READ = "read"
 """Status of an entry that says that an operator looked at what is somebody else's, or at what is everybody's."""
+ACTED = "acted"
+"""Status of an entry that says that an operator did something that changes what happens for everybody."""
 LOOKED_UP = "looked up"
 """Status of an entry that says that a tool which only reads was called to show people what a waiting call is about."""
 LONGEST_REASON = 200
@@ -71,7 +75,7 @@ class CallEnd:
     status: str
     """`done`, `failed`, `unknown`, `denied`, `rejected`, `expired`, `superseded`, `withdrawn`, `limited` or `skipped`;
     `looked`: it has not ended, somebody looked at what is hidden in it; `looked up`: it was read for the card of
-    another call; `read`: there is no call, an operator looked at something."""
+    another call; `read` and `acted`: there is no call, an operator looked at something, or did it."""
     attempt: int | None = None
     """Which try it was; `None`: the call was not made."""
     judged: Mapping[str, Any] | None = None
@@ -136,6 +140,15 @@ def contents_of(end: CallEnd, masker: Masker) -> dict[str, Any]:
     }
 
 
+def read_entry(text: str) -> dict[str, Any] | None:
+    """What an entry says; `None`: it was changed and cannot be read."""
+    try:
+        entry = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
 def key_of(call_id: str, attempt: int | None, status: str, settled: Mapping[str, str], at: str) -> str:
     """What says which end of which call an entry is about, or which look at it: there is one entry of each."""
     if status == LOOKED:
@@ -151,6 +164,11 @@ def key_of_reading(thread_id: str, settled: Mapping[str, str], at: str) -> str:
     """The same of what an operator reads: there is one entry by person and thing in ten minutes by the clock."""
     ten_minutes = at[: len("2026-11-21T10:3")]
     return f"{READ}:{ten_minutes}:{settled['choice']}:{thread_id}:{settled['by']}"
+
+
+def key_of_act(settled: Mapping[str, str], at: str) -> str:
+    """The same of what an operator does: there is one entry of each act."""
+    return f"{ACTED}:{at}:{settled['choice']}:{settled.get('of', '')}:{settled['by']}"
 
 
 def looker_of(person_id: str, name: str, authority: str) -> str:
@@ -404,22 +422,32 @@ def link(before: Link | None, key: str, entry: str) -> Link:
     return Link(seq, key, entry, previous, hash_of(previous, seq, entry))
 
 
-def faults(links: Iterable[Link]) -> Iterator[Fault]:
-    """What is wrong, in the order in which it stands; `links` as recorded, by number. Each fault is told once: after
-    it the chain is followed on from what is recorded."""
-    expected, previous = 1, BEGINNING
-    for each in links:
-        if each.seq != expected:
-            yield Fault(expected, _missing(expected, each.seq))
-        if hash_of(each.previous, each.seq, each.entry) != each.hash:
-            yield Fault(each.seq, _changed_or_moved(each))
-        elif each.seq == expected and each.previous != previous:
+class ChainCheck:
+    """Follows the links as they are recorded, by number."""
+
+    def __init__(self) -> None:
+        self._expected, self._previous = 1, BEGINNING
+
+    def faults_of(self, link: Link) -> Iterator[Fault]:
+        """What is wrong with the next link. Each fault is told once: after it the chain is followed on from what is
+        recorded."""
+        if link.seq != self._expected:
+            yield Fault(self._expected, _missing(self._expected, link.seq))
+        if hash_of(link.previous, link.seq, link.entry) != link.hash:
+            yield Fault(link.seq, _changed_or_moved(link))
+        elif link.seq == self._expected and link.previous != self._previous:
             yield Fault(
-                each.seq,
-                f"entry {each.seq} does not follow the one before it: that one was changed, or the log was cut and "
+                link.seq,
+                f"entry {link.seq} does not follow the one before it: that one was changed, or the log was cut and "
                 "continued here",
             )
-        expected, previous = each.seq + 1, each.hash
+        self._expected, self._previous = link.seq + 1, link.hash
+
+
+def faults(links: Iterable[Link]) -> Iterator[Fault]:
+    """What is wrong, in the order in which it stands; `links` as recorded, by number."""
+    check = ChainCheck()
+    return chain.from_iterable(map(check.faults_of, links))
 
 
 def _missing(first: int, found: int) -> str:

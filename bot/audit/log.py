@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from bot.audit.entries import (
+    ACTED,
     LOOKED,
     LOOKED_UP,
     READ,
@@ -18,6 +19,7 @@ from bot.audit.entries import (
     in_utc,
     judgement,
     key_of,
+    key_of_act,
     key_of_reading,
     link,
     log_line_of,
@@ -123,7 +125,30 @@ class AuditLog:
             what: in two or three words, such as "a conversation" or "the audit log".
             thread_id: of somebody else's conversation.
         """
-        end = CallEnd(
+        end = self._of_operator(READ, person, f"looked at {what}", thread_id)
+        async with self._database.reading() as tx:
+            _, is_written = await audit.newest(tx, _key_of(end))
+        if not is_written:
+            async with self._database.writing_urgently(UNLOCKED) as tx:
+                await self._write(tx, end)
+
+    async def acted(
+        self, tx: Transaction, person: Person, what: str, *, of: str = "", note: str = "", thread_id: str = ""
+    ) -> None:
+        """Write down what an operator does that changes what happens for everybody.
+
+        Args:
+            what: in some words, such as "stopped everything".
+            of: key or name of what they do it with.
+            note: why, in the operator's words.
+            thread_id: where, if it is about one thread.
+        """
+        end = self._of_operator(ACTED, person, what, thread_id)
+        await self._write(tx, replace(end, settled={**end.settled, **({"of": of} if of else {})}, note=note))
+
+    def _of_operator(self, status: str, person: Person, what: str, thread_id: str) -> CallEnd:
+        by = looker_of(person.person_id, storable(person.name), "operator")
+        return CallEnd(
             at=self._clock(),
             thread_id=thread_id,
             call_id="",
@@ -131,17 +156,9 @@ class AuditLog:
             server="",
             tool="",
             arguments={},
-            status=READ,
-            settled={
-                "choice": f"looked at {what}",
-                "by": looker_of(person.person_id, storable(person.name), "operator"),
-            },
+            status=status,
+            settled={"choice": what, "by": by},
         )
-        async with self._database.reading() as tx:
-            _, is_written = await audit.newest(tx, _key_of(end))
-        if not is_written:
-            async with self._database.writing_urgently(UNLOCKED) as tx:
-                await self._write(tx, end)
 
     async def _write(self, tx: Transaction, end: CallEnd) -> None:
         await tx.lock(AUDIT)  # until it is on disk: the next link holds its hash
@@ -173,6 +190,8 @@ def _key_of(end: CallEnd) -> str:
     at = in_utc(end.at)
     if end.status == READ:
         return key_of_reading(end.thread_id, end.settled, at)
+    if end.status == ACTED:
+        return key_of_act(end.settled, at)
     return key_of(end.call_id, end.attempt, end.status, end.settled, at)
 
 

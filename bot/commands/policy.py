@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from bot.audit.entries import judged_again
+from bot.audit.entries import judged_again, read_entry
 from bot.commands.arguments import CommandError, parse_moment, time_range
-from bot.commands.audit import entry_in, opened_log
+from bot.commands.audit import opened_log
 from bot.safe_text import visible
 from graph.agents import DEFAULT
 from policies.approvers import grant_offered
@@ -183,7 +183,7 @@ def _judged_calls(database: str, since: float | None, until: float | None) -> It
     known: set[Any] = set()
     with opened_log(database) as reader:
         for link in reader.links(since, until):
-            entry = entry_in(link)
+            entry = read_entry(link.entry)
             if entry is None:
                 yield {}  # counted as unreadable
             elif entry.get("judged") and entry.get("call") not in known:

@@ -18,7 +18,7 @@ from bot.approvals.requests import LearnNames
 from bot.crypto import NewId
 from bot.domain import Clock, ConversationReference, Person
 from bot.gateway.changes import CallChanges
-from bot.gateway.thread_ids import gateway_thread_id
+from bot.gateway.thread_ids import delivery_key, gateway_thread_id
 from bot.gateway.views import (
     GatewayCaller,
     GatewayCallView,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # what takes calls in starts before the graph is imported
 
 BEGINS = "begins"
 """The step of a call of which nothing was done yet: its state is a `CallAsked`."""
+STOPPED = "an operator has stopped Countersign."
 TAKEN_BACK = "was taken back by whoever made it"
 DROP_SECONDS = 300.0
 """Between two looks for calls of which nothing needs to be known any more."""
@@ -112,6 +113,7 @@ class GatewayCalls:
         place: where people are asked whose rule names no place, as `routeTo` has it; `None`: where the caller is.
         changes: tells of calls that have changed.
         learn_names: of those who are asked, since cards name them.
+        is_stopped: set while an operator has stopped everything.
     """
 
     def __init__(
@@ -132,6 +134,7 @@ class GatewayCalls:
         place: str | None,
         changes: CallChanges,
         learn_names: LearnNames,
+        is_stopped: asyncio.Event,
     ) -> None:
         self._database = database
         self._engine = engine
@@ -147,6 +150,7 @@ class GatewayCalls:
         self._place = place
         self._changes = changes
         self._learn_names = learn_names
+        self.is_stopped = is_stopped
         self._began_at = clock()
         self._handed: dict[str, int] = {}
         """Call → to how many clients its result is being written here."""
@@ -218,6 +222,8 @@ class GatewayCalls:
         if known is not None and not self._is_forgotten(known):
             async with self._database.reading() as tx:
                 return await self._view(tx, known)
+        if self.is_stopped.is_set():
+            return GatewayRefusal(f"The call was not made: {STOPPED} Try again later.", "stopped")
         # Before anybody is asked to approve what cannot be called so.
         look = partial(self._complaint_about, tool, arguments)
         if complaint := await asyncio.to_thread(look) if is_large else look():
@@ -509,12 +515,8 @@ class GatewayCalls:
             result=GatewayResult(**row.result) if row.result is not None else None,
             cancelled=row.status == "cancelled",
             task_seconds=row.task_seconds,
+            is_stopped=row.is_under_way and self.is_stopped.is_set(),
         )
-
-
-def delivery_key(gateway_call_id: str) -> str:
-    """The key of the delivery with which a call begins: the turn of its thread."""
-    return f"mcp:{gateway_call_id}"
 
 
 def ledger_call_id(gateway_call_id: str) -> str:

@@ -32,3 +32,8 @@ def is_gateway_thread(thread_id: str) -> bool:
 def gateway_call_of(thread_id: str) -> str:
     """Returns the id of the call that a thread belongs to; empty: it is a conversation's."""
     return thread_id.rpartition(GATEWAY_MARK)[2] if is_gateway_thread(thread_id) else ""
+
+
+def delivery_key(gateway_call_id: str) -> str:
+    """Returns the key of the delivery with which a call begins: the turn of its thread."""
+    return f"mcp:{gateway_call_id}"

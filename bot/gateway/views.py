@@ -74,6 +74,8 @@ class GatewayCallView:
     """Whether its caller has taken it back."""
     task_seconds: float | None = None
     """Seconds that its result is kept for as a task; `None`: no task was asked for."""
+    is_stopped: bool = False
+    """Whether it has not ended, and nothing comes of it until an operator lets everything go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,4 +84,4 @@ class GatewayRefusal:
 
     text: str
     """One sentence for a model."""
-    kind: Literal["bad_arguments", "too_many", "busy"]
+    kind: Literal["bad_arguments", "too_many", "busy", "stopped"]

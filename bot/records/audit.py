@@ -25,7 +25,8 @@ STATEMENT_SECONDS = 600
 """How long PostgreSQL may look for one part of the log: attempts without an entry are looked for in all of it."""
 CONNECT_SECONDS = 10
 
-_link = reader(Link)
+read_link = reader(Link)
+"""Makes an entry of its row."""
 _SAME = audit.alias()
 _NEWEST = Prepared(
     sa.select(audit, sa.exists().where(_SAME.c.key == sa.bindparam("of")).label("has_key"))
@@ -44,7 +45,7 @@ _VOTES = Prepared(
 async def newest(tx: Transaction, key: str) -> tuple[Link | None, bool]:
     """The last link of the chain, none before the first; and whether this end of a call has been written down."""
     row = await tx.one(_NEWEST, {"of": key})
-    return (None, False) if row is None else (_link(row), bool(row.has_key))
+    return (None, False) if row is None else (read_link(row), bool(row.has_key))
 
 
 async def add(tx: Transaction, link: Link, *, at: float) -> None:
@@ -64,12 +65,55 @@ async def entries_of_turn(tx: Transaction, turn: str) -> Sequence[str]:
     return [row.entry for row in await tx.all(query)]
 
 
+async def newest_of_turn(tx: Transaction, turn: str, limit: int) -> Sequence[str]:
+    """The same, of the newest `limit`."""
+    query = sa.select(audit.c.entry).where(of_turn(audit.c.key, turn)).order_by(audit.c.seq.desc()).limit(limit)
+    return [row.entry for row in reversed(await tx.all(query))]
+
+
 async def links(tx: Transaction, since: float | None, until: float | None, *, after: int, limit: int) -> Sequence[Link]:
     """Entries by number, of a time range (seconds since the epoch, `until` not included), after one of them."""
     query = sa.select(audit).where(audit.c.seq > after).order_by(audit.c.seq).limit(limit)
     query = query if since is None else query.where(audit.c.at >= since)
     query = query if until is None else query.where(audit.c.at < until)
-    return [_link(row) for row in await tx.all(query)]
+    return [read_link(row) for row in await tx.all(query)]
+
+
+async def dated_links(tx: Transaction, after: int, limit: int) -> Sequence[tuple[Link, float]]:
+    """Entries by number, after one of them, each with the time under which it is found."""
+    query = sa.select(audit).where(audit.c.seq > after).order_by(audit.c.seq).limit(limit)
+    return [(read_link(row), row.at) for row in await tx.all(query)]
+
+
+async def unwritten(tx: Transaction, after: str, limit: int) -> tuple[Sequence[str], str]:
+    """The attempts, as `{call_id}:{number}:{status}`, of which the ledger knows an end and the log does not, among the
+    next `limit` attempts by their ids; and the last of these, empty: there are no more.
+
+    Args:
+        after: the last of those that were looked at before.
+    """
+    some = (
+        sa.select(attempts.c.attempt_id, attempts.c.status, attempts.c.judged.is_not(sa.null()).label("known"), _KEY)
+        .where(attempts.c.attempt_id > after)
+        .order_by(attempts.c.attempt_id)
+        .limit(limit)
+        .subquery()
+    )
+    rows = await tx.all(
+        sa.select(some.c.attempt_id, some.c.status, some.c.known, some.c.key, _is_written(some.c.key).label("written"))
+        .select_from(some)
+        .order_by(some.c.attempt_id)
+    )
+    missing = [row.key for row in rows if row.known and row.status in _ENDED and not row.written]
+    return missing, rows[-1].attempt_id if len(rows) == limit else ""
+
+
+_ENDED = ("done", "failed", "unknown")
+_KEY = (attempts.c.call_id + ":" + sa.cast(attempts.c.number, sa.Text) + ":" + attempts.c.status).label("key")
+
+
+def _is_written(key: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+    return sa.exists().where(audit.c.key == key)
 
 
 class AuditReader:
@@ -89,17 +133,14 @@ class AuditReader:
         query = query if until is None else query.where(audit.c.at < until)
         further = query
         while rows := self._connection.execute(further).all():
-            yield from ((_link(row), row.at) for row in rows)
+            yield from ((read_link(row), row.at) for row in rows)
             further = query.where(audit.c.seq > rows[-1].seq)
 
     def unwritten(self) -> Iterator[str]:
         """The attempts, as `{call_id}:{number}:{status}`, of which the ledger knows an end and the log does not."""
-        number = sa.cast(attempts.c.number, sa.Text)
-        key = attempts.c.call_id + ":" + number + ":" + attempts.c.status
         query = (
-            sa.select(key.label("key"))
-            .where(attempts.c.judged.is_not(sa.null()), attempts.c.status.in_(["done", "failed", "unknown"]))
-            .where(~sa.exists().where(audit.c.key == key))
+            sa.select(_KEY)
+            .where(attempts.c.judged.is_not(sa.null()), attempts.c.status.in_(_ENDED), ~_is_written(_KEY.element))
             .order_by(attempts.c.started_at)
         )
         yield from (row.key for row in self._connection.execute(query))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sa
@@ -49,6 +49,30 @@ async def of(tx: Transaction, person_id: str, connection: str) -> ConnectionRow 
     return await tx.first(
         _row, _kept().where(connections.c.person_id == person_id, connections.c.connection == connection)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class AccountSummary:
+    """An account without its tokens."""
+
+    connection_id: str
+    person_id: str
+    connection: str
+    service: str
+    account: str
+    status: str
+    since: float
+    used_at: float | None
+
+
+_summary = reader(AccountSummary)
+
+
+async def summaries(tx: Transaction, after: str, limit: int) -> Sequence[AccountSummary]:
+    """Everybody's accounts with ids behind `after`, by id, whether they work or not."""
+    columns = [connections.c[each.name] for each in fields(AccountSummary)]
+    query = sa.select(*columns).where(connections.c.connection_id > after).order_by(connections.c.connection_id)
+    return [_summary(row) for row in await tx.all(query.limit(limit))]
 
 
 async def of_person(tx: Transaction, person_id: str) -> Sequence[ConnectionRow]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -250,6 +250,47 @@ async def park(tx: Transaction, key: str, cause: str) -> None:
     await tx.run(sa.update(deliveries).where(deliveries.c.key == key).values(status="parked", cause=cause))
 
 
+@dataclass(frozen=True, slots=True)
+class ParkedRow:
+    """A delivery that is parked."""
+
+    seq: int
+    key: str
+    thread_id: str
+    kind: str
+    body: Mapping[str, Any]
+    accepted_at: float
+    tries: int
+    cause: str | None
+
+
+_parked_row = reader(ParkedRow)
+_PARKED = sa.select(*(deliveries.c[each.name] for each in fields(ParkedRow))).where(deliveries.c.status == PARKED)
+
+
+async def parked(tx: Transaction, before: int, limit: int) -> Sequence[ParkedRow]:
+    """What is parked, with a number below `before`, the newest first."""
+    query = _PARKED.where(deliveries.c.seq < before).order_by(deliveries.c.seq.desc()).limit(limit)
+    return [_parked_row(row) for row in await tx.all(query)]
+
+
+async def parked_one(tx: Transaction, key: str) -> ParkedRow | None:
+    """A delivery that is parked; `None`: there is none of this key (any more)."""
+    return await tx.first(_parked_row, _PARKED.where(deliveries.c.key == key))
+
+
+async def give_up(tx: Transaction, key: str) -> None:
+    """What was parked is over; its cause stays."""
+    gone = sa.update(deliveries).where(deliveries.c.key == key, deliveries.c.status == PARKED)
+    await tx.run(gone.values(status="done"))
+
+
+async def again(tx: Transaction, key: str, now: float) -> None:
+    """What was parked is handled again."""
+    values = {"status": "waiting", "tries": 0, "due_at": now, "cause": None, "begun": None}
+    await tx.run(sa.update(deliveries).where(deliveries.c.key == key, deliveries.c.status == PARKED).values(values))
+
+
 async def count_try(tx: Transaction, key: str) -> None:
     """The process died while this was handled: that counts as a try."""
     await tx.run(sa.update(deliveries).where(deliveries.c.key == key).values(tries=deliveries.c.tries + 1))
@@ -332,6 +373,14 @@ async def threads_waiting(tx: Transaction, within: str) -> Sequence[str]:
         deliveries.c.thread_id.startswith(within, autoescape=True),
     )
     return [r.thread_id for r in await tx.all(query.group_by(deliveries.c.thread_id))]
+
+
+async def threads_with_messages(tx: Transaction, limit: int) -> Sequence[str]:
+    """Conversations in which messages wait or are being handled; at most `limit`."""
+    query = sa.select(deliveries.c.thread_id).where(
+        deliveries.c.status == WAITING, deliveries.c.kind != TIMER, deliveries.c.kind == "message"
+    )
+    return [r.thread_id for r in await tx.all(query.group_by(deliveries.c.thread_id).limit(limit))]
 
 
 async def counts(tx: Transaction) -> Mapping[str, int]:

@@ -27,8 +27,12 @@ UNLOCKED: Final = NoLocks.UNLOCKED
 find out what to lock (`locking_as_found`)."""
 AUDIT: Final = "audit"
 """The end of the audit log's chain. Locked last, by `bot.audit.log` alone."""
+AUDIT_TERMS: Final = "audit-terms"
+"""What entries of the audit log are found by: of which of them that is known."""
 CLIENT_REGISTRATIONS: Final = "client-registrations"
 """As whom we are registered at services: a new registration and an old one with a new seal must not be mixed up."""
+HALT: Final = "halt"
+"""Whether everything is stopped (`bot.halting`)."""
 RESEALING: Final = "resealing"
 """Sealing accounts with another key, many in one transaction."""
 

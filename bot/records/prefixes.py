@@ -16,6 +16,8 @@ from sqlalchemy.sql.compiler import SQLCompiler
 INDEXES = {
     "ix_attempts_call_id_bytes": 'attempts (call_id COLLATE "C")',
     "ix_approvals_call_id_bytes": 'approvals (call_id COLLATE "C")',
+    "ix_clarifications_call_id_bytes": 'clarifications (call_id COLLATE "C")',
+    "ix_sign_ins_call_id_bytes": 'sign_ins (call_id COLLATE "C")',
     "ix_audit_key_bytes": 'audit (key COLLATE "C")',
     "ix_posts_key_bytes": 'posts (key COLLATE "C")',
     "ix_people_person_id_bytes": 'people (person_id COLLATE "C")',

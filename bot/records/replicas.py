@@ -33,6 +33,8 @@ class ReplicaRow:
     reloads: int
     """How often it was asked to have the policy read again by all."""
     started_at: float
+    facts: str | None = None
+    """How it is, for operators: JSON; `None`: an older version says nothing."""
 
 
 class Seen(NamedTuple):
@@ -60,16 +62,17 @@ _NOW = sa.cast(sa.extract("epoch", sa.func.clock_timestamp()), sa.Float)
 _SEEN = Prepared(
     sa.text("""
 WITH mine AS (
-    INSERT INTO replicas (replica_id, host, process, version, policy, reloads, started_at, seen_at)
+    INSERT INTO replicas (replica_id, host, process, version, policy, reloads, started_at, seen_at, facts)
     VALUES (
-        :replica_id, :host, :process, :version, :policy, :reloads, :started_at, extract(epoch FROM clock_timestamp())
+        :replica_id, :host, :process, :version, :policy, :reloads, :started_at, extract(epoch FROM clock_timestamp()),
+        :facts
     )
     ON CONFLICT (replica_id) DO UPDATE SET
-        policy = excluded.policy, reloads = excluded.reloads, seen_at = excluded.seen_at
+        policy = excluded.policy, reloads = excluded.reloads, seen_at = excluded.seen_at, facts = excluded.facts
 )
 SELECT
     each.replica_id, each.host, each.process, each.version, each.policy, each.reloads, each.started_at, each.seen_at,
-    now.at - each.seen_at AS ago
+    each.facts, now.at - each.seen_at AS ago
 FROM set_config('synchronous_commit', 'off', true), replicas AS each, extract(epoch FROM clock_timestamp()) AS now (at)
 WHERE each.replica_id != :replica_id AND each.seen_at > now.at - :gone
 ORDER BY each.started_at, each.replica_id

@@ -397,6 +397,25 @@ audit_pushes = sa.Table(
     sa.Column("pushed_at", sa.Float),
 )
 """How far the audit log was sent to where it is pushed. `destination`: a hash of its address."""
+audit_terms = sa.Table(
+    "audit_terms",
+    metadata,
+    sa.Column("kind", sa.Text, primary_key=True),
+    sa.Column("term", sa.Text, primary_key=True),
+    sa.Column("at", sa.Float, primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True),
+    sqlite_with_rowid=False,
+)
+"""What entries of the audit log are found by: `kind` as in `bot.audit.terms`. Filled in some time after an entry was
+written, and no part of the log."""
+audit_indexed = sa.Table(
+    "audit_indexed",
+    metadata,
+    sa.Column("log", sa.Text, primary_key=True),
+    sa.Column("first", sa.BigInteger, nullable=False),
+    sa.Column("last", sa.BigInteger, nullable=False),
+)
+"""Numbers of the first and the last entry of which there are terms; of all between, too. `log`: "audit"."""
 usage = sa.Table(
     "usage",
     metadata,
@@ -611,6 +630,22 @@ files = sa.Table(
 Without a thread it was uploaded, and no message has taken it yet."""
 
 
+halts = sa.Table(
+    "halts",
+    metadata,
+    sa.Column("halt_id", sa.Text, primary_key=True),
+    sa.Column("person_id", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("why", sa.Text, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("ended_at", sa.Float),
+    sa.Column("ended_by", sa.Text),
+    sa.Column("ended_why", sa.Text),
+    partial_index("ix_halts_open", "at", where="ended_at IS NULL"),
+)
+"""When an operator has stopped everything, and until when. While one is open nothing runs, in any process."""
+
+
 # -------------------------------------------------------------------------- what several processes share
 # Empty on SQLite, where one process has it in its memory.
 
@@ -652,6 +687,7 @@ replicas = sa.Table(
     sa.Column("reloads", sa.Integer, nullable=False),
     sa.Column("started_at", sa.Float, nullable=False),
     sa.Column("seen_at", sa.Float, nullable=False),
+    sa.Column("facts", sa.Text),
 )
 """The processes that are there. `policy`: the version in force; `reloads`: how often somebody has asked this process to
-have the policy read again, by all."""
+have the policy read again, by all; `facts`: how it is (`bot.console.parts`), as JSON."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import sqlalchemy as sa
 
@@ -12,7 +13,7 @@ from bot.records import approvals, attempts, clarifications, deliveries, plans, 
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
 from bot.records.clarifications import ClarificationRow
-from bot.records.database import Pauses, Transaction
+from bot.records.database import Pauses, Transaction, reader
 from bot.records.plans import PlanRow
 from bot.records.sign_ins import SignInRow
 from bot.records.statements import Prepared
@@ -308,3 +309,83 @@ async def threads_of_questions(tx: Transaction, within: str) -> Sequence[str]:
         query = sa.select(table.c.thread_id).where(is_open, table.c.thread_id.startswith(within, autoescape=True))
         found += [row[0] for row in await tx.all(query.group_by(table.c.thread_id))]
     return list(dict.fromkeys(found))
+
+
+# ------------------------------------------------------------------------ for operators: what waits for anybody
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRow:
+    """What waits for one person: a question, a sign-in, or an outcome that nobody knows."""
+
+    kind: str
+    """`clarification`, `sign_in` or `outcome`."""
+    subject: str
+    """Its id."""
+    call_id: str
+    thread_id: str
+    person_id: str
+    server: str
+    """Empty: the model asks."""
+    text: str
+    """The question, the service that wants the sign-in, or the tool that was called."""
+    since: float
+
+
+_open_question = reader(QuestionRow)
+_RULE = tables.approvals.c.ask["rule"].as_string()
+
+
+async def all_pending(tx: Transaction, rule: str | None, after: tuple[float, str], limit: int) -> Sequence[ApprovalRow]:
+    """Approvals that wait, whosever they are, the oldest first, without arguments.
+
+    Args:
+        rule: only those that this rule asks for.
+        after: when, and under which id, the one was asked that they come after.
+    """
+    asked_at, approval_id = tables.approvals.c.asked_at, tables.approvals.c.approval_id
+    later = sa.or_(asked_at > after[0], sa.and_(asked_at == after[0], approval_id > after[1]))
+    query = (
+        sa.select(*approvals.PENDING_COLUMNS)
+        .where(tables.approvals.c.status == tables.PENDING, asked_at >= after[0], later)
+        .order_by(asked_at, approval_id)
+        .limit(limit)
+    )
+    return await approvals.select_pending(tx, query if rule is None else query.where(rule == _RULE))
+
+
+async def pending_by_rule(tx: Transaction) -> Sequence[tuple[str, int, float]]:
+    """How many approvals wait by rule, and since when the oldest of each does; those with the most first."""
+    count = sa.func.count().label("n")
+    query = (
+        sa.select(_RULE.label("rule"), count, sa.func.min(tables.approvals.c.asked_at).label("since"))
+        .where(tables.approvals.c.status == tables.PENDING)
+        .group_by(_RULE)
+        .order_by(count.desc(), _RULE)
+    )
+    return [(row.rule or "", int(row.n), float(row.since)) for row in await tx.all(query)]
+
+
+async def all_open_questions(tx: Transaction) -> Sequence[QuestionRow]:
+    """The questions, sign-ins and unknown outcomes that wait for whomever, the oldest first; `MOST_ROWS` of each kind
+    at most."""
+    asked, links, lost = tables.clarifications.c, tables.sign_ins.c, tables.attempts.c
+    found: list[QuestionRow] = []
+    for kind, subject, owner, server, text, since, is_open in (
+        ("clarification", asked.clarification_id, asked.requester, asked.server, asked.question, asked.asked_at, _OPEN),
+        ("sign_in", links.sign_in_id, links.person_id, links.server, links.service, links.asked_at, _OPEN),
+        ("outcome", lost.attempt_id, lost.requester, lost.server, lost.tool, lost.ended_at, _UNKNOWN),
+    ):
+        table = subject.table.c
+        query = sa.select(
+            sa.literal(kind).label("kind"),
+            subject.label("subject"),
+            table.call_id,
+            table.thread_id,
+            owner.label("person_id"),
+            sa.func.coalesce(server, sa.literal("")).label("server"),
+            text.label("text"),
+            since.label("since"),
+        ).where(is_open)
+        found += [_open_question(row) for row in await tx.all(query.order_by(since).limit(MOST_ROWS))]
+    return sorted(found, key=attrgetter("since"))

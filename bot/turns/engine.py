@@ -35,10 +35,14 @@ PAUSE = 1.0
 """Seconds before a thread is tried again when not even the failure could be recorded."""
 START_PAUSE = 1.0
 """Seconds before the inbox is taken up again when it could not be read."""
+BROKEN_OFF_SECONDS = 5.0
+"""How long it may take to keep what is known of what was broken off."""
 LONGEST_NAP = 3600.0
 """Seconds that the timer sleeps at most, so that a changed system clock is noticed within the hour."""
 DeliveryHandler = Callable[[Delivery], Awaitable[None]]
 """Handles a delivery and marks it as done in the same transaction as its effects."""
+BrokenOff = Callable[[Delivery], Awaitable[None]]
+"""Sees to what is known of a delivery that was broken off in the middle, and that is handled again later."""
 
 
 class Engine(Protocol):
@@ -98,6 +102,8 @@ class ThreadWorkers(ABC):
         self._again: set[str] = set()
         self._interrupted: set[str] = set()
         self._stopping = False
+        self._halted = False
+        self._when_broken_off: BrokenOff | None = None
         self._idle_work = IdleWork(self._workers, self._begin_early)
         self._outage = RepeatedFailure("inbox_not_read")
         self._outage_in_turns = RepeatedFailure("delivery_not_handled")
@@ -166,6 +172,21 @@ class ThreadWorkers(ABC):
         if handling is not None:
             self._interrupted.add(thread_id)
             handling.cancel()
+
+    def halt(self, broken_off: BrokenOff) -> None:
+        """Break off everything that is being handled, and begin nothing, until it goes on. What comes meanwhile is kept
+        in the inbox. Returns at once.
+
+        Args:
+            broken_off: is awaited with each delivery that was being handled, before anybody else can have its thread.
+        """
+        self._halted, self._when_broken_off = True, broken_off
+        for thread_id in list(self._handling):
+            self.interrupt(thread_id)
+
+    def go_on(self) -> None:
+        """Handle what there is again, from where it was broken off. Returns at once."""
+        self._halted = False
 
     @property
     def is_ready(self) -> bool:
@@ -247,7 +268,7 @@ class ThreadWorkers(ABC):
     async def _handle_next(self, thread_id: str) -> bool:
         """Handles the head of a thread. Returns whether there may be more to handle, apart from what has come since."""
         delivery, more = await self._next(thread_id)
-        if delivery is None or self._handler is None:
+        if delivery is None or self._handler is None or self._halted:
             return False
         handling = asyncio.ensure_future(self._handler(delivery))
         self._handling[thread_id] = handling
@@ -259,7 +280,9 @@ class ThreadWorkers(ABC):
                 await asyncio.gather(handling, return_exceptions=True)
                 raise
             await asyncio.gather(handling, return_exceptions=True)
-            if thread_id not in self._interrupted:
+            if self._halted and self._when_broken_off is not None:
+                await self._see_to_broken_off(delivery, self._when_broken_off)
+            elif thread_id not in self._interrupted:
                 # Nobody asked for it: a library's own cancellation got out. The delivery still waits.
                 log.exception("delivery_cancelled", delivery=delivery.key, thread_id=thread_id)
                 await asyncio.sleep(PAUSE)
@@ -280,6 +303,16 @@ class ThreadWorkers(ABC):
             self._interrupted.discard(thread_id)
             del self._handling[thread_id]
         return True
+
+    async def _see_to_broken_off(self, delivery: Delivery, broken_off: BrokenOff) -> None:
+        try:
+            async with asyncio.timeout(BROKEN_OFF_SECONDS):
+                await broken_off(delivery)
+        except Overtaken:
+            raise
+        except Exception:
+            # What could not be kept now is found out when the delivery is handled again.
+            log.exception("broken_off_not_seen_to", delivery=delivery.key, thread_id=delivery.thread_id)
 
     def _is_stopped(self) -> bool:
         worker = asyncio.current_task()
@@ -330,6 +363,11 @@ class EmbeddedEngine(ThreadWorkers):
         """A timer was set."""
         self._timer_set.set()
 
+    def go_on(self) -> None:
+        """Handle what there is again: all of it is due."""
+        super().go_on()
+        self._timer_set.set()
+
     @asynccontextmanager
     async def held_back(self, thread_id: str) -> AsyncIterator[None]:
         """Within it, nothing is begun in this thread. What is being handled goes on."""
@@ -365,6 +403,8 @@ class EmbeddedEngine(ThreadWorkers):
     async def _next(self, thread_id: str) -> tuple[Delivery | None, bool]:
         while (held := self._held.get(thread_id)) is not None:
             await held.wait()
+        if self._halted:
+            return None, False
         now = math.inf if thread_id in self._idle_work else self._clock()
         async with self._database.reading() as tx:
             delivery, more = await deliveries.head_and_more(tx, thread_id, now)
@@ -376,7 +416,8 @@ class EmbeddedEngine(ThreadWorkers):
         self._work_on(thread_id)
 
     def _ended(self, thread_id: str) -> None:
-        self._begun.pop(thread_id, None)
+        if not self._halted:  # what was broken off has begun, and goes on later
+            self._begun.pop(thread_id, None)
 
     async def _watch_timers(self) -> None:
         while True:

@@ -87,7 +87,12 @@ def state_lost() -> str:
 
 def reference_of(delivery: Delivery) -> str:
     """What a user can quote and an operator can search for: 8 hexadecimal characters, the same at every try."""
-    return hashlib.sha256(delivery.key.encode()).hexdigest()[:8]
+    return reference_to(delivery.key)
+
+
+def reference_to(key: str) -> str:
+    """The same, by the key of the delivery."""
+    return hashlib.sha256(key.encode()).hexdigest()[:8]
 
 
 def regret(delivery: Delivery, sentence: str) -> NewPost:

@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import Context
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,7 +39,7 @@ from bot.records.postgres_connections import connection_parameters, connection_p
 from bot.records.postgresql import PostgresDatabase, PostgresTransaction, connection_settings
 from bot.repeated_failures import RepeatedFailure, cause_of
 from bot.turns import engine
-from bot.turns.engine import AdaptiveLimit, Crowd, DeliveryHandler, ThreadWorkers
+from bot.turns.engine import AdaptiveLimit, BrokenOff, Crowd, DeliveryHandler, ThreadWorkers
 
 log = structlog.get_logger(__name__)
 HEARTBEAT_SECONDS = 1.0
@@ -189,6 +189,7 @@ class DistributedEngine(ThreadWorkers):
         self._app.task(name=places.TASK, queue=places.QUEUE)(self._run_place)
         self._worker: PlaceWorker | None = None
         self._outage_in_places = RepeatedFailure("place_not_read")
+        self._sweep_now = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._working: asyncio.Task[None] | None = None
         self._unknown_jobs: set[int] = set()
@@ -228,6 +229,22 @@ class DistributedEngine(ThreadWorkers):
 
     def timer_was_set(self) -> None:
         """A timer was set; the sweep finds it when it is due."""
+
+    def halt(self, broken_off: BrokenOff) -> None:
+        """As in one process. Posts go on being sent."""
+        for thread_id in self._handling:
+            if (run := self._here.runs.get(place_of(thread_id))) is not None:
+                run.broken_off = True  # for whoever has the place next
+        super().halt(broken_off)
+        for run in self._here.runs.values():
+            run.ready.clear()
+            run.changed.set()
+
+    def go_on(self) -> None:
+        """Handle what there is again. What nobody looks after is found by the sweep."""
+        super().go_on()
+        self._look_everywhere()
+        self._sweep_now.set()
 
     @asynccontextmanager
     async def held_back(self, thread_id: str) -> AsyncIterator[None]:
@@ -306,16 +323,26 @@ class DistributedEngine(ThreadWorkers):
         """Takes over a place, and notes what is begun there with that; `None`: nothing is to be done there."""
         try:
             async with self._database.claiming(place) as (tx, claim):
-                work, ready = await places.begin_work(tx, place, self._clock())
+                work, ready = await self._begin_work(tx, place)
                 if not work:
                     raise _NothingToDo  # noqa: TRY301  # rolls back
         except _NothingToDo:
             return None
         return PlaceRun(claim, context_under(claim), ready), work
 
+    async def _begin_work(self, tx: PostgresTransaction, place: str) -> tuple[Work, dict[str, tuple[Delivery, bool]]]:
+        """What is to be done there now, with what its threads begin with."""
+        if self._halted:
+            return self._wanted(await places.work_in(tx, place, self._clock())), {}
+        return await places.begin_work(tx, place, self._clock())
+
+    def _wanted(self, work: Work) -> Work:
+        """What of it is to be done now: while nothing may be handled, posts are shown all the same."""
+        return Work({}, work.lanes) if self._halted else work
+
     def _take_up(self, run: PlaceRun, work: Work, *, left_over: bool = False) -> None:
         self._outbox.send(work.lanes, left_over=left_over)
-        if self._stopping:
+        if self._stopping or self._halted:
             return
         for thread_id, stops in work.threads.items():
             if stops and thread_id in self._handling and self._given[thread_id].kind != "stop":
@@ -381,7 +408,7 @@ class DistributedEngine(ThreadWorkers):
         async with self._database.writing_apart(place) as tx:
             if tx.as_locked(place).epoch != run.claim.epoch:
                 raise Overtaken(place)
-            work = await places.work_in(tx, place, self._clock())
+            work = self._wanted(await places.work_in(tx, place, self._clock()))
             if work and not self._stopping:
                 run.closed = False
                 self._take_up(run, work)
@@ -414,7 +441,7 @@ class DistributedEngine(ThreadWorkers):
 
     async def _next(self, thread_id: str) -> tuple[Delivery | None, bool]:
         run = self._here.runs.get(place_of(thread_id))
-        if run is None or run.claim.lost:
+        if run is None or run.claim.lost or self._halted:
             return None, False
         delivery, more = run.ready.pop(thread_id, (None, False))
         if delivery is None:
@@ -479,14 +506,17 @@ class DistributedEngine(ThreadWorkers):
                     self._trusting_until = loop.time() + DEAD_SECONDS
             else:
                 failure.worked()
-            await asyncio.sleep(SWEEP_SECONDS)
+            self._sweep_now.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SWEEP_SECONDS):
+                    await self._sweep_now.wait()
 
     async def _sweep_once(self) -> None:
         """In each process, since each has to look after its own places, and all of them after those of the dead."""
         runs = dict(self._here.runs)
         async with self._database.reading() as tx:
             epochs = await places.epochs(tx, runs) if runs else {}
-            work = await places.all_work(tx, self._clock())
+            work = self._wanted(await places.all_work(tx, self._clock()))
             wanted = {place_of(name) for name in (*work.threads, *work.lanes)}
             elsewhere = wanted - self._here.runs.keys()
             jobless = await places.jobless(tx, elsewhere) if elsewhere else ()

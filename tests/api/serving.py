@@ -44,7 +44,7 @@ from policies.model import Tool
 from tests.bot.conftest import SetClock
 from tests.bot.routing import MAKE, make
 from tests.bot.rows import asked
-from tests.bot.stubs import NotedEngine, make_parts
+from tests.bot.stubs import NotedEngine, make_console, make_parts
 
 ANA, BEN, CHLOE, OLGA = (Person(f"web:{name}", name.capitalize()) for name in ("ana", "ben", "chloe", "olga"))
 """Who asks, who may decide, somebody else, and an operator."""
@@ -270,7 +270,8 @@ class ServedApi:
             is_operator=self._is_operator,
             note_reading=AuditLog(database, clock, PLAIN).read,
         )
-        self.services = replace(self.parts.services, conversations=self.conversations, usage=usage)
+        console = make_console(database, self.outbox, clock, new_id, engine=self.engine, is_operator=self._is_operator)
+        self.services = replace(self.parts.services, conversations=self.conversations, usage=usage, console=console)
         self.url = ""
         self.receiver: ApiReceiver | None = None
 

@@ -17,6 +17,8 @@ PATHS = {
     "connections": "{account}",
     "standing-approvals": "{grant}",
     "memories": "{memory}",
+    "turns": "{message_id}",
+    "parked": "{message_id}",
 }
 """Part of a path → what its `{id}` stands for."""
 
@@ -70,6 +72,7 @@ async def everything_of_anas(served: ServedApi) -> Things:
             "account": await served.account(),
             "memory": "0123456789abcdef0123",
             "provider": "board",
+            "name": "kiln",
             "user_id": "ana",
         }
     )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.commands.audit import cell
+from bot.audit.export import cell
 
 FORMULA = "=+-@"
 BEFORE = ("", " ", "\n", "\r", "\t", "\x1b", "\u00a0", "\u200b", "\ufeff", "\u3000", "\u2060", "\x00", "\u202e")

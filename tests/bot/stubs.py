@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -21,12 +22,20 @@ from bot.approvals.requests import ApprovalRequests
 from bot.approvals.standing_approvals import StandingApprovals
 from bot.audit.log import AuditLog
 from bot.card_masks import PLAIN
+from bot.console.access import OperatorAccess
+from bot.console.audit import AuditSearch, AuditTerms, AuditVerification
+from bot.console.parked import ParkedDeliveries
+from bot.console.parts import InstallationParts, facts_of, only_process
+from bot.console.services import Console
+from bot.console.turns import TurnsOfEverybody
+from bot.console.waiting import WaitingForAnybody
 from bot.conversations import Conversations
 from bot.crypto import NewId, Sealer
 from bot.domain import Clock, Person
 from bot.files import Files
 from bot.gateway.calls import GatewayCalls, GatewayLimits
 from bot.gateway.changes import CallChanges
+from bot.halting import HaltSwitch
 from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
 from bot.limits import NO_LIMIT, Beginnings, BeginningsHere, TurnLimit
@@ -50,7 +59,7 @@ from graph.ports import Live, Spoken, Tools, Unfinished
 from graph.running import Agent, RunVerb, ThreadStatus
 from graph.state import Turn
 from policies.judging import Policy
-from policies.model import Mode
+from policies.model import Mode, Tool
 
 KEY = b"A" * 43 + b"="
 SECRET = "https://accounts.example.com/start?ticket=top-secret-ticket"
@@ -248,8 +257,55 @@ def make_parts(
         usage=UsageReports(
             database, directory, clock, NO_PRICES, is_operator=is_no_operator, note_reading=note_nothing
         ),
+        console=make_console(database, outbox, clock, new_id, engine=engine, is_operator=is_no_operator),
     )
     return Parts(services, requests, standing_approvals, directory, sign_ins, codes, flow, open_requests)
+
+
+def make_console(
+    database: Database,
+    outbox: Outbox,
+    clock: Clock,
+    new_id: NewId,
+    *,
+    engine: Engine,
+    is_operator: Callable[[Person], Awaitable[bool]],
+) -> Console:
+    """The console for these operators."""
+    audit = AuditLog(database, clock, PLAIN)
+    access = OperatorAccess(is_operator, audit.read)
+    halts = HaltSwitch(
+        database,
+        outbox,
+        clock,
+        new_id,
+        audit=audit,
+        ledger=AttemptLedger(database, outbox, clock, new_id, audit),
+        is_operator=is_operator,
+        find_tool=no_tool,
+    )
+    return Console(
+        waiting=WaitingForAnybody(database, access, clock),
+        turns=TurnsOfEverybody(database, access, PLAIN, NO_PRICES),
+        audit=AuditSearch(database, access, AuditTerms(database)),
+        verification=AuditVerification(database, access),
+        halts=halts,
+        parts=InstallationParts(
+            database,
+            access,
+            audit,
+            told=lambda: [(only_process("1", clock(), "p1"), facts_of([], is_stopped=halts.is_on.is_set()))],
+            tool_servers=NoToolServers(),
+        ),
+        parked=ParkedDeliveries(database, access, audit, engine, clock),
+    )
+
+
+class NoToolServers:
+    """There is none to be connected to. Fills `bot.console.parts.RetriesToolServers`."""
+
+    def retry(self, name: str) -> bool:
+        return False
 
 
 def make_gateway_calls(
@@ -266,6 +322,7 @@ def make_gateway_calls(
     limits: GatewayLimits = GatewayLimits(NO_LIMIT, 100),  # noqa: B008  # frozen
     place: str | None = None,
     changes: CallChanges | None = None,
+    is_stopped: asyncio.Event | None = None,
 ) -> GatewayCalls:
     """Calls of other agents; `tools`: their port, where any are listed."""
     return GatewayCalls(
@@ -284,7 +341,12 @@ def make_gateway_calls(
         place=place,
         changes=changes or CallChanges(),
         learn_names=directory.learn_names,
+        is_stopped=is_stopped or asyncio.Event(),
     )
+
+
+async def no_tool(_: str) -> Tool | None:
+    return None
 
 
 async def is_no_operator(_: Person) -> bool:

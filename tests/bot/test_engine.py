@@ -363,3 +363,57 @@ async def test_only_so_many_threads_are_begun_at_once_while_nothing_else_is_done
     await work.stop()
     for worker in workers.values():
         worker.cancel()
+
+
+async def test_what_is_handled_is_broken_off_when_everything_is_stopped_and_handled_again_later(
+    database: Database, engine: EmbeddedEngine
+) -> None:
+    begun: list[str] = []
+    broken_off: list[str] = []
+    may_end = asyncio.Event()
+
+    async def handle(delivery: Delivery) -> None:
+        begun.append(delivery.key)
+        await may_end.wait()
+        await done(database, delivery)
+
+    async def note(delivery: Delivery) -> None:
+        broken_off.append(delivery.key)
+
+    await keep(database, "m1")
+    await engine.start(handle)
+    await until(lambda: begun)
+    engine.halt(note)
+    await until(lambda: broken_off)
+    await keep(database, "m2")
+    await keep(database, "other", thread_id="chat:T2")
+    for thread in (THREAD, "chat:T2"):
+        engine.wake(thread)
+    await until(lambda: engine.busy == 0)
+    assert (begun, broken_off) == (["m1"], ["m1"])
+    assert engine.has_begun(Delivery("m1", THREAD, "message", {}, False, 0.0, 0.0)), "nobody may change it any more"
+    may_end.set()
+    engine.go_on()
+    await until(lambda: len(begun) == 4)
+    assert sorted(begun) == ["m1", "m1", "m2", "other"]
+
+
+async def test_an_engine_that_is_started_while_everything_is_stopped_begins_nothing(
+    database: Database, engine: EmbeddedEngine
+) -> None:
+    begun: list[str] = []
+
+    async def handle(delivery: Delivery) -> None:
+        begun.append(delivery.key)
+        await done(database, delivery)
+
+    async def note(_delivery: Delivery) -> None:
+        raise AssertionError("nothing was begun")
+
+    await keep(database, "m1")
+    engine.halt(note)
+    await engine.start(handle)
+    await until(lambda: engine.busy == 0)
+    assert begun == []
+    engine.go_on()
+    await until(lambda: begun)

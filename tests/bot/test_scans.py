@@ -21,6 +21,7 @@ pytestmark = pytest.mark.sqlite
 SCANNED = {
     "audit.newest": "the one with the highest number",
     "audit_pushes.newest": "the one with the highest number",
+    "audit_terms.newest_number": "the one with the highest number",
     "identity.all_users": "what a command lists",
     "identity.all_identities": "what a command lists",
     "service_tokens.all_of_them": "what a command lists",
@@ -49,6 +50,21 @@ SORTED = {
     "threads.with_address": "the accounts of one human",
     "measures.open_approvals": "the rules that ask, of as many as are counted",
     "measures.waiting_deliveries": "the kinds there are, of as many as are counted",
+    "audit.newest_of_turn": "the calls of one turn",
+    "audit.unwritten": "so many attempts at a time",
+    "audit_terms.find": "entries with one term, so many at a time",
+    "deliveries.parked": "what is parked",
+    "deliveries.threads_with_messages": "what waits for its turn",
+    "posts.all_notices_about": "the notices about one delivery",
+    "turns.approvals_of": "the approvals of one turn",
+    "turns.attempts_of": "the calls of one turn",
+    "turns.failures": "what people were told of failures, for an operator",
+    "turns.of_person": "one person's turns of a day",
+    "turns.used_in": "the models of one turn",
+    "turns.votes_on_all": "the votes on the approvals of one turn",
+    "waiting.all_open_questions": "what waits for people",
+    "waiting.all_pending": "what waits for people",
+    "waiting.pending_by_rule": "what waits for people",
     "model_usage.of_message": "the turn of one message",
     "model_usage.of_people": "what one human used in 30 days",
     "model_usage.of_everybody": "what an operator asks for, of a range of days",
@@ -56,7 +72,8 @@ SORTED = {
 """Few rows each, so that they may be collected before the first is returned."""
 KEYS = ("identity:a", "session:a", "token:a", "user:a")
 """One of each kind that there are of principals."""
-CALLS = list(record_calls({"keys": KEYS}))
+WANTED = {"person": ("p", "q"), "tool": ("t",), "outcome": ("done",)}
+CALLS = list(record_calls({"keys": KEYS, "wanted": WANTED}))
 
 
 @pytest.fixture(scope="module")

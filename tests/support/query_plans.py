@@ -34,6 +34,7 @@ OF_OPEN_ROWS = {
     "ix_authorizations_code",
     "ix_authorizations_open",
     "ix_connections_ended",
+    "ix_halts_open",
 }
 """Indexes whose rows leave them when they are done with: reading one through is reading what is open."""
 

@@ -72,6 +72,8 @@ def sample(wanted: Any, name: str, given: Given) -> Any:
         return sample(next(each for each in inner if each is not type(None)), name, given)
     if origin is typing.Literal:
         return inner[0]
+    if origin is tuple and inner[-1] is not ...:
+        return tuple(sample(each, name, given) for each in inner)
     if origin in _LISTS:
         return (sample(inner[0], name.removesuffix("s"), given),)
     if origin is Mapping or wanted is dict or origin is dict:

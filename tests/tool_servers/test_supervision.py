@@ -99,6 +99,29 @@ async def test_a_server_that_cannot_start_is_tried_again_until_it_can(tmp_path: 
         assert await call(servers, "odd__echo", text="at last") == Succeeded("at last")
 
 
+async def test_a_server_that_is_down_is_started_at_once_when_somebody_asks_for_it(tmp_path: Path) -> None:
+    (tmp_path / "no-start").touch()
+    async with running(
+        tmp_path, {"odd": odd(tmp_path)}, timings=Timings(first_pause=600, longest_pause=600)
+    ) as servers:
+        assert status(servers)[0] == "down"
+        (tmp_path / "no-start").unlink()
+        assert servers.retry("odd")
+        await until(lambda: status(servers) == ("up", ""), "the start")
+        assert not servers.retry("unknown")
+
+
+async def test_a_server_that_is_up_is_connected_anew_and_calls_in_flight_go_on(tmp_path: Path) -> None:
+    async with running(tmp_path, {"odd": odd(tmp_path)}) as servers:
+        hanging = begun(servers, "odd__hang")
+        await until(lambda: lines(tmp_path / "calls") == ["hang"], "the call's arrival")
+        servers.retry("odd")
+        await until(lambda: len(lines(tmp_path / "starts")) == 2, "the second start")
+        assert await call(servers, "odd__echo", text="new") == Succeeded("new")
+        assert not hanging.done()
+        hanging.cancel()
+
+
 async def test_a_server_that_ends_again_and_again_is_reported_as_down(tmp_path: Path) -> None:
     patient = Timings(first_pause=0.01, longest_pause=30)
     async with running(tmp_path, {"odd": odd(tmp_path)}, timings=patient) as servers:

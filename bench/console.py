@@ -1,0 +1,265 @@
+"""What each answer of the operators' console takes with a million entries in the audit log.
+
+`python -m bench.console`: on SQLite, by itself; `… --postgres`: on PostgreSQL. `--rows N`: with so many entries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from bench.cluster import cluster
+from bench.figures import Figure, Limit, Section, table
+from bot.audit.entries import BEGINNING, hash_of
+from bot.card_masks import PLAIN
+from bot.console.access import OperatorAccess
+from bot.console.audit import AuditQuestion, AuditSearch, AuditTerms, AuditVerification
+from bot.console.parked import ParkedDeliveries
+from bot.console.turns import TurnsOfEverybody
+from bot.console.waiting import WaitingForAnybody
+from bot.domain import Person
+from bot.prices import NO_PRICES
+from bot.records.database import Database
+from bot.records.postgresql import postgres_database
+from bot.records.sqlite import sqlite_database
+from bot.records.startup import upgrade_postgres, upgrade_sqlite
+from bot.records.tables import approvals, audit, deliveries, model_usage, posts, threads
+
+MOST_MS = 100.0
+"""Each answer."""
+TIMES = 15
+AT_ONCE = 2_000
+"""Rows of one statement."""
+WAITING = 1_000
+"""Approvals that wait."""
+PEOPLE, TOOLS, RULES = 500, 200, 40
+"""Some of each are in half of all entries, and some in hardly any."""
+NOON = 1_795_000_000.0
+OLGA = Person("web:olga", "Olga")
+_ARGUMENTS = {"what": "a lamp", "note": "x" * 300}
+_JUDGED = {"verdict": {"verdict": "allow"}, "quote": "please make a lamp " * 10}
+
+
+async def console(rows: int, *, postgres: bool = False) -> list[Figure]:
+    """The slowest of each answer."""
+    where = "PostgreSQL" if postgres else "SQLite"
+    async with _records(rows, postgres=postgres) as database:
+        access = OperatorAccess(_everybody, _nothing)
+        terms = AuditTerms(database)
+        began = time.perf_counter()
+        while await terms.collect():
+            pass
+        seconds = time.perf_counter() - began
+        answers = _answers(database, access, terms, rows)
+        taken = {what: await _timed(ask) for what, ask in answers.items()}
+    what = f"{where}, {rows:,} entries"
+    return [
+        Figure(f"{what}: what they are found by, collected", rows / seconds, "/s"),
+        *(Figure(f"… {name}: slowest of {TIMES}", ms, "ms", None, Limit(MOST_MS)) for name, ms in taken.items()),
+    ]
+
+
+def _answers(
+    database: Database, access: OperatorAccess, terms: AuditTerms, rows: int
+) -> Mapping[str, Callable[[], Awaitable[Any]]]:
+    search = AuditSearch(database, access, terms)
+    turns = TurnsOfEverybody(database, access, PLAIN, NO_PRICES)
+    waiting = WaitingForAnybody(database, access, lambda: NOON)
+    verification = AuditVerification(database, access)
+    parked = ParkedDeliveries(database, access, None, None, lambda: NOON)  # type: ignore[arg-type]  # only listed
+    middle = NOON + rows / 2
+
+    async def first_step() -> None:
+        steps = await verification.verified(OLGA)
+        assert steps is not None
+        await anext(steps)
+        await steps.aclose()
+
+    questions = {
+        "audit, newest": AuditQuestion(),
+        "audit, of a time": AuditQuestion(since=middle, until=middle + 3600),
+        "audit, a common tool": AuditQuestion(tool="tool0"),
+        "audit, a rare tool": AuditQuestion(tool=f"tool{TOOLS - 1}"),
+        "audit, a common person and tool": AuditQuestion(person="web:p0", tool="tool0"),
+        "audit, common, and together never": AuditQuestion(rule="rule0", decision="deny", outcome="done"),
+        "audit, of a time by outcome and server": AuditQuestion(outcome="done", server="server0", until=middle),
+        "audit, nobody": AuditQuestion(person="web:nobody"),
+    }
+    return {
+        **{what: _page(search, question) for what, question in questions.items()},
+        "audit, verified for a step": first_step,
+        "turns, newest": lambda: turns.newest(OLGA),
+        "turns, of a person": lambda: turns.of_person(OLGA, "web:p0"),
+        "turns, by reference": lambda: turns.with_reference(OLGA, "00000000"),
+        "turn, whole": lambda: turns.whole(OLGA, f"m{rows // 2 // 50}"),
+        "waiting": lambda: waiting.everything(OLGA),
+        "parked": lambda: parked.listed(OLGA),
+    }
+
+
+def _page(search: AuditSearch, question: AuditQuestion) -> Callable[[], Awaitable[Any]]:
+    return lambda: search.page(OLGA, question)
+
+
+async def _timed(ask: Callable[[], Awaitable[Any]]) -> float:
+    """Milliseconds of the slowest, the first aside."""
+    taken = []
+    for _ in range(TIMES + 1):
+        began = time.perf_counter()
+        await ask()
+        taken.append(time.perf_counter() - began)
+    return max(taken[1:]) * 1000
+
+
+@asynccontextmanager
+async def _records(rows: int, *, postgres: bool) -> AsyncIterator[Database]:
+    if postgres:
+        async with cluster() as server:
+            address = await asyncio.to_thread(server.new_database)
+            await asyncio.to_thread(upgrade_postgres, address)
+            engine = sa.create_engine(address.replace("postgresql://", "postgresql+psycopg://"))
+            await asyncio.to_thread(_fill, engine, rows)
+            made = postgres_database(address, most_connections=4)
+            await made.open()
+            yield made
+            await made.close()
+        return
+    with tempfile.TemporaryDirectory(prefix="countersign-bench-") as folder:
+        file = Path(folder) / "countersign.db"
+        await asyncio.to_thread(upgrade_sqlite, file)
+        await asyncio.to_thread(_fill, sa.create_engine(f"sqlite:///{file}"), rows)
+        database = sqlite_database(file)
+        await database.open()
+        yield database
+        await database.close()
+
+
+def _fill(engine: sa.Engine, rows: int) -> None:
+    """A log of so many entries, fifty to a turn, and what else the console reads."""
+    draw = random.Random(0)  # nothing secret
+    turns = max(rows // 50, 1)
+    place = {"platform": "web", "key": "k", "address": {}, "channel": "", "direct": False, "has_threads": True}
+    with engine.begin() as connection:
+        previous = BEGINNING
+        for first in range(1, rows + 1, AT_ONCE):
+            batch = []
+            for seq in range(first, min(first + AT_ONCE, rows + 1)):
+                entry = _entry(seq, draw)
+                link = hash_of(previous, seq, entry)
+                key = f"m{seq // 50}.{seq % 50}.0:1:done"
+                batch.append(
+                    {"seq": seq, "key": key, "at": NOON + seq, "entry": entry, "previous": previous, "hash": link}
+                )
+                previous = link
+            connection.execute(sa.insert(audit), batch)
+        for first in range(0, turns, AT_ONCE):
+            some = range(first, min(first + AT_ONCE, turns))
+            connection.execute(sa.insert(threads), [_thread(n, place) for n in some])
+            connection.execute(sa.insert(deliveries), [_delivery(n) for n in some])
+            connection.execute(sa.insert(model_usage), [_usage(n, draw) for n in some])
+            connection.execute(sa.insert(posts), [_failure(n) for n in some if n % 10 == 0])
+        connection.execute(sa.insert(approvals), [_approval(n) for n in range(min(WAITING, rows))])
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql("ANALYZE")
+    engine.dispose()
+
+
+def _some(draw: random.Random, count: int) -> int:
+    """Half of the time the first, a quarter of the time the second, and so on."""
+    number = 0
+    while number < count - 1 and draw.random() < 0.5:
+        number += 1
+    return draw.randrange(count) if number > 10 else number
+
+
+def _entry(seq: int, draw: random.Random) -> str:
+    return json.dumps(
+        {
+            "at": "2026-11-21T10:30:00.000Z", "thread": f"web:t{seq // 50}", "call": f"m{seq // 50}.{seq % 50}.0",
+            "attempt": 1, "requester": f"web:p{_some(draw, PEOPLE)}", "server": f"server{_some(draw, 9)}",
+            "tool": f"tool{_some(draw, TOOLS)}", "input": "{}", "mode": "default",
+            "decision": "allow" if seq % 3 else "ask", "rule": f"rule{_some(draw, RULES)}", "source": "policy.yaml:4",
+            "version": "p1", "votes": [] if seq % 3 else [{"person": f"web:p{_some(draw, PEOPLE)}", "name": "Ben"}],
+            "approval": None, "digest": "d" * 64, "fingerprint": "f" * 8, "duration": 0.25,
+            "status": "done" if seq % 7 else "failed", "note": "", "settled": {}, "output": "o" * 64,
+            "arguments": _ARGUMENTS, "arguments_cut": False, "arguments_masked": False, "judged": _JUDGED,
+        },
+        separators=(",", ":"),
+    )  # fmt: skip
+
+
+def _thread(n: int, place: Mapping[str, Any]) -> dict[str, Any]:
+    at = {"created_at": NOON, "updated_at": NOON + n}
+    owner = f"web:p{n % PEOPLE}"
+    return {"thread_id": f"web:t{n}", "platform": "web", "place_key": "k", "place": place, "title": "", **at} | {
+        "requester": owner
+    }
+
+
+def _delivery(n: int) -> dict[str, Any]:
+    body = {"person": f"web:p{n % PEOPLE}", "name": "Ana", "text": "make a lamp " * 20}
+    at = {"accepted_at": NOON + n, "due_at": NOON + n}
+    state = {"status": "parked" if n % 1_000 == 7 else "done", "tries": 0, "urgent": False}
+    return {"key": f"m{n}", "thread_id": f"web:t{n}", "kind": "message", "body": body, **at, **state}
+
+
+def _usage(n: int, draw: random.Random) -> dict[str, Any]:
+    counts = {"calls": 2, "input_tokens": 900, "cached_tokens": 0, "output_tokens": 90, "seconds": 1.5}
+    whose = {
+        "person_id": f"web:p{_some(draw, PEOPLE)}",
+        "channel": "",
+        "day": f"2026-11-{1 + n % 28:02}",
+        "at": NOON + n,
+    }
+    return {"turn": f"m{n}", "agent": "default", "model": "large", "message": f"m{n}", "thread_id": f"web:t{n}"} | (
+        whose | counts
+    )
+
+
+def _failure(n: int) -> dict[str, Any]:
+    state = {"revision": 1, "sent_revision": 1, "tries": 0, "at": NOON + n}
+    content = {"text": "It failed.", "tone": "error"}
+    return {"key": f"error:m{n}", "thread_id": f"web:t{n}", "lane": f"web:t{n}", "kind": "notice"} | (
+        {"content": content} | state
+    )
+
+
+def _approval(n: int) -> dict[str, Any]:
+    ask = {"verdict": "ask", "rule": f"rule{n % RULES}", "approvers": ["requester"]}
+    texts = {"server": "server0", "tool": "tool0", "title": "Make", "digest": "d", "quote": ""}
+    whose = {"requesters": [f"web:p{n % PEOPLE}"], "requester": f"web:p{n % PEOPLE}", "handed_to": []}
+    call = {"approval_id": f"a{n}", "call_id": f"m{n}.0.0", "round": 1, "thread_id": f"web:t{n}"}
+    return {**call, **texts, **whose, "arguments": _ARGUMENTS, "risk": ["writes"], "ask": ask, "status": "pending"} | {
+        "asked_at": NOON + n
+    }
+
+
+async def _everybody(_: Person) -> bool:
+    return True
+
+
+async def _nothing(_: Person, __: str, ___: str = "") -> None:
+    return
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m bench.console", description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000, metavar="N", help="entries of the audit log")
+    parser.add_argument("--postgres", action="store_true", help="on PostgreSQL")
+    given = parser.parse_args()
+    print(table(Section("The console", asyncio.run(console(given.rows, postgres=given.postgres)))))
+
+
+if __name__ == "__main__":
+    main()

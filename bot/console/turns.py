@@ -1,0 +1,540 @@
+"""A turn from its message to its last post, as operators see it: each call with its verdict, its votes, its attempts
+and its result, also where nobody was asked, and what it has used of language models."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from bot.audit.entries import LOOKED, LOOKED_UP, read_entry
+from bot.card_masks import masked_arguments
+from bot.console.access import OperatorAccess
+from bot.conversations import FOR_ONE_PERSON
+from bot.domain import Person
+from bot.prices import Prices
+from bot.records import approvals, audit, posts, threads, turns
+from bot.records.approvals import ApprovalRow
+from bot.records.database import Database, Transaction
+from bot.records.model_usage import UsageSum
+from bot.records.turns import AskedOf, ShortAttempt, TurnRow, TurnUse, VoteOn
+from bot.task_threads import conversation_of, own_turn_of_call, turn_of_call
+from bot.turns.failures import reference_to
+from bot.usage import UsageTotal, total_of
+from bot.views import place_in_turn, shown_client
+from policies.masking import Masker
+from policies.reasons import why
+
+MOST_LISTED = 100
+"""Turns of one answer."""
+LONGEST_SHOWN = 2_000
+"""Characters of arguments, of a result, or of what was said, that are shown of each; how many more there are is
+counted."""
+LONGEST_TEXT = 300
+"""Characters of a message in a list."""
+NEWEST = 2**62
+"""Greater than the number of any delivery."""
+_OF_EVERYBODY = "the turns of everybody"
+TurnWord = Literal["waiting", "running", "ended", "failed", "parked"]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSummary:
+    """A turn in a list."""
+
+    turn: str
+    """Key of the message, or of another agent's call, that began it."""
+    thread_id: str
+    platform: str
+    channel: str
+    """Empty: a direct chat."""
+    kind: str
+    """`message`, or `call`: another agent's."""
+    person_id: str
+    person: str
+    """Name of who began it."""
+    text: str
+    """What they wrote: its beginning."""
+    at: float
+    status: TurnWord
+    """`failed`: people were told that something went wrong; `parked`: it was given up."""
+    cause: str
+    """Of the last failure, of what was tried again or parked; empty: there was none."""
+    reference: str
+    """What people were told with a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPage:
+    """Turns, the newest first."""
+
+    turns: Sequence[TurnSummary]
+    following: str
+    """Before what the next page begins; empty: this is the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCall:
+    """A call of a turn."""
+
+    call_id: str
+    server: str
+    tool: str
+    title: str
+    agent: str
+    """Which agent of ours made it; empty: the default one, or a program."""
+    client: str
+    """The program that made it; empty: our own agent did."""
+    arguments: Mapping[str, Any] | None
+    """Secrets are masked; `None`: they are too long to be shown."""
+    mode: str
+    verdict: str
+    """`allow`, `ask` or `deny`; empty: it was not judged."""
+    rule: str
+    source: str
+    """Where the verdict comes from: a rule, the mode, a server's own floor, …"""
+    why: str
+    """The same in a sentence; empty: nobody said."""
+    status: str
+    """`waiting`, `running`, `done`, `failed`, `unknown` or `not made`."""
+    ended: str
+    """Of a call that was not made: `denied`, `rejected`, `expired`, …; else empty."""
+    result: str
+    characters: int
+    """Of the result, when it is longer than what is shown; else 0."""
+    attempts: int
+    waited: float | None
+    """Seconds for which people were asked; `None`: nobody was."""
+    seconds: float | None
+    """Which the last attempt took; `None`: it was not made, or has not ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEvent:
+    """Something that happened in a turn."""
+
+    at: float
+    kind: str
+    """`message`, `asked`, `vote`, `settled`, `began`, `ended`, `not made`, `said`, `notice` or `read`."""
+    call_id: str = ""
+    person_id: str = ""
+    person: str = ""
+    """Name."""
+    subject: str = ""
+    """Id of the approval, question, sign-in or attempt that it is about."""
+    what: str = ""
+    """In a word: of what is asked which kind, of a vote its verb, of an end how it ended, of a notice its tone."""
+    text: str = ""
+    """What was written, said or returned: its beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUseOf:
+    """What one agent of a turn has used of one model."""
+
+    agent: str
+    model: str
+    total: UsageTotal
+
+
+@dataclass(frozen=True, slots=True)
+class WholeTurn:
+    """A turn."""
+
+    summary: TurnSummary
+    text: str
+    """All that was written, up to `LONGEST_SHOWN` characters."""
+    calls: Sequence[TurnCall]
+    """As the model made them; `turns.MOST_CALLS` at most."""
+    events: Sequence[TurnEvent]
+    """In the order in which they happened."""
+    models: Sequence[ModelUseOf]
+    total: UsageTotal
+    currency: str
+    """Empty: there are no prices."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What the records say of a turn."""
+
+    row: TurnRow
+    attempts: Sequence[ShortAttempt]
+    approvals: Sequence[ApprovalRow]
+    votes: Sequence[VoteOn]
+    asked: Sequence[AskedOf]
+    entries: Sequence[Mapping[str, Any]]
+    """Of the audit log."""
+    said: Sequence[tuple[float, str, bool]]
+    """When, what, and whether it is the answer."""
+    notices: Sequence[tuple[float, str, str]]
+    """When, the tone, and the sentence."""
+    use: Sequence[TurnUse]
+    summary: TurnSummary
+    names: Mapping[str, str]
+    client: str
+
+
+class TurnsOfEverybody:
+    """Reads turns, for operators."""
+
+    def __init__(self, database: Database, access: OperatorAccess, masker: Masker, prices: Prices) -> None:
+        self._database = database
+        self._access = access
+        self._masker = masker
+        self._prices = prices
+
+    async def newest(
+        self, operator: Person, thread_id: str | None = None, before: str = "", limit: int = MOST_LISTED
+    ) -> TurnPage | None:
+        """The turns that began last; `None`: this is no operator.
+
+        Args:
+            thread_id: only those of this thread.
+            before: as `TurnPage.following` of the page before; empty: the newest. Raises `ValueError` for another text.
+        """
+        number = int(before) if before else NEWEST
+        if not await self._access.looks(operator, _OF_EVERYBODY):
+            return None
+        async with self._database.reading() as tx:
+            if thread_id is None:
+                found = await turns.newest(tx, number, limit + 1)
+            else:
+                found = await turns.newest_in(tx, thread_id, number, limit + 1)
+            listed = await _summaries(tx, found[:limit])
+        return TurnPage(listed, str(found[limit - 1].seq) if len(found) > limit else "")
+
+    async def of_person(
+        self, operator: Person, person_id: str, before: str = "", limit: int = MOST_LISTED
+    ) -> TurnPage | None:
+        """The turns of one account in which a model has answered; otherwise as `newest`."""
+        at = float(before) if before else float(NEWEST)
+        if not await self._access.looks(operator, _OF_EVERYBODY):
+            return None
+        async with self._database.reading() as tx:
+            found = await turns.of_person(tx, person_id, at, limit + 1)
+            known = await turns.with_keys(tx, {key for key, _ in found[:limit]})
+            rows = [known[key] for key in dict.fromkeys(key for key, _ in found[:limit]) if key in known]
+            listed = await _summaries(tx, rows)
+        return TurnPage(listed, repr(found[limit - 1][1]) if len(found) > limit else "")
+
+    async def of_approval(self, operator: Person, approval_id: str) -> TurnPage | None:
+        """The turn in which an approval was asked for; `None`: this is no operator."""
+        if not await self._access.looks(operator, _OF_EVERYBODY):
+            return None
+        async with self._database.reading() as tx:
+            rows = await approvals.without_arguments(tx, [approval_id])
+        return await self._named({turn_of_call(row.asked.call_id) for row in rows})
+
+    async def with_reference(self, operator: Person, reference: str) -> TurnPage | None:
+        """The turns, or what came of them later, whose failure people were told with this reference; `None`: this is no
+        operator."""
+        if not await self._access.looks(operator, _OF_EVERYBODY):
+            return None
+        async with self._database.reading() as tx:
+            failed = await turns.failures(tx)
+        keys = await asyncio.to_thread(_with_reference, failed, reference)
+        return await self._named(keys)
+
+    async def _named(self, keys: set[str]) -> TurnPage:
+        async with self._database.reading() as tx:
+            known = await turns.with_keys(tx, keys)
+            newest = sorted(known.values(), key=lambda row: row.seq, reverse=True)
+            return TurnPage(await _summaries(tx, newest[:MOST_LISTED]), "")
+
+    async def whole(self, operator: Person, turn: str) -> WholeTurn | Literal["unknown"] | None:
+        """All that happened in a turn, by the key of what began it; `None`: this is no operator."""
+        if not await self._access.includes(operator):
+            return None
+        async with self._database.reading() as tx:
+            row = (await turns.with_keys(tx, [turn])).get(turn)
+        if row is None:
+            return "unknown"
+        if not await self._access.looks(operator, "a turn", row.thread_id):
+            return None
+        async with self._database.reading() as tx:
+            read = await self._read(tx, row)
+        calls = await self._calls(read, operator)
+        models = [ModelUseOf(each.agent, each.model, total_of("", [_as_sum(each)], self._prices)) for each in read.use]
+        text = str(row.body.get("text", ""))
+        return WholeTurn(
+            summary=_with_calls(read.summary, calls),
+            text=text[:LONGEST_SHOWN],
+            calls=calls,
+            events=self._events(read, operator),
+            models=models,
+            total=total_of("", [_as_sum(each) for each in read.use], self._prices),
+            currency=self._prices.currency,
+        )
+
+    async def _read(self, tx: Transaction, row: TurnRow) -> _Read:
+        made = await turns.attempts_of(tx, row.key, LONGEST_SHOWN)
+        rounds = await turns.approvals_of(tx, row.key)
+        votes = await turns.votes_on_all(tx, [each.approval_id for each in rounds])
+        asked = await turns.questions_of(tx, row.key)
+        written = await audit.newest_of_turn(tx, row.key, turns.MOST_CALLS * 2)
+        thread_id = conversation_of(row.thread_id)
+        said = [(each.at, each.content or {}) for each in await posts.said_in_turn(tx, thread_id, row.key)]
+        told = [(each.at, each.content or {}) for each in await posts.all_notices_about(tx, row.key)]
+        (summary,) = await _summaries(tx, [row])
+        people = {each.requester for each in made} | {each.person_id for each in asked}
+        return _Read(
+            row=row,
+            attempts=made,
+            approvals=rounds,
+            votes=votes,
+            asked=asked,
+            entries=[entry for each in written if (entry := read_entry(each)) is not None],
+            said=[(at, str(kept.get("text", "")), bool(kept.get("final", True))) for at, kept in said],
+            notices=[(at, str(kept.get("tone", "")), str(kept.get("text", ""))) for at, kept in told],
+            use=await turns.used_in(tx, row.key),
+            summary=summary,
+            names=await threads.names(tx, {*people, summary.person_id}),
+            client=shown_client(await threads.client_of(tx, row.thread_id), row.thread_id),
+        )
+
+    async def _calls(self, read: _Read, reader: Person) -> list[TurnCall]:
+        """The calls in the order in which the model made them. What an entry of the audit log says of one is masked
+        and bounded already."""
+        of_call: dict[str, list[Mapping[str, Any]]] = {}
+        for entry in read.entries:
+            if entry["status"] not in (LOOKED, LOOKED_UP):
+                of_call.setdefault(entry["call"], []).append(entry)
+        found: dict[str, TurnCall] = {call_id: _in_log(entries[-1]) for call_id, entries in of_call.items()}
+        for each in read.attempts:
+            known = found.get(each.call_id)
+            call = await self._attempted(each, known, reader)
+            found[each.call_id] = replace(call, attempts=(known.attempts if known is not None else 0) + 1)
+        for row in read.approvals:
+            known = found.get(row.asked.call_id)
+            if known is None:
+                found[row.asked.call_id] = _asked_for(row)
+            elif row.status == "pending":
+                found[row.asked.call_id] = replace(known, status="waiting")
+        waited = _waited(read.approvals)
+        return [
+            replace(found[call_id], waited=waited.get(call_id), client=found[call_id].client or read.client)
+            for call_id in sorted(found, key=_order)
+        ]
+
+    async def _attempted(self, made: ShortAttempt, known: TurnCall | None, reader: Person) -> TurnCall:
+        verdict = (made.judged or {}).get("verdict", {})
+        arguments = known.arguments if known is not None else None
+        if known is None and made.arguments is not None:
+            await asyncio.sleep(0)
+            arguments = (await masked_arguments(made.arguments, self._masker)).value
+        result = made.text if made.owner in {None, reader.person_id} else FOR_ONE_PERSON
+        return TurnCall(
+            call_id=made.call_id,
+            server=made.server,
+            tool=made.tool,
+            title=made.title,
+            agent=(made.judged or {}).get("agent", ""),
+            client=(made.judged or {}).get("client", ""),
+            arguments=arguments,
+            mode=(made.judged or {}).get("mode", ""),
+            verdict=verdict.get("verdict", ""),
+            rule=verdict.get("rule", ""),
+            source=verdict.get("source", ""),
+            why=(made.judged or {}).get("why", ""),
+            status=_STATUS.get(made.status, made.status),
+            ended="",
+            result=result,
+            characters=made.length if made.length > len(made.text) else 0,
+            attempts=known.attempts if known is not None else 0,
+            waited=None,
+            seconds=None if made.ended_at is None else max(0.0, made.ended_at - made.started_at),
+        )
+
+    def _events(self, read: _Read, reader: Person) -> list[TurnEvent]:
+        summary = read.summary
+        events = [
+            TurnEvent(summary.at, "message", person_id=summary.person_id, person=summary.person, text=summary.text)
+        ]
+        calls = {row.approval_id: row.asked.call_id for row in read.approvals}
+        for row in read.approvals:
+            about = {"call_id": row.asked.call_id, "subject": row.approval_id}
+            events.append(TurnEvent(row.asked_at, "asked", what="approval", **about))
+            if row.settled_at is not None:
+                events.append(TurnEvent(row.settled_at, "settled", what=row.status, text=row.reason, **about))
+        events += [_vote(vote, calls[vote.approval_id]) for vote in read.votes]
+        for each in read.asked:
+            asked = TurnEvent(
+                each.asked_at,
+                "asked",
+                each.call_id,
+                each.person_id,
+                read.names[each.person_id],
+                each.subject,
+                each.kind,
+                each.text[:LONGEST_SHOWN],
+            )
+            events.append(asked)
+            if each.settled_at is not None:
+                events.append(replace(asked, at=each.settled_at, kind="settled", what=each.status, text=""))
+        for made in read.attempts:
+            about = {"call_id": made.call_id, "subject": made.attempt_id}
+            events.append(TurnEvent(made.started_at, "began", text=f"{made.server} › {made.tool}", **about))
+            if made.ended_at is not None:
+                text = made.text if made.owner in {None, reader.person_id} else FOR_ONE_PERSON
+                events.append(TurnEvent(made.ended_at, "ended", what=made.status, text=text, **about))
+        events += [event for entry in read.entries if (event := _logged(entry)) is not None]
+        for at, text, is_final in read.said:
+            events.append(TurnEvent(at, "said", what="answer" if is_final else "word", text=text[:LONGEST_SHOWN]))
+        for at, tone, text in read.notices:
+            events.append(TurnEvent(at, "notice", what=tone, text=text))
+        return sorted(events, key=lambda event: event.at)
+
+
+async def _summaries(tx: Transaction, rows: Sequence[TurnRow]) -> list[TurnSummary]:
+    failed = await turns.failed_among(tx, [row.key for row in rows])
+    people = {row.key: str(row.body.get("person") or row.requester or "") for row in rows}
+    names = await threads.names(tx, people.values())
+    return [
+        TurnSummary(
+            turn=row.key,
+            thread_id=row.thread_id,
+            platform=str(row.place.get("platform", "")),
+            channel=str(row.place.get("channel", "")),
+            kind=row.kind,
+            person_id=people[row.key],
+            person=str(row.body.get("name") or names.get(people[row.key], "")),
+            text=str(row.body.get("text", ""))[:LONGEST_TEXT],
+            at=row.accepted_at,
+            status=_word(row, has_failed=row.key in failed),
+            cause=row.cause or "",
+            reference=reference_to(row.key),
+        )
+        for row in rows
+    ]
+
+
+def _word(row: TurnRow, *, has_failed: bool) -> TurnWord:
+    match row.status:
+        case "parked":
+            return "parked"
+        case "waiting":
+            return "running"
+        case _:
+            return "failed" if has_failed else "ended"
+
+
+def _with_calls(summary: TurnSummary, calls: Sequence[TurnCall]) -> TurnSummary:
+    """A turn whose message was handled waits for people as long as one of its calls does."""
+    states = {call.status for call in calls}
+    if summary.status != "ended" or not states & {"waiting", "running"}:
+        return summary
+    return replace(summary, status="running" if "running" in states else "waiting")
+
+
+def _with_reference(keys: Sequence[str], reference: str) -> set[str]:
+    """The turns of those deliveries. What somebody has decided or answered is a delivery of its own."""
+    return {key for key in keys if reference_to(key) == reference}
+
+
+def _as_sum(use: TurnUse) -> UsageSum:
+    return UsageSum(
+        use.agent, use.model, use.calls, use.input_tokens, use.cached_tokens, use.output_tokens, use.seconds
+    )
+
+
+_STATUS = {"started": "running", "asking": "waiting"}
+_MADE = frozenset({"done", "failed", "unknown"})
+
+
+def _in_log(entry: Mapping[str, Any]) -> TurnCall:
+    """A call as the audit log has it: what is not made, or was made long ago."""
+    was_made = entry["attempt"] is not None
+    kept = entry["arguments"]
+    return TurnCall(
+        call_id=entry["call"],
+        server=entry["server"],
+        tool=entry["tool"],
+        title="",
+        agent=entry.get("agent", ""),
+        client=entry.get("client", ""),
+        arguments=kept if isinstance(kept, Mapping) else None,
+        mode=entry["mode"],
+        verdict=entry["decision"],
+        rule=entry["rule"],
+        source=entry["source"],
+        why=entry.get("why", ""),
+        status=entry["status"] if was_made else "not made",
+        ended="" if was_made else entry["status"],
+        result="" if was_made else entry["note"],
+        characters=0,
+        attempts=0,
+        waited=None,
+        seconds=entry["duration"],
+    )
+
+
+def _asked_for(row: ApprovalRow) -> TurnCall:
+    """A call that nobody has decided about, or that was never made under what they decided."""
+    reasons = row.asked.presentation.reasons
+    return TurnCall(
+        call_id=row.asked.call_id,
+        server=row.asked.server,
+        tool=row.asked.tool,
+        title=row.asked.title,
+        agent=row.asked.agent,
+        client=row.asked.client,
+        arguments=None,
+        mode="",
+        verdict="ask",
+        rule=row.asked.ask.rule,
+        source="",
+        why=why(reasons) if reasons is not None else "",
+        status="waiting" if row.status == "pending" else "running" if row.status == "approved" else "not made",
+        ended="" if row.status in {"pending", "approved"} else row.status,
+        result=row.reason,
+        characters=0,
+        attempts=0,
+        waited=None,
+        seconds=None,
+    )
+
+
+def _waited(rounds: Sequence[ApprovalRow]) -> Mapping[str, float]:
+    """Call → seconds for which people were asked in all its rounds that are settled."""
+    waited: dict[str, float] = {}
+    for row in rounds:
+        if row.settled_at is not None:
+            call_id = row.asked.call_id
+            waited[call_id] = waited.get(call_id, 0.0) + max(0.0, row.settled_at - row.asked_at)
+    return waited
+
+
+def _vote(vote: VoteOn, call_id: str) -> TurnEvent:
+    return TurnEvent(
+        vote.at, "vote", call_id, vote.person_id, vote.name, vote.approval_id, what=vote.verb, text=vote.reason
+    )
+
+
+def _logged(entry: Mapping[str, Any]) -> TurnEvent | None:
+    """What only the audit log has of a turn: calls that were not made, what was read for a card, who looked at what is
+    hidden, and what a person said of an unknown outcome."""
+    at, call_id = _seconds(entry["at"]), entry["call"]
+    tool = f"{entry['server']} › {entry['tool']}"
+    if entry["status"] in (LOOKED, LOOKED_UP):
+        by = entry["settled"].get("by", "")
+        return TurnEvent(at, "read", call_id, person=by, what=entry["status"], text=tool)
+    if entry["settled"]:
+        return TurnEvent(
+            at, "settled", call_id, person=entry["settled"]["by"], what=entry["settled"]["choice"], text=tool
+        )
+    if entry["attempt"] is None:
+        return TurnEvent(at, "not made", call_id, what=entry["status"], text=entry["note"] or tool)
+    return None
+
+
+def _seconds(moment: str) -> float:
+    return datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp()
+
+
+def _order(call_id: str) -> tuple[str, int, int]:
+    """Calls of the turn itself, then those of the tasks of its plans."""
+    turn = own_turn_of_call(call_id)
+    return (turn, *place_in_turn(call_id))

@@ -1,0 +1,236 @@
+"""The switch with which an operator stops everything, in all processes, and lets it go on later.
+
+That it is stopped is a record: a process that starts meanwhile begins nothing, and one that has died had nothing to
+say about it. While it is stopped, people's messages and decisions are kept, and nothing comes of them; what was under
+way is broken off as by a crash, and goes on as after one (decision 0037).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Protocol, cast
+
+import structlog
+
+from bot.audit.log import AuditLog
+from bot.crypto import NewId
+from bot.domain import AlreadySettled, ClickResult, Clock, Invalid, Notice, Person, Settled
+from bot.gateway.thread_ids import delivery_key, gateway_call_of, is_gateway_thread
+from bot.ledger import AttemptLedger
+from bot.memory_threads import is_memory_thread
+from bot.outbox import Outbox, notice
+from bot.records import deliveries, halts, threads
+from bot.records.database import Database, Transaction
+from bot.records.deliveries import Delivery
+from bot.records.halts import HaltRow
+from bot.records.locks import HALT
+from bot.repeated_failures import RepeatedFailure
+from bot.task_threads import conversation_of
+from bot.turns.engine import BrokenOff
+from graph.json_values import storable
+from policies.model import Tool
+from translations import gettext as _
+from translations import in_shared_language
+
+if TYPE_CHECKING:  # SQLite has no use for them
+    from bot.records.notifications import Notifications
+    from bot.records.postgresql import PostgresDatabase
+
+log = structlog.get_logger(__name__)
+CHANNEL = "countersign_halts"
+LOOK_SECONDS = 1.0
+"""Between two looks, for what this process was not told of: all have stopped within twice as long."""
+LOOKING_SECONDS = 0.9
+"""How long one may take."""
+LONGEST_WHY = 200
+"""Characters of what the operator gives as the reason: as many as the audit log keeps."""
+MOST_TOLD = 500
+"""Conversations in which people wait for an answer that are told when everything is stopped."""
+
+
+class Halting(Protocol):
+    """What is stopped, and goes on: an engine is."""
+
+    def halt(self, broken_off: BrokenOff) -> None:
+        """Break off everything, and begin nothing."""
+        ...
+
+    def go_on(self) -> None:
+        """Go on."""
+        ...
+
+
+class HaltSwitch:
+    """Stops everything, and lets it go on.
+
+    Args:
+        find_tool: returns a tool by its full name, `{server}__{tool}`.
+        notifications: by which processes tell each other; `None`: there is only this one. To be made before they are
+            started.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        outbox: Outbox,
+        clock: Clock,
+        new_id: NewId,
+        *,
+        audit: AuditLog,
+        ledger: AttemptLedger,
+        is_operator: Callable[[Person], Awaitable[bool]],
+        find_tool: Callable[[str], Awaitable[Tool | None]],
+        notifications: Notifications | None = None,
+    ) -> None:
+        self._database = database
+        self._outbox = outbox
+        self._clock = clock
+        self._new_id = new_id
+        self._audit = audit
+        self._ledger = ledger
+        self._is_operator = is_operator
+        self._find_tool = find_tool
+        self._notifications = notifications
+        self._stopped: list[Halting] = []
+        self._look_now = asyncio.Event()
+        self.current: HaltRow | None = None
+        """Why nothing runs, as far as this process knows; `None`: it does. For whoever may know."""
+        self.is_on = asyncio.Event()
+        """Set while nothing runs."""
+        if notifications is not None:
+            notifications.subscribe(CHANNEL, lambda _: self._look_now.set(), self._look_now.set)
+
+    @asynccontextmanager
+    async def stopping(self, *stopped: Halting) -> AsyncIterator[None]:
+        """Within it, these are stopped and go on as the records say. To be entered before they begin anything."""
+        self._stopped = list(stopped)
+        async with self._database.reading() as tx:
+            self._follow(await halts.open_one(tx))
+        if self._notifications is None:
+            yield
+            return
+        looking = asyncio.create_task(self._keep_looking(), name="halts")
+        try:
+            yield
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+
+    # ------------------------------------------------------------------------------------------- the switch
+
+    async def stop(self, operator: Person, why: str) -> ClickResult | None:
+        """Stop everything, from now on and in all processes. `None`: this is no operator."""
+        if not await self._is_operator(operator):
+            return None
+        reason = storable(why).strip()
+        if not reason or len(reason) > LONGEST_WHY:
+            return Invalid({"why": _("Required") if not reason else _("Too long")})
+        async with self._database.writing_urgently(HALT) as tx:
+            if await halts.open_one(tx) is not None:
+                return AlreadySettled(_("Countersign is stopped already."))
+            halt = HaltRow(self._new_id(), operator.person_id, storable(operator.name), reason, self._clock())
+            await halts.add(tx, halt)
+            await self._audit.acted(tx, operator, "stopped everything", note=reason)
+            self._tell_when_written(tx, halt)
+        await self._tell_those_who_wait(halt)
+        return Settled(_("Stopped."))
+
+    async def go_on(self, operator: Person, why: str) -> ClickResult | None:
+        """Let everything go on. `None`: this is no operator."""
+        if not await self._is_operator(operator):
+            return None
+        async with self._database.writing_urgently(HALT) as tx:
+            halt = await halts.open_one(tx)
+            now, reason = self._clock(), storable(why).strip()[:LONGEST_WHY]
+            if halt is None or not await halts.end(tx, halt.halt_id, operator.person_id, reason, now):
+                return AlreadySettled(_("Countersign isn’t stopped."))
+            await self._audit.acted(tx, operator, "let everything go on", note=reason)
+            self._tell_when_written(tx, None)
+        return Settled(_("Countersign goes on."))
+
+    def _tell_when_written(self, tx: Transaction, halt: HaltRow | None) -> None:
+        tx.afterwards(lambda: self._follow(halt))
+        notifications = self._notifications
+        if notifications is not None:
+            tx.afterwards(lambda: notifications.tell(CHANNEL, "changed"))
+
+    def _follow(self, halt: HaltRow | None) -> None:
+        before, self.current = self.current, halt
+        if halt is not None and before is None:
+            log.warning("everything_stopped", by=halt.person_id, why=halt.why)
+            self.is_on.set()
+            for each in self._stopped:
+                each.halt(self._broken_off)
+        elif halt is None and before is not None:
+            log.warning("everything_goes_on")
+            self.is_on.clear()
+            for each in self._stopped:
+                each.go_on()
+
+    async def _keep_looking(self) -> None:
+        failure, database = RepeatedFailure("halts_not_read"), cast("PostgresDatabase", self._database)
+        while True:
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._look_now.wait()
+            except TimeoutError:
+                pass
+            self._look_now.clear()
+            try:
+                async with asyncio.timeout(LOOKING_SECONDS), database.at_once() as tx:
+                    halt = await halts.open_one(tx)
+                self._follow(halt)
+                failure.worked()
+            except Exception as error:  # noqa: BLE001  # without the database nothing can begin, and it may be back soon
+                failure.failed(error)
+
+    # ------------------------------------------------------------------------------------------- what people are told
+
+    async def tell(self, tx: Transaction, thread_id: str) -> None:
+        """Somebody has written in a conversation: while everything is stopped they are told so, once."""
+        if self.current is not None:
+            with in_shared_language():
+                text = _("An operator has stopped Countersign. Your message is kept, and is answered when it goes on.")
+            await self._outbox.say(tx, notice(_key(self.current, thread_id), thread_id, Notice(text)))
+
+    async def _tell_those_who_wait(self, halt: HaltRow) -> None:
+        """Of what waits for its turn, or has come to another process meanwhile."""
+        async with self._database.reading() as tx:
+            waiting = await deliveries.threads_with_messages(tx, MOST_TOLD)
+        for thread_id in waiting:
+            if self.current is not halt:
+                return
+            try:
+                async with self._database.writing_apart(thread_id) as tx:
+                    await self.tell(tx, thread_id)
+            except Exception:  # it is stopped all the same
+                log.exception("halt_not_told", thread_id=thread_id)
+                return
+
+    async def _broken_off(self, delivery: Delivery) -> None:
+        """A delivery was broken off in the middle: of a call that was under way nobody knows what came of it, as after
+        a crash, and whoever has asked for it is told why nothing comes."""
+        thread_id = delivery.thread_id
+        if is_memory_thread(thread_id):
+            return
+        async with self._database.reading() as tx:
+            thread = await threads.get(tx, thread_id)
+        if is_gateway_thread(thread_id):
+            turns = {delivery_key(gateway_call_of(thread_id))}
+        else:
+            turns = {delivery.key, thread.turn if thread is not None and thread.turn else delivery.key}
+        for turn in turns:
+            await self._ledger.break_off(thread_id, turn, self._is_repeatable)
+        if not is_gateway_thread(thread_id):
+            async with self._database.writing(thread_id) as tx:
+                await self.tell(tx, conversation_of(thread_id))
+
+    async def _is_repeatable(self, server: str, tool: str) -> bool:
+        found = await self._find_tool(f"{server}__{tool}")
+        return found is not None and found.repeatable
+
+
+def _key(halt: HaltRow, thread_id: str) -> str:
+    return f"halted:{halt.halt_id}:{thread_id}"

@@ -1,0 +1,294 @@
+"""Turns as operators see them: the messages and calls that began them, and all that came of one.
+
+What belongs to a turn is found by the ids of its calls, which begin with the key of its message. Long arguments are
+not read: each may be a megabyte, which holds the event loop (rule 13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from typing import Any
+
+import sqlalchemy as sa
+
+from bot.records import approvals as approval_rows
+from bot.records.approvals import PENDING_COLUMNS, ApprovalRow, presentation_in
+from bot.records.database import Transaction, reader
+from bot.records.prefixes import from_to, of_turn
+from bot.records.statements import Prepared
+from bot.records.tables import (
+    approvals,
+    attempts,
+    clarifications,
+    deliveries,
+    model_usage,
+    posts,
+    sign_ins,
+    threads,
+    votes,
+)
+from graph.presentation import CallPresentation
+
+MOST_CALLS = 200
+"""Attempts, and approvals, of one turn that are read, the newest."""
+MOST_FAILURES = 20_000
+"""Failures that a reference is looked for in, the newest; to hash so many keys takes 20 ms."""
+_BEGINS = ("message", "call")
+"""Kinds of deliveries that begin a turn."""
+_COLUMNS = (
+    deliveries.c.seq,
+    deliveries.c.key,
+    deliveries.c.thread_id,
+    deliveries.c.kind,
+    deliveries.c.body,
+    deliveries.c.accepted_at,
+    deliveries.c.status,
+    deliveries.c.tries,
+    deliveries.c.cause,
+    threads.c.place,
+    threads.c.requester,
+)
+_OF_THREAD = deliveries.join(threads, threads.c.thread_id == deliveries.c.thread_id)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    """What began a turn, and what has become of that."""
+
+    seq: int
+    key: str
+    """Of the message, or of another agent's call: the turn's."""
+    thread_id: str
+    kind: str
+    """`message` or `call`."""
+    body: Mapping[str, Any]
+    accepted_at: float
+    status: str
+    """`waiting`, `done` or `parked`."""
+    tries: int
+    cause: str | None
+    """Of the last failure."""
+    place: Mapping[str, Any]
+    requester: str | None
+    """Whose turn it is in its thread now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShortAttempt:
+    """An attempt without arguments that are long."""
+
+    attempt_id: str
+    call_id: str
+    number: int
+    requester: str
+    server: str
+    tool: str
+    title: str
+    arguments: Mapping[str, Any] | None
+    """`None`: they are too long."""
+    characters: int
+    """Of its arguments, as JSON."""
+    approval_id: str | None
+    grant_id: str | None
+    status: str
+    text: str
+    """What came of it: its beginning."""
+    length: int
+    """Characters of all of that."""
+    owner: str | None
+    choice: str | None
+    choice_by: str | None
+    judged: Mapping[str, Any] | None
+    started_at: float
+    ended_at: float | None
+    presentation: CallPresentation
+
+
+@dataclass(frozen=True, slots=True)
+class VoteOn:
+    """A vote, and on what."""
+
+    approval_id: str
+    person_id: str
+    name: str
+    authority: str
+    verb: str
+    reason: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOf:
+    """A question or a sign-in, and what has become of it."""
+
+    kind: str
+    """`clarification` or `sign_in`."""
+    subject: str
+    """Its id."""
+    call_id: str
+    person_id: str
+    """Who is asked."""
+    server: str
+    """Empty: the model asks."""
+    text: str
+    """The question, or the service that wants the sign-in."""
+    status: str
+    asked_at: float
+    settled_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnUse:
+    """What one agent of a turn has used of one model."""
+
+    agent: str
+    model: str
+    calls: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    seconds: float
+
+
+_CUT = ("arguments", "text")
+_turn = reader(TurnRow)
+_attempt = reader(ShortAttempt, text=lambda text: text or "", presentation=presentation_in)
+_vote = reader(VoteOn)
+_asked = reader(AskedOf)
+_use = reader(TurnUse, **dict.fromkeys(("calls", "input_tokens", "cached_tokens", "output_tokens"), int), seconds=float)
+
+
+def _turns(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    return (
+        sa.select(*_COLUMNS)
+        .select_from(_OF_THREAD)
+        .where(deliveries.c.kind.in_(_BEGINS), threads.c.deleted_at.is_(None), *conditions)
+    )
+
+
+async def newest(tx: Transaction, before: int, limit: int) -> Sequence[TurnRow]:
+    """The turns that began last, the newest first, of those with numbers below `before`."""
+    query = _turns(deliveries.c.seq < before).order_by(deliveries.c.seq.desc()).limit(limit)
+    return [_turn(row) for row in await tx.all(query)]
+
+
+async def newest_in(tx: Transaction, thread_id: str, before: int, limit: int) -> Sequence[TurnRow]:
+    """The same, of one thread."""
+    query = _turns(deliveries.c.thread_id == thread_id, deliveries.c.seq < before)
+    return [_turn(row) for row in await tx.all(query.order_by(deliveries.c.seq.desc()).limit(limit))]
+
+
+async def of_person(tx: Transaction, person_id: str, before: float, limit: int) -> Sequence[tuple[str, float]]:
+    """The turns of somebody in which a model has answered, the newest first: their keys, and since when a model has
+    been used in them, below `before`."""
+    query = (
+        sa.select(model_usage.c.message, model_usage.c.at)
+        .where(model_usage.c.person_id == person_id, model_usage.c.at < before)
+        .order_by(model_usage.c.day.desc(), model_usage.c.at.desc())
+        .limit(limit)
+    )
+    return [(row.message, row.at) for row in await tx.all(query)]
+
+
+async def with_keys(tx: Transaction, keys: Collection[str]) -> Mapping[str, TurnRow]:
+    """Those of these turns that are known, and whose conversation was not deleted, by their keys."""
+    rows = await tx.all(_turns(deliveries.c.key.in_(list(keys)))) if keys else ()
+    return {row.key: _turn(row) for row in rows}
+
+
+async def failed_among(tx: Transaction, keys: Collection[str]) -> frozenset[str]:
+    """Those of these turns of which people were told that something went wrong."""
+    told = {f"error:{key}": key for key in keys}
+    rows = await tx.all(sa.select(posts.c.key).where(posts.c.key.in_(list(told)))) if told else ()
+    return frozenset(told[row.key] for row in rows)
+
+
+async def failures(tx: Transaction) -> Sequence[str]:
+    """Keys of the deliveries of which people were told that something went wrong, the newest `MOST_FAILURES`."""
+    of_errors = from_to(posts.c.key, "error:", "error;")
+    query = sa.select(posts.c.key).where(of_errors).order_by(posts.c.seq.desc()).limit(MOST_FAILURES)
+    return [row.key.removeprefix("error:") for row in await tx.all(query)]
+
+
+_LONGEST: sa.BindParameter[Any] = sa.bindparam("longest", type_=sa.BigInteger)
+_CHARACTERS = sa.func.length(sa.cast(attempts.c.arguments, sa.Text))
+_ATTEMPTS = Prepared(
+    sa.select(
+        *(attempts.c[each.name] for each in fields(ShortAttempt) if each.name in attempts.c and each.name not in _CUT),
+        sa.case((_CHARACTERS <= _LONGEST, attempts.c.arguments), else_=sa.null()).label("arguments"),
+        _CHARACTERS.label("characters"),
+        sa.func.substr(attempts.c.text, 1, _LONGEST).label("text"),
+        sa.func.coalesce(sa.func.length(attempts.c.text), 0).label("length"),
+    )
+    .where(from_to(attempts.c.call_id, sa.bindparam("from"), sa.bindparam("below")))
+    .order_by(attempts.c.started_at.desc())
+    .limit(MOST_CALLS)
+)
+
+
+async def attempts_of(tx: Transaction, turn: str, longest: int) -> Sequence[ShortAttempt]:
+    """All attempts at the calls of a turn, oldest first, `MOST_CALLS` at most. Arguments of more than `longest`
+    characters are left out."""
+    rows = await tx.all(_ATTEMPTS, {"from": f"{turn}.", "below": f"{turn}/", "longest": longest})
+    return [_attempt(row) for row in reversed(rows)]
+
+
+async def approvals_of(tx: Transaction, turn: str) -> Sequence[ApprovalRow]:
+    """All rounds of the approvals of the calls of a turn, oldest first, without arguments; `MOST_CALLS` at most."""
+    query = sa.select(*PENDING_COLUMNS).where(of_turn(approvals.c.call_id, turn))
+    found = await approval_rows.select_pending(tx, query.order_by(approvals.c.asked_at.desc()).limit(MOST_CALLS))
+    return list(reversed(found))
+
+
+async def votes_on_all(tx: Transaction, approval_ids: Collection[str]) -> Sequence[VoteOn]:
+    """The votes on these approvals, oldest first."""
+    if not approval_ids:
+        return ()
+    query = sa.select(votes).where(votes.c.approval_id.in_(list(approval_ids))).order_by(votes.c.at)
+    return [_vote(row) for row in await tx.all(query)]
+
+
+async def used_in(tx: Transaction, message: str) -> Sequence[TurnUse]:
+    """What a turn has used of language models, with the tasks of its plans, by agent and model."""
+    counts = ("calls", "input_tokens", "cached_tokens", "output_tokens", "seconds")
+    query = (
+        sa.select(
+            model_usage.c.agent, model_usage.c.model, *(sa.func.sum(model_usage.c[name]).label(name) for name in counts)
+        )
+        .where(model_usage.c.message == message)
+        .group_by(model_usage.c.agent, model_usage.c.model)
+        .order_by(model_usage.c.agent, model_usage.c.model)
+    )
+    return [_use(row) for row in await tx.all(query)]
+
+
+async def questions_of(tx: Transaction, turn: str) -> Sequence[AskedOf]:
+    """The questions of the model and of tools in a turn, and its sign-ins, oldest first; `MOST_CALLS` of each at
+    most."""
+    question, link = clarifications.c, sign_ins.c
+    asked = sa.select(
+        sa.literal("clarification").label("kind"),
+        question.clarification_id.label("subject"),
+        question.call_id,
+        question.requester.label("person_id"),
+        sa.func.coalesce(question.server, sa.literal("")).label("server"),
+        question.question.label("text"),
+        question.status,
+        question.asked_at,
+        question.settled_at,
+    ).where(of_turn(question.call_id, turn))
+    links = sa.select(
+        sa.literal("sign_in").label("kind"),
+        link.sign_in_id.label("subject"),
+        link.call_id,
+        link.person_id,
+        link.server,
+        link.service.label("text"),
+        link.status,
+        link.asked_at,
+        link.settled_at,
+    ).where(of_turn(link.call_id, turn))
+    found = [_asked(row) for query in (asked, links) for row in await tx.all(query.limit(MOST_CALLS))]
+    return sorted(found, key=attrgetter("asked_at"))

@@ -1,0 +1,199 @@
+"""Operators search the audit log, hand it on, and see whether it is as it was written."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.audit.entries import LOOKED, CallEnd, VoteCast, entry_of, key_of, link
+from bot.audit.terms import terms_of
+from bot.card_masks import PLAIN
+from bot.console.audit import next_to_index
+from bot.domain import Person
+from bot.records import audit, audit_terms, threads
+from bot.records.audit_terms import Indexed
+from bot.records.locks import UNLOCKED
+from bot.records.tables import audit as audit_table
+from tests.api.serving import ApiUser, ServedApi
+from tests.audit.calls import NOON, ended, tool
+from tests.support.examples import examples
+
+BEN_APPROVED = VoteCast(1, "web:ben", "Ben", "approve", "a rule", "", NOON)
+
+
+async def write(served: ServedApi, *ends: CallEnd) -> None:
+    """These ends of calls are in the log."""
+    async with served.database.writing(UNLOCKED) as tx:
+        for end in ends:
+            before, _ = await audit.newest(tx, "")
+            key = key_of(end.call_id, end.attempt, end.status, end.settled, str(end.at))
+            await audit.add(tx, link(before, key, entry_of(end, PLAIN)), at=end.at)
+
+
+def calls(entries: list[Any]) -> list[str]:
+    """Of which calls entries are, without what the operator has looked at."""
+    return [each["entry"]["call"] for each in entries if each["entry"]["call"]]
+
+
+@pytest.fixture
+async def log(served: ServedApi) -> None:
+    """Three calls of two people: looked up, made under Ben's approval, and denied."""
+    look = tool("look")
+    await write(
+        served,
+        ended(1, look),
+        ended(2, requester="slack:T1:U1", votes=(BEN_APPROVED,)),
+        ended(3, requester="slack:T1:U1", status="denied", attempt=None, output=None),
+    )
+
+
+@pytest.mark.usefixtures("log")
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", ["m3.0.0", "m2.0.0", "m1.0.0"]),
+        ("tool=look", ["m1.0.0"]),
+        ("tool=make", ["m3.0.0", "m2.0.0"]),
+        ("server=workshop&outcome=done", ["m2.0.0", "m1.0.0"]),
+        ("outcome=denied", ["m3.0.0"]),
+        ("person=web%3Aben", ["m2.0.0"]),
+        ("person=ben", ["m2.0.0"]),
+        ("person=uma%40example.com", ["m3.0.0", "m2.0.0"]),
+        ("person=nobody%40example.com", []),
+        ("person=web%3Aben&tool=look", []),
+        ("decision=ask&tool=make&outcome=done", ["m2.0.0"]),
+        (f"since={NOON + 2}", ["m3.0.0", "m2.0.0"]),
+        (f"until={NOON + 2}", ["m1.0.0"]),
+        (f"tool=make&since={NOON + 2}&until={NOON + 3}", ["m2.0.0"]),
+        ("rule=reading%20is%20free", []),
+    ],
+)
+async def test_entries_are_found_by_what_they_are_about(
+    served: ServedApi, olga: ApiUser, query: str, found: list[str]
+) -> None:
+    async with served.database.writing(UNLOCKED) as tx:
+        await threads.remember(tx, Person("slack:T1:U1", "Uma", email="uma@example.com"), served.clock())
+    answer = await olga.get(f"operator/audit?{query}")
+    assert answer.status == 200, answer
+    assert calls(answer.body["entries"]) == found
+    assert answer.body["whole"]
+
+
+@pytest.mark.usefixtures("log")
+async def test_pages_follow_one_another(served: ServedApi, olga: ApiUser) -> None:
+    seen, before = [], ""
+    while True:
+        page = (await olga.get(f"operator/audit?server=workshop&limit=1&before={before}")).body
+        seen += calls(page["entries"])
+        if not (before := page["next"]):
+            break
+        await write(served, ended(len(seen) + 10))
+    assert seen == ["m3.0.0", "m2.0.0", "m1.0.0"], "what was written meanwhile changes nothing"
+
+
+async def test_a_search_that_looks_through_much_goes_on_where_it_ended(
+    served: ServedApi, olga: ApiUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_terms, "MOST_LOOKED_AT", 4)
+    await write(served, ended(1, tool("look")), *(ended(number, requester="web:ben") for number in range(2, 9)))
+    await write(served, *(ended(number, tool("look"), requester="web:chloe") for number in range(9, 16)))
+    pages, before = [], ""
+    while len(pages) < 9:
+        page = (await olga.get(f"operator/audit?person=ana&tool=look&before={before}")).body
+        pages.append(calls(page["entries"]))
+        if not (before := page["next"]):
+            break
+    assert [call for page in pages for call in page] == ["m1.0.0"]
+
+
+@pytest.mark.usefixtures("log")
+async def test_what_is_found_is_handed_on_whole_and_the_log_says_so(olga: ApiUser, chloe: ApiUser) -> None:
+    lines = await olga.get("operator/audit/export?server=workshop")
+    assert lines.headers["Content-Type"] == "application/jsonl; charset=utf-8"
+    entries = [json.loads(line) for line in lines.body.splitlines()]
+    assert [(each["seq"], each["call"]) for each in entries] == [(1, "m1.0.0"), (2, "m2.0.0"), (3, "m3.0.0")]
+    assert entries[1]["previous"] == entries[0]["hash"]
+    table = await olga.get("operator/audit/export?format=csv&tool=look")
+    assert table.headers["Content-Disposition"] == 'attachment; filename="audit.csv"'
+    (row,) = csv.DictReader(io.StringIO(table.body))
+    assert (row["call"], row["status"], row["rule"]) == ("m1.0.0", "done", "no rule matched")
+    assert (await chloe.get("operator/audit/export")).status == 403
+    (read,) = (await olga.get("operator/audit?outcome=read&person=olga")).body["entries"]
+    assert read["entry"]["settled"]["choice"] == "looked at the audit log"
+
+
+@pytest.mark.usefixtures("log")
+async def test_a_log_as_it_was_written_has_no_faults_and_a_changed_one_has(served: ServedApi, olga: ApiUser) -> None:
+    last = await verified(olga)
+    assert (last["done"], last["fault_count"], last["faults"], last["checked"]) == (True, 0, [], 4)
+    anchor = f"{last['last']['seq']}:{last['last']['hash']}"
+    assert (await verified(olga, anchor))["faults"] == []
+    async with served.database.writing(UNLOCKED) as tx:
+        entry = (await audit.links(tx, None, None, after=1, limit=1))[0].entry
+        changed = entry.replace("slack:T1:U1", "web:chloe")
+        await tx.run(sa.update(audit_table).where(audit_table.c.seq == 2).values(entry=changed))
+        await tx.run(sa.delete(audit_table).where(audit_table.c.seq >= 3))
+    told = await verified(olga, anchor)
+    assert [fault["what"] for fault in told["faults"]] == [
+        "entry 2 was changed",
+        "entry 4 is not the one whose hash was kept: it is missing or was changed",
+    ]
+    assert (await olga.post("operator/audit/verification", {"anchor": "4"})).status == 422
+
+
+async def test_an_entry_that_cannot_be_read_any_more_keeps_nothing_else_from_being_found(
+    served: ServedApi, olga: ApiUser
+) -> None:
+    await write(served, ended(1), ended(2))
+    async with served.database.writing(UNLOCKED) as tx:
+        await tx.run(sa.update(audit_table).where(audit_table.c.seq == 1).values(entry="gone"))
+    assert calls((await olga.get("operator/audit?tool=make")).body["entries"]) == ["m2.0.0"]
+    page = (await olga.get(f"operator/audit?until={NOON + 2}")).body
+    assert {each["seq"]: each["entry"] for each in page["entries"]}[1] is None
+    exported = (await olga.get(f"operator/audit/export?until={NOON + 2}")).body
+    lines = {line["seq"]: line for line in map(json.loads, exported.splitlines())}
+    assert lines[1]["note"] == "this entry was changed and cannot be read"
+
+
+async def verified(olga: ApiUser, anchor: str | None = None) -> dict[str, Any]:
+    """The last line of a verification."""
+    answer = await olga.post("operator/audit/verification", {"anchor": anchor} if anchor else {})
+    assert answer.status == 200, answer
+    *earlier, last = [json.loads(line) for line in answer.body.splitlines()]
+    assert not any(each["done"] for each in earlier)
+    found: dict[str, Any] = last
+    return found
+
+
+def test_an_entry_is_found_by_everybody_who_took_part() -> None:
+    looked = ended(1, status=LOOKED, attempt=None, settled={"choice": "c", "by": "b"}, votes=(BEN_APPROVED,))
+    entry = json.loads(entry_of(looked, PLAIN))
+    terms = terms_of(entry)
+    assert len(set(terms)) == len(terms)
+    assert {text for kind, text in terms if kind == "person"} == {"web:ana", "web:ben"}
+    assert terms_of({"requester": 3, "votes": [None, {"person": []}], "tool": "t" * 900}) == [("tool", "t" * 500)]
+
+
+@settings(max_examples=examples(100))
+@given(st.lists(st.integers(0, 30_000), min_size=1, max_size=8))
+def test_whatever_is_written_meanwhile_all_entries_get_their_terms_and_the_newest_first(written: list[int]) -> None:
+    newest, indexed, done = 0, None, set[int]()
+    for more in written:
+        newest += more
+        if (following := next_to_index(newest, indexed)) is not None:
+            first, last, indexed = following
+            done |= set(range(first, last + 1))
+            assert more == 0 or newest - last <= 10_000
+    while (following := next_to_index(newest, indexed)) is not None:
+        first, last, indexed = following
+        assert 1 <= first <= last <= newest
+        done |= set(range(first, last + 1))
+    assert done == set(range(1, newest + 1))
+    assert newest == 0 or indexed == Indexed(1, newest)

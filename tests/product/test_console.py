@@ -1,0 +1,144 @@
+"""What operators see over the API of a whole product: what waits, and all that happened in a turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.api.contract_clients import Caller, http, token, with_tokens
+from tests.fakes.openai_server import Reply, fake_openai
+from tests.product.test_audit import RULES
+from tests.support.product import ProductFolder, product_here
+from tests.support.visitor import WITHIN, Thread, visiting
+
+
+@pytest.fixture
+def home(workshop_home: ProductFolder) -> ProductFolder:
+    """A product whose operator is Olga."""
+    workshop_home.policy(RULES)
+    workshop_home.variables["OPERATORS"] = "web:olga"
+    return with_tokens(workshop_home)
+
+
+@asynccontextmanager
+async def at_work(home: ProductFolder) -> AsyncIterator[tuple[Thread, Caller]]:
+    """Ana in a conversation, and Olga at the API."""
+    async with product_here(home) as url, visiting(url) as ana, ana.thread() as thread, http() as connections:
+        yield thread, Caller(url, connections, token("olga"))
+
+
+async def once_it_waits(olga: Caller, approval: str) -> dict[str, Any]:
+    """The turn of an approval, once it is at rest: the card is shown a moment before."""
+    async with asyncio.timeout(WITHIN):
+        while (turn := await whole_turn(olga, approval=approval))["turn"]["status"] == "running":
+            await asyncio.sleep(0.02)
+    return turn
+
+
+async def whole_turn(olga: Caller, **which: str) -> dict[str, Any]:
+    """The only turn that there is so."""
+    query = "&".join(f"{name}={quote(value, safe='')}" for name, value in which.items())
+    (listed,) = (await olga.get(f"/api/v1/operator/turns?{query}")).body["turns"]
+    found = await olga.get(f"/api/v1/operator/turns/{quote(listed['id'], safe='')}")
+    assert found.status == 200, found
+    return found.body
+
+
+async def test_a_turn_is_told_from_its_message_to_its_answer(home: ProductFolder) -> None:
+    async with at_work(home) as (thread, olga):
+        await thread.send("use look what=lamp; make what=lamp")
+        (card,) = await thread.waiting()
+        waits = await once_it_waits(olga, card["id"])
+        await thread.approve(card["id"])
+        await thread.says("made lamp")
+        ended = await whole_turn(olga, thread_id=thread.thread_id)
+    assert waits["turn"]["status"] == "waiting"
+    look, make = waits["calls"]
+    assert (look["verdict"], look["rule"], look["status"], look["waited"]) == ("allow", "looking is free", "done", None)
+    assert (make["verdict"], make["rule"], make["status"]) == ("ask", "makers ask", "waiting")
+    assert "makers ask" in make["why"]
+    (_, make) = ended["calls"]
+    assert (make["status"], make["arguments"], make["attempts"]) == ("done", {"what": "lamp"}, 1)
+    assert "made lamp" in make["result"]
+    assert make["waited"] > 0
+    assert ended["turn"] | {"at": 0, "id": ""} == {
+        "id": "",
+        "thread_id": thread.thread_id,
+        "platform": "web",
+        "channel": "",
+        "kind": "message",
+        "person_id": "web:ana",
+        "person": "Ana",
+        "text": "use look what=lamp; make what=lamp",
+        "at": 0,
+        "status": "ended",
+        "cause": "",
+        "reference": waits["turn"]["reference"],
+    }
+    kinds = [event["kind"] for event in ended["events"] if event["call_id"] in {"", make["call_id"]}]
+    assert kinds[0] == "message"
+    assert [kind for kind in kinds if kind in {"asked", "vote", "settled", "began", "ended"}] == [
+        "asked",
+        "vote",
+        "settled",
+        "began",
+        "ended",
+    ]
+    assert kinds[-1] == "said"
+    (model,) = ended["models"]
+    assert (model["calls"], model["agent"]) == (2, "default")
+    assert ended["total"]["input_tokens"] == model["input_tokens"] > 0
+
+
+async def test_a_call_that_was_not_made_is_told_with_the_reason(home: ProductFolder) -> None:
+    async with at_work(home) as (thread, olga):
+        await thread.send("use delete what=lamp")
+        await thread.says("Nothing is deleted here.")
+        turn = await whole_turn(olga, person="web:ana")
+    (call,) = turn["calls"]
+    assert (call["status"], call["ended"], call["verdict"], call["rule"]) == (
+        "not made",
+        "denied",
+        "deny",
+        "no deleting",
+    )
+    assert "Nothing is deleted here." in call["result"]
+    assert [event["what"] for event in turn["events"] if event["kind"] == "not made"] == ["denied"]
+
+
+async def test_what_waits_is_told_to_operators_alone_and_the_log_says_so(home: ProductFolder) -> None:
+    async with at_work(home) as (thread, olga):
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        waiting = (await olga.get("/api/v1/operator/waiting")).body
+        others = [
+            (await Caller(olga.url, olga.http, token("ben")).get(path)).status
+            for path in ("/api/v1/operator/waiting", "/api/v1/operator/turns", f"/api/v1/operator/turns/{card['id']}")
+        ]
+        log = (await olga.get("/api/v1/audit")).body["entries"]
+    assert others == [403, 403, 403]
+    (approval,) = waiting["approvals"]
+    assert (approval["id"], approval["rule"], approval["requester"]) == (card["id"], "makers ask", "Ana")
+    assert approval["for_whom"] == "Ana"
+    assert waiting["by_rule"] == [{"rule": "makers ask", "count": 1, "since": approval["asked_at"]}]
+    assert [each["entry"]["settled"]["choice"] for each in log] == [
+        "looked at what waits for everybody",
+        "looked at the audit log",
+    ]
+
+
+async def test_a_failed_turn_is_found_by_the_reference_that_its_author_was_told(home: ProductFolder) -> None:
+    async with fake_openai(lambda _: Reply(text="word1", finish_reason="content_filter")) as broken:
+        home.variables["OPENAI_BASE_URL"] = broken.base_url
+        async with at_work(home) as (thread, olga):
+            await thread.send("hello")
+            told = await thread.notice("(Reference ")
+            reference = told.rpartition("Reference ")[2].rstrip(").")
+            turn = await whole_turn(olga, reference=reference)
+    assert (turn["turn"]["status"], turn["turn"]["reference"]) == ("failed", reference)
+    assert [event["text"] for event in turn["events"] if event["kind"] == "notice"] == [told]

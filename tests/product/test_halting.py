@@ -1,0 +1,141 @@
+"""An operator stops everything, and lets it go on: nothing runs meanwhile, and nothing is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.api.contract_clients import Caller, http, token, with_tokens
+from tests.gateway.agents import agent, texts
+from tests.gateway.test_on_the_page import called
+from tests.product.test_audit import log_of
+from tests.support.product import ProductFolder, product_here
+from tests.support.tools import Workshop
+from tests.support.visitor import Visitor, visiting
+from tests.support.waiting import at_most_waiting
+
+MAKING_IS_FREE = """
+version: 1
+rules:
+  - {name: slowly is free, match: {tool: make_slowly}, decide: allow}
+  - {name: makers ask, match: {tool: "make*"}, decide: ask, approvers: [requester]}
+"""
+STOPPED = "An operator has stopped Countersign. Your message is kept, and is answered when it goes on."
+STOP, GO_ON = "/api/v1/operator/stop", "/api/v1/operator/resumption"
+
+
+@pytest.fixture
+def home(workshop_home: ProductFolder) -> ProductFolder:
+    """A product whose operator is Olga."""
+    workshop_home.policy(MAKING_IS_FREE)
+    workshop_home.variables["OPERATORS"] = "web:olga"
+    return with_tokens(workshop_home)
+
+
+async def settle(visitor: Visitor, outcome_id: str, choice: str) -> None:
+    """Say what came of a call."""
+    answer = await visitor.post(f"/api/outcomes/{outcome_id}", {"id": "click", "choice": choice})
+    assert answer.status == 200, answer
+
+
+async def test_a_call_under_way_becomes_unknown_and_its_turn_goes_on_later(home: ProductFolder, shop: Workshop) -> None:
+    async with (
+        product_here(home) as url,
+        visiting(url) as ana,
+        ana.thread() as thread,
+        http() as connections,
+    ):
+        olga = Caller(url, connections, token("olga"))
+        await thread.send("use make_slowly what=lamp")
+        await shop.started.wait()
+        async with at_most_waiting(2):
+            assert (await olga.post(STOP, {"why": "it makes too many lamps"})).status == 200
+            (outcome,) = await thread.until(lambda: thread.contents("outcome"))
+        await thread.notice("An operator has stopped Countersign")
+        assert (await olga.post(STOP, {"why": "again"})).status == 409
+        state = (await olga.get(STOP)).body
+        assert (state["stopped"], state["person_id"], state["why"]) == (True, "web:olga", "it makes too many lamps")
+        await settle(ana, outcome["id"], "it_was_done")
+        assert thread.said == []
+        assert (await olga.post(GO_ON, {"why": "it is mended"})).status == 200
+        await thread.says("as ana confirmed")
+        assert (await olga.post(GO_ON, {})).status == 409
+    assert shop.done == ["make_slowly lamp"], "it was not made again"
+    acts = [(entry["status"], entry["settled"], entry["note"]) for entry in log_of(home) if entry["status"] == "acted"]
+    by = "web:olga (operator)"
+    assert [(note, settled["choice"]) for _, settled, note in acts] == [
+        ("it makes too many lamps", "stopped everything"),
+        ("it is mended", "let everything go on"),
+    ]
+    assert all(by.partition(" ")[0] in settled["by"] and settled["by"].endswith("(operator)") for _, settled, _ in acts)
+
+
+async def test_what_people_write_and_decide_meanwhile_is_kept_also_over_a_restart(
+    home: ProductFolder, shop: Workshop
+) -> None:
+    async with product_here(home) as url, visiting(url) as ana, ana.thread() as thread, http() as connections:
+        olga = Caller(url, connections, token("olga"))
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        await olga.post(STOP, {"why": "an audit"})
+        assert (await thread.approve(card["id"]))["kind"] == "settled"
+        async with ana.thread() as other:
+            await other.send("hello")
+            await other.notice(STOPPED)
+            await other.send("are you there?")
+            other_id = other.thread_id
+    async with (
+        product_here(home) as url,
+        visiting(url) as ana,
+        ana.thread(thread.thread_id) as thread,
+        ana.thread(other_id) as other,
+        http() as connections,
+    ):
+        olga = Caller(url, connections, token("olga"))
+        await other.send("and now?")
+        async with ana.thread() as third:
+            await third.send("anybody?")
+            await third.notice(STOPPED)
+        assert (await olga.get(STOP)).body["stopped"]
+        assert (thread.said[1:], other.said, shop.done) == ([], [], [])
+        await olga.post(GO_ON, {})
+        await thread.says("made lamp")
+        for text in ("hello", "are you there?", "and now?"):
+            await other.says(f"you said: {text}")
+        assert other.notices == [STOPPED], "they were told once"
+    assert shop.done == ["make lamp 1"]
+
+
+async def test_calls_of_other_agents_are_refused_and_those_under_way_are_told(
+    home: ProductFolder, shop: Workshop
+) -> None:
+    async with product_here(home) as url, http() as connections, agent(url) as session:
+        olga = Caller(url, connections, token("olga"))
+        waiting = called(session, "make_slowly", what="lamp")
+        await shop.started.wait()
+        async with at_most_waiting(2):
+            await olga.post(STOP, {"why": "an attack"})
+            told = await waiting
+        assert told.isError
+        assert "An operator has stopped Countersign." in texts(told)[0]
+        refused = await session.call_tool("workshop__make_slowly", {"what": "vase"})
+        assert texts(refused) == ["The call was not made: an operator has stopped Countersign. Try again later."]
+        assert [tool.name for tool in (await session.list_tools()).tools]
+        await olga.post(GO_ON, {})
+        shop.may_end.set()
+        assert texts(await session.call_tool("workshop__make_slowly", {"what": "vase"})) == ["made vase slowly"]
+    assert shop.done == ["make_slowly lamp", "make_slowly vase"]
+
+
+@pytest.mark.parametrize("body", [{}, {"why": ""}, {"why": "  "}, {"why": "x" * 201}])
+async def test_whoever_stops_everything_is_an_operator_and_says_why(home: ProductFolder, body: dict[str, Any]) -> None:
+    async with product_here(home) as url, http() as connections:
+        assert (await Caller(url, connections, token("olga")).post(STOP, body)).status == 422
+        ben = Caller(url, connections, token("ben"))
+        reader = Caller(url, connections, token("olga", "read"))
+        for who in (ben, reader):
+            assert (await who.post(STOP, {"why": "because"})).status == 403
+            assert (await who.post(GO_ON, {})).status == 403
+        assert (await ben.get(STOP)).status == 403
+        assert (await reader.get(STOP)).body["stopped"] is False

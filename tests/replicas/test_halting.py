@@ -1,0 +1,64 @@
+"""An operator stops everything at one replica: all stop, also one that is started meanwhile, and go on later."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+import pytest
+
+from tests.api.contract_clients import Caller, http, token, with_tokens
+from tests.fakes.openai_server import FakeOpenAI
+from tests.product.test_halting import GO_ON, MAKING_IS_FREE, STOP, STOPPED, settle
+from tests.replicas.processes import replicas
+from tests.support.fixtures import connect, model, shop
+from tests.support.product import ProductFolder
+from tests.support.tools import Workshop
+from tests.support.visitor import visiting
+from tests.support.waiting import at_most_waiting
+
+__all__ = ["model", "shop"]
+pytestmark = [pytest.mark.kills, pytest.mark.timeout(180)]
+
+
+@pytest.fixture
+def made_home(home: ProductFolder, shop: Workshop, model: FakeOpenAI) -> ProductFolder:
+    """Replicas with the workshop, whose operator is Olga."""
+    connect(home, shop, model)
+    home.policy(MAKING_IS_FREE)
+    home.variables["OPERATORS"] = "web:olga"
+    return with_tokens(home)
+
+
+async def test_all_replicas_stop_within_two_seconds_and_go_on_later(
+    made_home: ProductFolder, address: str, shop: Workshop
+) -> None:
+    async with replicas(made_home, address) as (first, second), AsyncExitStack() as stack:
+        await first.up()
+        ana = await stack.enter_async_context(visiting(first.url))
+        thread = await stack.enter_async_context(ana.thread())
+        connections = await stack.enter_async_context(http())
+        await thread.send("use make_slowly what=lamp")
+        await shop.started.wait()
+        await second.up()
+        olga = Caller(second.url, connections, token("olga"))
+        async with at_most_waiting(2):
+            assert (await olga.post(STOP, {"why": "too many lamps"})).status == 200
+            (outcome,) = await thread.until(lambda: thread.contents("outcome"))
+        assert (await Caller(first.url, connections, token("olga")).get(STOP)).body["stopped"]
+
+        await settle(ana, outcome["id"], "it_was_done")
+        await second.kill()
+        await second.up()
+        ben = await stack.enter_async_context(visiting(second.url, "ben"))
+        other = await stack.enter_async_context(ben.thread())
+        await other.send("hello")
+        await other.notice(STOPPED)
+        await thread.send("and a vase")
+        await thread.notice("An operator has stopped Countersign")
+        assert (thread.said, other.said) == ([], [])
+
+        await Caller(second.url, connections, token("olga")).post(GO_ON, {})
+        await other.says("you said: hello")
+        await thread.says("as ana confirmed")
+        await thread.says("you said: and a vase")
+    assert shop.done == ["make_slowly lamp"]
