@@ -92,12 +92,7 @@ class Embeddings:
             status = getattr(error, "status_code", None)
             why = f"{type(error).__name__} {status or ''}".strip()
             raise EmbeddingFailed(why, is_refusal=status in _REFUSALS) from error
-        except (
-            TypeError,
-            ValueError,
-            OverflowError,
-            AttributeError,
-        ) as error:  # the library does not look at what it is answered
+        except (TypeError, ValueError, OverflowError, AttributeError) as error:  # the library looks at no answer
             raise EmbeddingFailed("its answer is no list of vectors") from error
         if len(vectors) != len(texts) or len({len(each) for each in vectors}) != 1:
             raise EmbeddingFailed("its answer has not one vector, of one length, for each text")

@@ -165,6 +165,9 @@ AS_NATIVE_CODE = {
         "a group of its own": "libc.setsid()",
         "more memory": "libc.setrlimit(9, ctypes.create_string_buffer(16))",
         "a namespace": "libc.unshare(0x10000000)",
+        "another processor for our process": "libc.sched_setaffinity(os.getppid(), 8, b'\\1'.ljust(8, b'\\0'))",
+        "the last turn for our process": "libc.sched_setscheduler(os.getppid(), 5, ctypes.create_string_buffer(8))",
+        "a life after ours": "libc.prctl(1, 0, 0, 0, 0)",
         "a call younger than the filter": "libc.syscall(463, -100, b'here', 0, b'user.x', None, 0)",
     },
     "files": {
