@@ -20,7 +20,4 @@ if __name__ == "__main__":
     with Path(os.devnull).open("w") as nobody, contextlib.redirect_stdout(nobody), contextlib.redirect_stderr(nobody):
         pytest.main([*sys.argv[2:], "--numprocesses=0", "--collect-only", "--quiet"])
 
-    from tests.support import quick_python_server
-
-    quick_python_server.prepare()
     fork_until_input_ends(sys.argv[1])

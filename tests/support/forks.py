@@ -21,8 +21,8 @@ from typing import IO
 from tests.support import quick_python as _script
 
 ROOT = Path(__file__).parents[2]
-STARTS_WITHIN = 60.0
-"""Seconds for a process to start on a machine that runs many tests at once."""
+STARTS_WITHIN = 180.0
+"""Seconds for the server to import everything on a machine that runs many tests at once."""
 _SOCKET = "COUNTERSIGN_TEST_FORKS"
 """Variable that names the socket of a server which processes of the tests share."""
 _LOOK_EVERY = 0.02
@@ -101,7 +101,7 @@ async def forked_with_output(*command: str | Path) -> tuple[Fork, IO[str]]:
 def share() -> Callable[[], None]:
     """Start a server for the processes that this one starts: importing everything once for each of them would take some
     seconds of each. Returns what stops it; does not wait until it is ready."""
-    server = _begun("tests.support.quick_python_server")
+    server = _begun([sys.executable], "tests.support.quick_python_server")
     os.environ[_SOCKET] = server.path
 
     def stop() -> None:
@@ -113,12 +113,13 @@ def share() -> Callable[[], None]:
 
 def collected(arguments: Sequence[str]) -> ForkServer:
     """Start a server whose forks have imported every module of the tests already: doing that takes most of the seconds
-    that each worker needs to collect them, and twice as many where nothing is compiled yet.
+    that each worker needs to collect them, and twice as many where nothing is compiled yet. It is itself a fork, so
+    that ours are imported once.
 
     Args:
         arguments: Those of pytest.
     """
-    return _begun("tests.support.collected_server", *arguments)
+    return _begun(quick_python(), "tests.support.collected_server", *arguments)
 
 
 class ForkServer:
@@ -149,7 +150,7 @@ def _server() -> str:
     """The path of the socket of a server that is ready: the one that is shared, or else one of this process."""
     path = os.environ.get(_SOCKET)
     if path is None:
-        server = _begun("tests.support.quick_python_server")
+        server = _begun([sys.executable], "tests.support.quick_python_server")
         atexit.register(server.end)
         path = server.path
     deadline = time.monotonic() + STARTS_WITHIN
@@ -164,10 +165,10 @@ def _command(server: str) -> list[str]:
     return [sys.executable, "-I", "-S", _script.__file__, server]
 
 
-def _begun(module: str, *arguments: str) -> ForkServer:
+def _begun(python: Sequence[str], module: str, *arguments: str) -> ForkServer:
     folder = tempfile.mkdtemp(prefix="quick-python-")
     process = subprocess.Popen(
-        [sys.executable, "-m", module, f"{folder}/socket", *arguments],
+        [*python, "-m", module, f"{folder}/socket", *arguments],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,  # nothing is written there: Python looks once whether it is a file, and so do forks
