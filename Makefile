@@ -32,15 +32,18 @@ IN_PARALLEL := -n auto --dist worksteal
 test: .venv/.for-working ## Run all tests, with a few of the random kills and examples
 	$(IN_VENV) -m pytest $(IN_PARALLEL)
 
-# The rules and the platforms: what needs neither the whole product nor a browser, and hardly any other process.
+# The rules and the platforms: what needs neither the whole product nor a browser, and hardly any other process. Without
+# what is searched with many examples (Hypothesis), what is measured, and the tests of the stand-ins for Slack and Teams.
 FAST := tests/policies tests/graph tests/bot tests/models tests/rendering tests/slack tests/teams
+NOT_FAST := $(foreach each,slack/product slack/local teams/product teams/local,--ignore=tests/$(each)) \
+	--ignore-glob=*/test_fake_*.py --ignore-glob=*/test_slack_people.py --ignore-glob=*/test_teams_people.py
 test-fast: .venv/.for-working ## Run the tests that need neither the whole product nor a browser: the inner loop
-	$(IN_VENV) -m pytest $(IN_PARALLEL) -m "not waits" $(FAST) $(foreach each,slack/product slack/local teams/product teams/local,--ignore=tests/$(each))
+	$(IN_VENV) -m pytest $(IN_PARALLEL) -m "not hypothesis and not imports and not timed and not waits" $(FAST) $(NOT_FAST)
 
 # What keeps records; the rest would run a second time for nothing (tests/test_postgres_paths.py keeps the list true).
 ON_POSTGRES := tests/accounts tests/api tests/audit/test_commands_on_postgresql.py tests/bot tests/both \
 	tests/browser tests/deploy/test_queries.py tests/doctor/test_beside_a_bot.py tests/gateway tests/graph tests/identity tests/kills \
-	tests/oauth/test_in_a_browser.py tests/oauth/test_whole_way.py tests/product tests/slack/product tests/slack/test_installing.py \
+	tests/oauth/test_whole_way.py tests/product tests/slack/product tests/slack/test_installing.py \
 	tests/servers/test_documents_stores.py tests/slack/test_platform.py tests/slack/test_uninstalling.py tests/teams/product tests/test_adding_a_platform.py \
 	tests/telemetry tests/tool_servers/test_account_changes.py tests/web/test_sign_in_at_an_issuer.py
 test-postgres: .venv/.for-working ## Run the tests that keep records, with PostgreSQL (one comes with the tests)

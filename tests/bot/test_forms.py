@@ -417,6 +417,7 @@ def test_nothing_is_fetched_for_a_schema_that_refers_to_another_place() -> None:
     assert "can’t be checked" in read.errors[""]
 
 
+@pytest.mark.imports
 def test_the_slow_schema_library_is_loaded_only_when_a_form_is_read() -> None:
     program = (
         "import sys, bot.forms.editing as f; f.edit_fields({}, {'a': 1}, None); print('jsonschema' in sys.modules)"

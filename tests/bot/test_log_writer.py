@@ -37,6 +37,7 @@ def process(code: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe)
 
 
+@pytest.mark.imports
 async def test_a_log_that_nobody_reads_holds_up_nobody_and_says_later_how_much_was_dropped() -> None:
     """Over a pipe, which takes 64 kB; these are 300 kB."""
     chatty = process(CHATTY)
@@ -66,6 +67,7 @@ async def test_a_process_whose_log_nobody_reads_ends_all_the_same() -> None:
         chatty.communicate()
 
 
+@pytest.mark.imports
 def test_what_ends_the_process_is_told_after_what_was_logged_before() -> None:
     crashing = process(
         "from bot.logs import configure_logs\nimport structlog\nconfigure_logs(form='json')\n"
@@ -77,6 +79,7 @@ def test_what_ends_the_process_is_told_after_what_was_logged_before() -> None:
     assert b"ValueError: the end" in read
 
 
+@pytest.mark.imports
 def test_lines_from_before_a_signal_that_is_handled_are_written() -> None:
     code = (
         "import signal, sys, structlog\nfrom bot.logs import configure_logs\nconfigure_logs(form='json')\n"

@@ -185,6 +185,7 @@ async def test_what_waits_and_was_voted_on_before_there_were_policies_is_kept(fi
     assert rows(file, "PRAGMA foreign_key_check") == []
 
 
+@pytest.mark.imports
 def test_a_process_that_knows_nothing_but_the_schema_makes_every_table(tmp_path: Path) -> None:
     made, migrated = tmp_path / "made.db", tmp_path / "migrated.db"
     code = (

@@ -362,6 +362,7 @@ def test_the_example_uncommented_is_the_defaults(load: Load, tmp_path: Path) -> 
         ("app", "langchain_openai openai sqlalchemy.dialects.postgresql cryptography mcp a2a"),
     ],
 )
+@pytest.mark.imports
 def test_it_imports_only_what_every_start_needs(module: str, heavy: str) -> None:
     code = f"import sys, {module}; sys.exit(' '.join(set({heavy!r}.split()) & set(sys.modules)) or 0)"
     done = subprocess.run(

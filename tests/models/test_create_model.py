@@ -34,6 +34,7 @@ def test_openais_models_need_a_key() -> None:
 
 
 @pytest.mark.parametrize(("prefix", "module"), PROVIDERS.items())
+@pytest.mark.imports
 def test_the_start_ends_with_what_to_install_where_an_extra_is_missing(
     tmp_path: Path, prefix: str, module: str
 ) -> None:
@@ -104,6 +105,7 @@ def test_openais_newest_models_use_the_api_that_takes_their_tools(
 
 
 @pytest.mark.parametrize("name", ["graph.models", "graph.models.problems"])
+@pytest.mark.imports
 def test_no_provider_is_imported_before_it_is_chosen(name: str) -> None:
     providers = {"langchain_core", "openai", "google", "anthropic"}
     code = f"import sys, {name}; sys.exit(' '.join({providers!r} & set(sys.modules)) or 0)"
@@ -129,6 +131,7 @@ async def test_a_model_that_is_closed_takes_no_other_with_it() -> None:
         ("gpt-5.4-mini", {"anthropic", "langchain_google_genai"}),
     ],
 )
+@pytest.mark.imports
 def test_a_provider_is_imported_alone(model: str, others: set[str]) -> None:
     code = f"""
 import sys

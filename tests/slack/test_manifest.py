@@ -245,6 +245,7 @@ def events_listened_to() -> Iterator[str]:
 @pytest.mark.node
 @pytest.mark.skipif(not PACKAGES, reason=WITHOUT_PACKAGES)
 @pytest.mark.parametrize("text", [TEXT, None], ids=["as it is", "for HTTP"])
+@pytest.mark.imports
 def test_it_is_of_the_type_that_slacks_own_library_has_for_manifests(text: str | None, tmp_path: Path) -> None:
     manifest = yaml.safe_load(text) if text else uncommented(TEXT)
     for names in (manifest["oauth_config"]["scopes"]["bot"], manifest["settings"]["event_subscriptions"]["bot_events"]):
@@ -254,6 +255,7 @@ def test_it_is_of_the_type_that_slacks_own_library_has_for_manifests(text: str |
 
 @pytest.mark.node
 @pytest.mark.skipif(not PACKAGES, reason=WITHOUT_PACKAGES)
+@pytest.mark.imports
 def test_slacks_type_tells_a_wrong_manifest_from_a_right_one(manifest: dict[str, Any], tmp_path: Path) -> None:
     wrong = json.loads(json.dumps(manifest).replace('"app_mention"', '"app_mentioned"'))
     assert "app_mentioned" in type_errors(wrong, tmp_path)

@@ -262,6 +262,7 @@ def run(folder: Path, *arguments: str, **variables: str) -> subprocess.Completed
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.imports
 def test_the_command_writes_the_package_from_the_env_file(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(f"MICROSOFT_APP_ID={APP_ID}\nPUBLIC_URL=https://kept.example.com\n")
     done = run(tmp_path, "--with-rsc", "--version", "1.2.3", PUBLIC_URL="https://bot.example.com")
@@ -274,6 +275,7 @@ def test_the_command_writes_the_package_from_the_env_file(tmp_path: Path) -> Non
     assert made == hearing_everything(manifest_of(expected)), "the environment wins over the file"
 
 
+@pytest.mark.imports
 def test_the_command_says_what_is_missing_and_writes_nothing(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert done.returncode == 2
