@@ -127,10 +127,18 @@ class AuditReader:
         yield from (link for link, _ in self.dated_links(since, until))
 
     def dated_links(self, since: float | None = None, until: float | None = None) -> Iterator[tuple[Link, float]]:
-        """Yields links as `links` does, each with the time under which it is found."""
+        """Yields links as `links` does, each with the time under which it is found.
+
+        Of a time range all between its first and its last one: when it was, a process says before it knows which number
+        it will be, and a gap in the numbers would look like an entry that was taken out.
+        """
         query = sa.select(audit).order_by(audit.c.seq).limit(AT_A_TIME)
-        query = query if since is None else query.where(audit.c.at >= since)
-        query = query if until is None else query.where(audit.c.at < until)
+        if since is not None:
+            first = sa.select(audit.c.seq).where(audit.c.at >= since).order_by(audit.c.seq).limit(1)
+            query = query.where(audit.c.seq >= first.scalar_subquery())
+        if until is not None:
+            last = sa.select(audit.c.seq).where(audit.c.at < until).order_by(audit.c.seq.desc()).limit(1)
+            query = query.where(audit.c.seq <= last.scalar_subquery())
         further = query
         while rows := self._connection.execute(further).all():
             yield from ((read_link(row), row.at) for row in rows)
