@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from policies.conditions import is_literal
 from policies.model import Tool
 from policies.patterns import Likeness, glob
 
@@ -93,9 +94,18 @@ class AgentConfig:
         """Those of the tools that it may use."""
         return tools if self.has_all_tools else [tool for tool in tools if self.has(tool)]
 
-    def must_ask_about(self, tool: Tool) -> bool:
-        """Whether no call of a tool runs without being asked about."""
-        return any(pattern.fits(tool) for pattern in self.require_approval)
+    def must_ask_about(self, tool: Tool, listed: Iterable[Tool]) -> bool:
+        """Whether no call of a tool runs without being asked about. Where a name to ask about is none of its server's,
+        it may be this tool's, misspelt or before it was renamed: then all of the server's are asked about.
+
+        Args:
+            listed: the tools that there are.
+        """
+        patterns = [pattern for pattern in self.require_approval if pattern.server == tool.server]
+        if not patterns or any(pattern.fits(tool) for pattern in patterns):
+            return bool(patterns)
+        there = {each.name for each in listed if each.server == tool.server}
+        return bool(there) and any(is_literal(each.tool) and each.tool not in there for each in patterns)
 
 
 WITHOUT_LIMITS = AgentConfig("")

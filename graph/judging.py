@@ -106,7 +106,7 @@ def _sentence_quoted(call: Call, facts: Facts) -> str:
 async def facts_of(ports: Ports, policy: Policy, state: ToolCallState, tool: Tool, now: float) -> Facts:
     """What a call is judged on."""
     facts, agent = await facts_for_listing(ports, policy, state["turn"], (tool,), now), ports.agents.of(state["turn"])
-    asks = agent is None or agent.must_ask_about(tool)
+    asks = agent is None or (bool(agent.require_approval) and agent.must_ask_about(tool, await ports.tools.available()))
     return replace(facts, said=tuple(state.get("said", ())), agent_asks=asks)
 
 

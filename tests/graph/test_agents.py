@@ -69,6 +69,20 @@ async def test_what_it_must_ask_about_is_asked_whatever_somebody_always_allows(t
         assert bench.called == ["m1.0.0", "m2.0.0"], "the default agent need not ask"
 
 
+async def test_a_name_to_ask_about_that_its_server_does_not_have_leaves_none_of_its_tools_without_asking(
+    tmp_path: Path,
+) -> None:
+    """It is misspelt, or the server has renamed the tool since."""
+    misspelt = replace(FINANCE, tools=None, require_approval=(ToolPattern("s", "fre"), ToolPattern("s", "gone_*")))
+    bench = Bench(["free"])
+    async with rig(tmp_path, does("free"), bench, agents=Agents(specialists=(misspelt,))) as r:
+        status = await r.agent.begin(of_finance("m1"), "go", LIVE)
+        assert (bench.called, len(status.interrupts)) == ([], 1)
+        only_patterns = replace(misspelt, require_approval=(ToolPattern("s", "gone_*"),))
+        await r.with_agents(Agents(specialists=(only_patterns,))).begin(of_finance("m2"), "go", LIVE)
+        assert bench.called == ["m2.0.0"], "a pattern may be for what a server has one day"
+
+
 async def test_what_the_policy_asks_more_for_and_denies_stays_as_it_is(tmp_path: Path) -> None:
     everything = replace(FINANCE, tools=None, require_approval=(ToolPattern("s", "*"),))
     bench = Bench(["ask_four", "deny_it"])

@@ -131,7 +131,7 @@ def test_an_agent_has_the_tools_of_its_servers_and_those_that_are_named(
     finance = read(WHOLE).named("finance")
     assert finance is not None
     assert finance.has(Tool(server, tool)) is has
-    assert finance.must_ask_about(Tool(server, tool)) is asks
+    assert finance.must_ask_about(Tool(server, tool), ()) is asks
 
 
 @pytest.mark.parametrize(("said", "has"), [("", True), (", tools: []", False), (", servers: []", False)])
