@@ -68,6 +68,7 @@ from bot.budgets import DailyBudget, DailyLimits
 from bot.card_masks import log_masker_of, masker_of
 from bot.console.access import OperatorAccess
 from bot.console.audit import AuditSearch, AuditTerms, AuditVerification
+from bot.console.links import ConsoleLinks
 from bot.console.parked import ParkedDeliveries
 from bot.console.parts import InstallationParts, facts_of, only_process
 from bot.console.services import Console
@@ -502,6 +503,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 ),
                 parked=ParkedDeliveries(database, access, audit, engine, clock),
             ),
+            console_links=ConsoleLinks(settings.public_url if settings.web_enabled else None, operators.includes),
         )
         await stack.enter_async_context(gateway_calls.running())
         if settings.operators:  # nobody else searches

@@ -201,9 +201,6 @@ def make_receivers(
     `notifications`: by which processes tell each other, where there may be several."""
     facts = partial(_page_facts, settings, tools)
     guesses = shared.beginnings if shared.replicas is not None else None
-    page = None
-    if settings.web_enabled:
-        page = WebReceiver(senders.page, services, facts, clock=shared.clock, guesses=guesses, identity=identity)
     api = ApiReceiver(
         _program_access(settings),
         services,
@@ -217,6 +214,18 @@ def make_receivers(
         hitl_timeout_seconds=settings.hitl_timeout_seconds,
         agent=AgentFacts(tools.categories, settings.api_jwt_issuer or ""),
     )
+    page = None
+    if settings.web_enabled:
+        page = WebReceiver(
+            senders.page,
+            services,
+            facts,
+            clock=shared.clock,
+            guesses=guesses,
+            identity=identity,
+            console=api.for_operators,
+            is_stopped=services.console.halts.is_on.is_set,
+        )
     gateway = None
     if settings.gateway_enable:
         gateway = _gateway_receiver(

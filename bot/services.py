@@ -8,6 +8,7 @@ from bot.accounts.connections import Connections
 from bot.accounts.sign_ins import SignInLinks
 from bot.agent_choices import AgentChoices
 from bot.approvals.decisions import Approvals
+from bot.console.links import ConsoleLinks
 from bot.console.services import Console
 from bot.conversations import Conversations
 from bot.files import Files
@@ -51,3 +52,5 @@ class Services:
     """What turns have used of language models, and what that cost."""
     console: Console
     """What operators see of everybody, and what they do about it."""
+    console_links: ConsoleLinks
+    """Where they see it, on the cards of other platforms."""

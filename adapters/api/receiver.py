@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from time import monotonic
 
 import structlog
@@ -36,6 +37,7 @@ from adapters.api.uploads import UploadResources
 from adapters.shared.live.board import LiveBoard
 from adapters.shared.live.hub import Hub
 from adapters.shared.long_answers import LongAnswers
+from adapters.shared.operator_operations import OperatorOperation
 from adapters.shared.outages import AGAIN_SECONDS, AWAY
 from adapters.shared.problems import Problem, new_reference, problem_answer
 from adapters.shared.program_access import Authenticates, ProgramAccess, ProgramAccessConfig
@@ -49,6 +51,8 @@ from bot.services import Services
 
 log = structlog.get_logger(__name__)
 ANY_METHOD = "*"
+OPERATORS = "/api/v1/operator"
+"""What the paths of everything that is for operators begin with."""
 
 
 class ApiReceiver:
@@ -147,36 +151,60 @@ class ApiReceiver:
         response.headers.update(self._access.answer_headers(request))
         return response
 
+    @property
+    def for_operators(self) -> list[OperatorOperation]:
+        """What operators can ask for, for whoever knows in another way than by a token who asks."""
+        return [
+            OperatorOperation(
+                each.method, each.path.removeprefix(OPERATORS), _is_stream(each), partial(self._answer, each)
+            )
+            for each in self.operations
+            if each.path.startswith(f"{OPERATORS}/")
+        ]
+
     def _checked(self, operation: Operation) -> Handler:
         async def answer(request: web.Request) -> web.StreamResponse:
-            reference = new_reference()
-            try:
-                call = await self._call(operation, request)
-                with self._open.one_more(call.principal) if operation.waits else nullcontext():
-                    response = await operation.handle(call)
-            except Problem as problem:
-                response = problem_answer(problem, reference)
-            except (web.HTTPException, asyncio.CancelledError):
-                raise
-            except Exception as error:
-                if is_outage(error):
-                    response = problem_answer(Problem(503, AWAY, retry_after=AGAIN_SECONDS), reference)
-                else:
-                    log.exception("api_request_failed", reference=reference, operation=operation.name)
-                    response = problem_answer(Problem(500, "Something went wrong."), reference)
-            if not response.prepared:
-                for name, value in self._access.answer_headers(request).items():
-                    response.headers.setdefault(name, value)
-            return response
+            return await self._answered(operation, request, partial(self._principal, operation, request))
 
         return answer
 
-    async def _call(self, operation: Operation, request: web.Request) -> ApiCall:
+    async def _answer(self, operation: Operation, request: web.Request, principal: Principal) -> web.StreamResponse:
+        async def known() -> Principal:
+            return principal
+
+        return await self._answered(operation, request, known)
+
+    async def _answered(
+        self, operation: Operation, request: web.Request, principal: Callable[[], Awaitable[Principal | None]]
+    ) -> web.StreamResponse:
+        reference = new_reference()
+        try:
+            call = await self._call(operation, request, principal)
+            with self._open.one_more(call.principal) if operation.waits else nullcontext():
+                response = await operation.handle(call)
+        except Problem as problem:
+            response = problem_answer(problem, reference)
+        except (web.HTTPException, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            if is_outage(error):
+                response = problem_answer(Problem(503, AWAY, retry_after=AGAIN_SECONDS), reference)
+            else:
+                log.exception("api_request_failed", reference=reference, operation=operation.name)
+                response = problem_answer(Problem(500, "Something went wrong."), reference)
+        if not response.prepared:
+            for name, value in self._access.answer_headers(request).items():
+                response.headers.setdefault(name, value)
+        return response
+
+    async def _call(
+        self, operation: Operation, request: web.Request, principal: Callable[[], Awaitable[Principal | None]]
+    ) -> ApiCall:
         """Who asks first, then what: nothing of a request is read before it is known whose it is."""
-        principal = await self._principal(operation, request)
+        found = await principal()
         asked = read_query(request, operation.query) if operation.query is not None else None
         given = await read_body(request, operation.body) if operation.body is not None else None
-        return ApiCall(request, principal, given, asked)
+        return ApiCall(request, found, given, asked)
 
     async def _principal(self, operation: Operation, request: web.Request) -> Principal | None:
         if operation.scope is None:

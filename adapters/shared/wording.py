@@ -324,6 +324,11 @@ def why(view: ApprovalView, space: Space = WHOLE) -> str:
     return _("Rule: {rule}").format(rule=rule(view, space))
 
 
+def open_turn() -> str:
+    """Returns the text of the link to all that happened in the turn of a request, for operators."""
+    return _("Open the turn in the console")
+
+
 def deadlines(view: ApprovalView, reader_time: Callable[[float], str]) -> list[str]:
     """Returns when it expires, and from when others may decide. `reader_time` writes a time as the platform shows
     it."""

@@ -68,6 +68,7 @@ class EventStreams:
     Args:
         facts: what the page says about the server.
         is_local: whether everybody who uses the page sets the server up, and not operators alone.
+        is_stopped: whether an operator has stopped everything.
     """
 
     def __init__(
@@ -80,11 +81,13 @@ class EventStreams:
         agents: AgentChoices,
         facts: Callable[[], PageFacts],
         is_local: bool,
+        is_stopped: Callable[[], bool],
     ) -> None:
         self._conversations = conversations
         self._agents = agents
         self._facts = facts
         self._is_local = is_local
+        self._is_stopped = is_stopped
         self._hub = hub
         self._board = board
         self._lists = ThreadLists(conversations, queries, hub)
@@ -161,7 +164,14 @@ class EventStreams:
         is_operator = await self._is_operator(visitor.person)
         setup = setup_json(self._facts()) if is_operator or self._is_local else []
         agents = agents_json(await self._agents.listed(visitor.person.person_id, ""))
-        said = {"me": person_json(visitor.person), "is_operator": is_operator, "setup": setup, "agents": agents}
+        reader.knows_stopped = self._is_stopped()
+        said = {
+            "me": person_json(visitor.person),
+            "is_operator": is_operator,
+            "is_stopped": reader.knows_stopped,
+            "setup": setup,
+            "agents": agents,
+        }
         me = frame("session", said)
         return me + await self._lists.now(visitor.person) + framed("thread", whole)
 
@@ -180,6 +190,9 @@ class EventStreams:
         threads_from = monotonic() + THREADS_EVERY_SECONDS
         threads_due = False
         while True:
+            if self._is_stopped() != reader.knows_stopped:
+                reader.knows_stopped = not reader.knows_stopped
+                yield frame("stop", {"is_stopped": reader.knows_stopped})
             within = max(0.0, threads_from - monotonic()) if threads_due else HEARTBEAT_SECONDS
             try:
                 event = await reader.next(within)

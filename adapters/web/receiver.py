@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -11,10 +11,12 @@ from time import monotonic
 from aiohttp import web
 
 from adapters.shared.live.entries import person_json
+from adapters.shared.operator_operations import OperatorOperation
 from adapters.shared.requests import address_of_sender
 from adapters.web.access import (
     MOST_ADDRESSES,
     NOBODY,
+    Greeting,
     PageVisitor,
     PasswordGate,
     RequestChecks,
@@ -24,14 +26,16 @@ from adapters.web.access import (
     visitor_of,
 )
 from adapters.web.bodies import RefusalError, WhoBody, read_body
-from adapters.web.config import PageFacts, facts_json
+from adapters.web.config import PageFacts, WebConfig, facts_json
 from adapters.web.events import EventStreams
 from adapters.web.inbound import PageActions
 from adapters.web.sender import WebSender
 from adapters.web.session_watch import SessionWatch
 from adapters.web.sign_in import BACK, LOGIN, LOGOUT, REGISTER, TO_ISSUER, IssuerPages, NamesAndPasswords
+from bot.crypto import hashed
 from bot.domain import Clock, Person, system_clock
 from bot.identity.page_identity import PageIdentity
+from bot.identity.principal import Principal
 from bot.limits import Beginnings, BeginningsHere
 from bot.services import Services
 from translations import gettext as _
@@ -44,6 +48,8 @@ class WebReceiver:
         facts: what the page says about the server, asked for at each request.
         guesses: where wrong passwords are counted; `None`: in this process.
         identity: who people are; needed where somebody has to sign in.
+        console: what operators can ask for.
+        is_stopped: whether an operator has stopped everything.
     """
 
     def __init__(
@@ -55,6 +61,8 @@ class WebReceiver:
         clock: Clock = system_clock,
         guesses: Beginnings | None = None,
         identity: PageIdentity | None = None,
+        console: Sequence[OperatorOperation] = (),
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self.name = sender.name
         self._sender = sender
@@ -63,6 +71,8 @@ class WebReceiver:
         self._clock = clock
         self._guesses = guesses or BeginningsHere(monotonic, most_names=MOST_ADDRESSES)
         self._identity = identity
+        self._console = console
+        self._is_stopped = is_stopped
         self._sessions = Sessions(sender.config, clock, identity.sessions if identity is not None else None)
         self._watch: SessionWatch | None = None
         if identity is not None and sender.config.needs_sign_in:
@@ -99,6 +109,7 @@ class WebReceiver:
             agents=self._services.agents,
             facts=self._facts,
             is_local=self._sender.config.login == "local",
+            is_stopped=self._is_stopped,
         )
         events = self._watch.watched(streams.events) if self._watch is not None else streams.events
         return [
@@ -151,7 +162,20 @@ class WebReceiver:
             web.delete("/api/connections/{id}", checks.acting(inbound.disconnect)),
             web.post("/api/connections/{provider}/link", checks.acting(inbound.connect_link)),
             web.post("/api/connections/code", checks.acting(inbound.connection_code)),
+            *self._console_routes(checks),
         ]
+
+    def _console_routes(self, checks: RequestChecks) -> list[web.RouteDef]:
+        """What operators can ask for, with the page's session and, where it is no mere reading, its token."""
+        routes = []
+        for each in self._console:
+            handler = _as_principal(each, self._sender.config)
+            path = f"/api/console{each.path}"
+            if each.method == "GET":
+                routes.append(web.get(path, checks.reading(handler), allow_head=not each.is_stream))
+            else:
+                routes.append(web.route(each.method, path, checks.acting(handler)))
+        return routes
 
     def _issuer_routes(self, checks: RequestChecks) -> list[web.RouteDef]:
         issuer = self._identity.issuer if self._identity is not None else None
@@ -163,6 +187,17 @@ class WebReceiver:
             web.get(TO_ISSUER, checks.page(pages.begin), allow_head=False),
             web.get(BACK, checks.page(pages.back), allow_head=False),
         ]
+
+
+def _as_principal(operation: OperatorOperation, config: WebConfig) -> Greeting:
+    async def answer(request: web.Request, visitor: PageVisitor) -> web.StreamResponse:
+        person, session = visitor.person, visitor.session
+        # Whoever does not sign in has no session in the records, which would end what is open when it ends.
+        key = f"session:{hashed(session.session_id)}" if config.needs_sign_in else ""
+        subject = person.person_id.rpartition(":")[2]
+        return await operation.answer(request, Principal(person, via="session", subject=subject, key=key))
+
+    return answer
 
 
 # ------------------------------------------------------------------ who a browser is

@@ -171,6 +171,80 @@ async def the_memory() -> None:
                 await studio.picture(window, "memory")
 
 
+ASKED_OFTEN = 12
+"""Requests of one person."""
+
+
+async def the_console() -> None:
+    """What operators see, of some turns of two people, and of many requests of one of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = ProductFolder(Path(folder), {"OPERATORS": "web:chloe"})
+        async with product_here(home) as url, chromium() as chrome:
+            studio = Studio(Served(url), chrome)
+            async with studio.window() as window:
+                await expect(window.page.locator("#tools .dot.good")).to_be_visible()
+                for count in range(ASKED_OFTEN):
+                    await window.say(f"Add a task to water plant {count + 1}")
+                    await approve(window)
+                    await expect(window.log.get_by_text("1 step")).to_have_count(count + 1)
+            async with studio.window() as window:
+                await window.say("Create a meeting called Standup tomorrow at 9am")
+                await approve(window)
+                await expect(window.log).to_contain_text("1 step")
+                await window.say("Delete the event Standup")
+                await expect(card(window, "delete_event")).to_be_visible()
+            async with studio.window() as window:
+                await window.become("Ben")
+                await window.say("Create 2 events: Team Meeting at 10am and Lunch with Ana at 12pm")
+                await expect(waiting(window)).to_have_count(2)
+                await window.open("web:lunch")
+                await window.say("Add a task to order lunch")
+                await window.button("Reject…").click()
+                await window.dialog.get_by_label("Reason").fill("we go out")
+                await window.dialog.get_by_role("button", name="Reject", exact=True).click()
+                await expect(waiting(window)).to_have_count(0)
+            async with studio.window() as window:
+                await window.become("Chloe")
+                await _console(window, studio)
+            async with studio.window(viewport=PHONE) as phone:
+                await phone.become("Chloe")
+                await _part(phone, "waiting")
+                await studio.picture(phone, "console-phone")
+
+
+async def _part(window: Window, part: str) -> None:
+    """Open a part of the console."""
+    await window.page.goto(f"{window.product.url}/#console/{part}")
+    await expect(
+        window.page.locator(f'.console-nav [aria-current][href="#console/{part.partition("?")[0]}"]')
+    ).to_be_visible()
+    await expect(window.page.locator(".console-part:not([aria-busy]) h2")).to_be_visible()
+
+
+async def _console(window: Window, studio: Studio) -> None:
+    console = window.page.locator("#console")
+    await _part(window, "waiting")
+    await studio.picture(window, "console-waiting")
+    await _part(window, "turns")
+    await console.get_by_role("link", name="Create a meeting called Standup").click()
+    await expect(console.get_by_role("heading", name="What happened")).to_be_visible()
+    await window.page.set_viewport_size({**WIDE, "height": 1_120})  # type: ignore[arg-type]
+    await console.locator(".call summary").click()
+    await studio.picture(window, "console-turn")
+    await window.page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    await _part(window, "audit?tool=add_task")
+    await studio.picture(window, "console-audit")
+    await _part(window, "system")
+    await studio.picture(window, "console-system")
+    await _part(window, "stop")
+    await window.page.get_by_role("button", name="Stop everything…").click()
+    await window.dialog.get_by_label("Reason").fill("it deletes what it must not")
+    await window.dialog.get_by_role("button", name="Stop everything").click()
+    await expect(window.page.get_by_text("Reason: it deletes")).to_be_visible()
+    await window.page.set_viewport_size({**WIDE, "height": 480})  # type: ignore[arg-type]
+    await studio.picture(window, "console-stop")
+
+
 async def _one_event(window: Window, studio: Studio) -> None:
     """The first picture of the README: who asks for what, and all that it takes to decide."""
     await window.say("Create a meeting called Standup tomorrow at 9am")
@@ -264,3 +338,4 @@ if __name__ == "__main__":
     asyncio.run(the_plan())
     asyncio.run(the_library())
     asyncio.run(the_memory())
+    asyncio.run(the_console())

@@ -142,6 +142,8 @@ class StandInServices:
     """Where the links of these lead."""
     too_many_links: Refused | None = None
     """What everybody who asks for one is told."""
+    operator: str = ""
+    """Person id of the one operator."""
     links_asked: list[tuple[str, str, str]] = field(default_factory=list)
     """Id of who asked for one, connection and name."""
     shown_codes: set[str] = field(default_factory=set)
@@ -204,6 +206,13 @@ class StandInServices:
     async def pick(self, person_id: str, channel: str, name: str) -> AgentConfig | None:
         self.picked.append((person_id, channel, name))
         return self.agents.named(name)
+
+    async def turn_link(self, approval_id: str, person: Person) -> str:
+        return (
+            f"https://bot.example.com/#console/turns?approval={approval_id}"
+            if person.person_id == self.operator
+            else ""
+        )
 
     @property
     def names(self) -> tuple[str, ...]:

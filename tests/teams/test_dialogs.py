@@ -51,6 +51,13 @@ async def test_all_arguments_are_shown_with_buttons_to_whoever_may_decide(produc
     assert says(shown, "Team Meeting")
 
 
+async def test_operators_have_a_link_to_the_turn_and_nobody_else_has(product: Served) -> None:
+    product.services.operator = person_id(TENANT, BEN)
+    link = "https://bot.example.com/#console/turns?approval=call-1.1"
+    assert link in str((await fetched(product, "show_all", user=BEN)).card)
+    assert link not in str((await fetched(product, "show_all", user=ANA)).card)
+
+
 async def test_a_card_opens_them(product: Served) -> None:
     card = await a_card(product)
     answer = await product.person(BEN).opens(card, "show_all")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any, Literal
 import aiohttp
 from aiohttp import web
 
+from adapters.shared.operator_operations import OperatorOperation
 from adapters.shared.outages import OutageAnswers
 from adapters.web.config import PageFacts, ToolServerFacts, WebConfig
 from adapters.web.receiver import WebReceiver
@@ -162,7 +163,7 @@ class WebServices(StandInServices):
         )
 
     async def is_operator(self, person: Person) -> bool:
-        return False
+        return person.person_id == self.operator
 
     async def holds_for(self, subject: str, person: Person) -> bool:
         return True
@@ -290,6 +291,8 @@ async def serve(
     open_id: OpenIdSignIn | None = None,
     clock: Clock = system_clock,
     domains: Collection[str] = (),
+    console: Sequence[OperatorOperation] = (),
+    is_stopped: Callable[[], bool] = lambda: False,
     **changes: Any,
 ) -> AsyncIterator[Product]:
     """Serve the page until the block ends.
@@ -310,7 +313,15 @@ async def serve(
             )
         sender = WebSender(config, identities=identity.identities if identity else None)
         services = WebServices(sender)
-        receiver = WebReceiver(sender, services.services, lambda: FACTS, clock=clock, identity=identity)
+        receiver = WebReceiver(
+            sender,
+            services.services,
+            lambda: FACTS,
+            clock=clock,
+            identity=identity,
+            console=console,
+            is_stopped=is_stopped,
+        )
         application = web.Application(middlewares=[OutageAnswers().middleware])
         application.add_routes(receiver.routes())
         if port is not None:

@@ -57,6 +57,8 @@ class Reader:
         self.was_kept_from = False
         """Whether there was an event that was not for this reader then: of another process it may come before the
         message that begins the thread."""
+        self.knows_stopped = False
+        """Whether it has been told that everything is stopped."""
         self._queue: asyncio.Queue[bytes] = asyncio.Queue()
         self._ended = False
         self._threads_changed = False

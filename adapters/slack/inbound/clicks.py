@@ -278,7 +278,8 @@ class SlackClickHandler:
         async def arguments(view: ApprovalView, page: int) -> Block:
             waits = view.status == "pending"
             decidable = await self._services.queries.decidable_with(view.approval_id, person) if waits else ()
-            return arguments_modal(view, page, origin, decides=view.approval_id in decidable)
+            console = await self._services.console_links.turn_link(view.approval_id, person)
+            return arguments_modal(view, page, origin, decides=view.approval_id in decidable, console=console)
 
         if click.action == actions.ENTER_CODE:
             return await self._code_modal(click, person, origin)

@@ -20,6 +20,7 @@ from adapters.slack.render.blocks import (
     button_row,
     context,
     flow,
+    link,
     link_button,
     plain,
     quote,
@@ -223,12 +224,15 @@ def approve_all_modal(together: Together, origin: Origin) -> Block:
     return _modal(_("Approve all"), blocks, Modal.APPROVE_ALL, _about(fitting, origin), approve)
 
 
-def arguments_modal(view: ApprovalView, page: int, origin: Origin, *, decides: bool = False) -> Block:
+def arguments_modal(
+    view: ApprovalView, page: int, origin: Origin, *, decides: bool = False, console: str = ""
+) -> Block:
     """All of a call: its values letter by letter, why it is asked, and once it is settled, what came of it.
 
     Args:
         page: counts from 0; one that does not exist is the nearest that does.
         decides: whether whoever reads it may decide: then it approves, with a note.
+        console: where operators see its turn; empty: whoever reads it is none.
     """
     waits = view.status == "pending"
     exact = unseen_in_words(view, "") or fingerprint_in_words(view)
@@ -246,6 +250,8 @@ def arguments_modal(view: ApprovalView, page: int, origin: Origin, *, decides: b
         approval_id=view.approval_id,
         above=[*_again(view), *in_their_words(view), *edited, *(preview_blocks(view) if waits else [])],
     )
+    if console:
+        blocks.append(rich_text(flow([link(console, wording.open_turn())])))
     title = _("Request") if waits else _("Details")
     if not (waits and decides):
         return _modal(title, blocks, Modal.NOTE, origin)

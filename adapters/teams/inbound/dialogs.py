@@ -126,7 +126,8 @@ class Dialogs:
                 has_asked(view, person.person_id),
             )
             note = words(click.data, actions.NOTE)
-            return show_all_dialog(view, page, decides=decides, asked=asked, note=note)
+            console = await self._services.console_links.turn_link(view.approval_id, person)
+            return show_all_dialog(view, page, decides=decides, asked=asked, note=note, console=console)
 
         draw = DialogRenderer(
             about={

@@ -84,12 +84,14 @@ class Dialog:
 
 
 # ------------------------------------------------------------------ approvals
-def show_all_dialog(view: ApprovalView, page: int, *, decides: bool, asked: bool = False, note: str = "") -> Dialog:
+def show_all_dialog(
+    view: ApprovalView, page: int, *, decides: bool, asked: bool = False, note: str = "", console: str = ""
+) -> Dialog:
     """All arguments of a call, whole. `page` counts from 0; one that does not exist is the nearest that does.
 
     `decides`: who opens it may decide, and has all the buttons here, with a note for the assistant; also for clients
     that do not refresh cards, or have no menus on them. `asked`: they asked for it, and may withdraw it. `note`: what
-    was typed on another page.
+    was typed on another page. `console`: where operators see its turn; empty: who opens it is none.
     """
     shown, page, pages = argument_page(view.arguments, page)
     title = wording.call_title(view)
@@ -108,6 +110,7 @@ def show_all_dialog(view: ApprovalView, page: int, *, decides: bool, asked: bool
         *map(small, map(escape, filter(None, [*_brief(view), told]))),
         *above,
         *shown,
+        *([small(f"[{wording.open_turn()}]({console})")] if console else []),
         *([_note_input(note)] if deciding else []),
     ]
     return Dialog(_("Show all"), card(body, buttons or [_close()], summary=title), "large", "large")

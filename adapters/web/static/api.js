@@ -8,7 +8,7 @@ let csrf = "";
 /** The server refused: `message` is a sentence for people, `status` the HTTP status, `body` what else it said. */
 export class Refused extends Error {
   constructor(status, body) {
-    super(body.error || t("Something went wrong."));
+    super(body.error || body.detail || t("Something went wrong."));
     this.status = status;
     this.body = body;
   }
@@ -16,16 +16,26 @@ export class Refused extends Error {
 
 const SECONDS = 20;
 const UPLOAD_SECONDS = 180;
+/** A replay reads up to 20,000 entries. */
+const REPLAY_SECONDS = 120;
+/** A million entries are verified in some minutes. */
+const STREAM_SECONDS = 3600;
 
-async function call(method, path, body, { seconds = SECONDS, stop } = {}) {
+async function call(method, path, body, options) {
+  const response = await send(method, path, body, options);
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Refused(response.status, answer);
+  return answer;
+}
+
+async function send(method, path, body, { seconds = SECONDS, stop } = {}) {
   const isFile = body instanceof Blob;
   const limit = AbortSignal.timeout(seconds * 1000);
   const headers = { Accept: "application/json", "X-Time-Zone": settings.timeZone() };
   if (method !== "GET") headers["X-CSRF-Token"] = csrf;
   if (body !== undefined) headers["Content-Type"] = isFile ? body.type || "application/octet-stream" : "application/json";
-  let response;
   try {
-    response = await fetch(path, {
+    return await fetch(path, {
       method,
       headers,
       body: body === undefined || isFile ? body : JSON.stringify(body),
@@ -35,10 +45,32 @@ async function call(method, path, body, { seconds = SECONDS, stop } = {}) {
   } catch {
     throw new Refused(0, { error: t("Can’t reach Countersign.") });
   }
-  const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Refused(response.status, answer);
-  return answer;
 }
+
+/** Sends `body` and hands each line of the answer, as JSON, to `take(line)` when it comes. */
+async function lines(path, body, take, stop) {
+  const response = await send("POST", path, body, { seconds: STREAM_SECONDS, stop });
+  if (!response.ok) throw new Refused(response.status, await response.json().catch(() => ({})));
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+      const whole = (rest + piece.value).split("\n");
+      rest = whole.pop();
+      for (const line of whole.filter(Boolean)) take(JSON.parse(line));
+    }
+  } catch {
+    throw new Refused(0, { error: t("Can’t reach Countersign.") });
+  }
+}
+
+/** A query with what of `values` says something; "" where nothing does. */
+export function queryOf(values) {
+  const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== undefined));
+  return query.size ? `?${query}` : "";
+}
+
+const CONSOLE = "/api/console";
 
 /** Keeps the token of a session that the server has just told us about. */
 async function session(method, body, path = "/api/session") {
@@ -116,4 +148,32 @@ export const api = {
   enterConnectionCode: (code) => call("POST", "/api/connections/code", { id: newId(), code }),
   disconnect: (id) => call("DELETE", `/api/connections/${part(id)}`),
   signInReply: (id, done) => call("POST", `/api/sign-ins/${part(id)}`, { id: newId(), done }),
+};
+
+/** What operators ask for. */
+export const operators = {
+  waiting: (query) => call("GET", `${CONSOLE}/waiting${queryOf(query)}`),
+  turns: (query) => call("GET", `${CONSOLE}/turns${queryOf(query)}`),
+  turn: (id) => call("GET", `${CONSOLE}/turns/${part(id)}`),
+  stopNow: () => call("GET", `${CONSOLE}/stop`),
+  stop: (why) => call("POST", `${CONSOLE}/stop`, { why }),
+  goOn: (why) => call("POST", `${CONSOLE}/resumption`, { why }),
+  audit: (query) => call("GET", `${CONSOLE}/audit${queryOf(query)}`),
+  /** Where all that a search finds is to be had; `format`: "jsonl" or "csv". */
+  auditExport: (query, format) => `${CONSOLE}/audit/export${queryOf({ ...query, format })}`,
+  /** `take(line)` gets how far it is, again and again; `stop`: an AbortSignal. */
+  verifyAudit: (anchor, take, stop) => lines(`${CONSOLE}/audit/verification`, anchor ? { anchor } : {}, take, stop),
+  rules: (days) => call("GET", `${CONSOLE}/rules${queryOf({ days })}`),
+  /** How a call would be judged. */
+  askRules: (question) => call("POST", `${CONSOLE}/rules/question`, question),
+  replay: (policy) => call("POST", `${CONSOLE}/rules/replay`, { policy }, { seconds: REPLAY_SECONDS }),
+  fatigue: (days) => call("GET", `${CONSOLE}/fatigue${queryOf({ days })}`),
+  suggestions: () => call("GET", `${CONSOLE}/suggestions`),
+  toolServers: () => call("GET", `${CONSOLE}/tool-servers`),
+  retryToolServer: (name) => call("POST", `${CONSOLE}/tool-servers/${part(name)}/retry`),
+  replicas: () => call("GET", `${CONSOLE}/replicas`),
+  accounts: (query) => call("GET", `${CONSOLE}/accounts${queryOf(query)}`),
+  parked: (query) => call("GET", `${CONSOLE}/parked${queryOf(query)}`),
+  retryParked: (id) => call("POST", `${CONSOLE}/parked/${part(id)}/retry`),
+  giveUpParked: (id) => call("POST", `${CONSOLE}/parked/${part(id)}/giving-up`),
 };

@@ -7,6 +7,7 @@ import { byId } from "./dom.js";
 import { hideDoor, showDoor, wireDoor } from "./door.js";
 import { wireGrants } from "./grants.js";
 import { drawHeader } from "./header.js";
+import { consoleIn } from "./console_address.js";
 import { INBOX } from "./inbox.js";
 import { languageOf, speak } from "./language.js";
 import { wireMemories } from "./memories.js";
@@ -26,6 +27,7 @@ const START_AGAIN_AFTER = 3000;
 const tabs = new BroadcastChannel("countersign-session");
 
 let view = null;
+let operatorsConsole = null;
 // Person and thread that were opened last.
 let opened = [];
 
@@ -79,9 +81,14 @@ async function become(personId) {
 function openFromAddress() {
   if (!view) return; // it is opened when it is known who is here
   const isInbox = location.hash === INBOX;
-  view.showInbox(isInbox);
-  // Its lists come with the stream of a conversation, whichever it is.
-  if (isInbox) return open(view.threadId || `web:${newId()}`);
+  const wanted = consoleIn(location.hash);
+  view.show(isInbox ? "inbox" : wanted ? "console" : "conversation");
+  if (wanted) {
+    document.querySelector("dialog[open]")?.close(); // a link in it may have led here
+    showConsole(wanted);
+  }
+  // What they show comes with the stream of a conversation, whichever it is.
+  if (isInbox || wanted) return open(view.threadId || `web:${newId()}`);
   let threadId = "";
   try {
     threadId = decodeURIComponent(location.hash.slice(1));
@@ -96,10 +103,17 @@ function openFromAddress() {
 function open(threadId) {
   const me = view.session.me.person_id;
   composer.belongsTo(me, threadId);
-  // Between the inbox and a conversation, what is open already is not read again.
+  // Between the inbox or the console and a conversation, what is open already is not read again.
   const isOpen = opened[0] === me && opened[1] === threadId;
   opened = [me, threadId];
-  if (!isOpen || !view.isInboxEither) view.open(threadId);
+  if (!isOpen || !view.isElsewhereEither) view.open(threadId);
+}
+
+/** Most people never see the console, so that it is fetched only for those who do. */
+async function showConsole(wanted) {
+  const { Console } = await import("./console.js");
+  operatorsConsole ??= new Console(byId("console"));
+  if (consoleIn(location.hash)?.path === wanted.path) await operatorsConsole.show(wanted, view.session.me.person_id);
 }
 
 function startNew() {
@@ -127,7 +141,7 @@ byId("settings").onclick = () => {
 };
 byId("skip").onclick = (event) => {
   event.preventDefault(); // the address says which conversation is open
-  (location.hash === INBOX ? byId("inbox") : byId("message")).focus();
+  (location.hash === INBOX ? byId("inbox") : consoleIn(location.hash) ? byId("console") : byId("message")).focus();
 };
 
 await speak(languageOf(settings.languages()));

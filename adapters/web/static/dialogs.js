@@ -89,7 +89,7 @@ function giveBack(opener, about) {
 
 /** Puts the focus on the card of that id, or where people write, or in the inbox on what is next. */
 export function focusCard(id) {
-  const places = ["#message", "#inbox-lists article", "#inbox-lists :is(a, summary)", "#inbox-title"];
+  const places = ["#message", "#inbox-lists article", "#inbox-lists :is(a, summary)", "#inbox-title", "#console"];
   if (id) places.unshift(`[data-card="${CSS.escape(id)}"]`);
   const found = places.flatMap((place) => [...document.querySelectorAll(place)]);
   found.find((element) => element.checkVisibility())?.focus({ preventScroll: true });

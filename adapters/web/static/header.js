@@ -90,6 +90,11 @@ export function drawReachable(is) {
   byId("offline").hidden = is;
 }
 
+/** Whether an operator has stopped everything. */
+export function drawStopped(is) {
+  byId("stopped").hidden = !is;
+}
+
 /** The steps of setting the server up, to whoever does that, until all are done or they have seen enough of it. */
 export function drawSetup(steps, isWanted) {
   const words = {

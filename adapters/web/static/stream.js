@@ -2,7 +2,7 @@
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 8000;
-const NAMES = ["session", "threads", "thread", "post", "message", "text", "status", "activity"];
+const NAMES = ["session", "threads", "thread", "post", "message", "text", "status", "activity", "stop"];
 const STALE_AFTER = 60_000;
 
 /**

@@ -8,7 +8,7 @@ import { openDialog } from "./dialogs.js";
 import { byId, h } from "./dom.js";
 import { Drafts, Entries } from "./entries.js";
 import { entryView } from "./entry_views.js";
-import { drawReachable, drawSetup, wireMenu } from "./header.js";
+import { drawReachable, drawSetup, drawStopped, wireMenu } from "./header.js";
 import { Inbox } from "./inbox.js";
 import { n, spoken, t } from "./language.js";
 import { drawThreads } from "./sidebar.js";
@@ -38,7 +38,8 @@ export class ThreadView {
   #everybodys = [];
   #everybodySoon = null;
   #inbox = new Inbox();
-  #inboxShown = false;
+  #place = "conversation";
+  #placeBefore = "conversation";
   #decidedSoon = null;
   #listsLoaded = false;
   #setup = [];
@@ -66,36 +67,41 @@ export class ThreadView {
     wireMenu({ rename: () => this.#rename(), delete: () => this.#delete() });
   }
 
-  /** Whether the inbox is shown, or was until now: the conversation below it stays as it is. */
-  get isInboxEither() {
-    return this.#inboxShown || this.#inboxWasShown;
+  /** Whether something else is shown, or was until now: the conversation below it stays as it is. */
+  get isElsewhereEither() {
+    return this.#place !== "conversation" || this.#placeBefore !== "conversation";
   }
 
-  #inboxWasShown = false;
-
-  /** Show the inbox in the conversation's place, or not. */
-  showInbox(is) {
-    this.#inboxWasShown = this.#inboxShown;
-    this.#inboxShown = is;
-    byId("inbox").hidden = !is;
-    byId("scroller").hidden = is;
-    byId("foot").hidden = is;
-    if (is) byId("to-bottom").hidden = true;
-    byId("inbox-link").toggleAttribute("aria-current", is);
-    if (is) byId("inbox-link").setAttribute("aria-current", "page");
+  /** Show the conversation, or in its place the "inbox" or the "console". */
+  show(place) {
+    this.#placeBefore = this.#place;
+    this.#place = place;
+    for (const id of ["inbox", "console"]) {
+      byId(id).hidden = id !== place;
+      if (id === place) byId(`${id}-link`).setAttribute("aria-current", "page");
+      else byId(`${id}-link`).removeAttribute("aria-current");
+    }
+    byId("scroller").hidden = place !== "conversation";
+    byId("foot").hidden = place !== "conversation";
+    if (place !== "conversation") byId("to-bottom").hidden = true;
     byId("inbox-answer").textContent = "";
-    document.querySelector("main.stage").setAttribute("aria-label", is ? t("Inbox") : t("Conversation"));
-    byId("skip").textContent = is ? t("Skip to the requests") : t("Skip to the message box");
+    const [name, skip] = {
+      conversation: [t("Conversation"), t("Skip to the message box")],
+      inbox: [t("Inbox"), t("Skip to the requests")],
+      console: [t("Console"), t("Skip to the console")],
+    }[place];
+    document.querySelector("main.stage").setAttribute("aria-label", name);
+    byId("skip").textContent = skip;
     this.#drawTitle();
     this.#drawLists();
-    if (!is) return;
+    if (place !== "inbox") return;
     byId("inbox").focus({ preventScroll: true });
     this.#readDecided();
   }
 
   /** Whatever changes anywhere may be about what they have decided, which only the inbox shows. */
   #readDecidedSoon() {
-    if (this.#inboxShown) this.#decidedSoon ??= setTimeout(() => this.#readDecided(), DECIDED_EVERY);
+    if (this.#place === "inbox") this.#decidedSoon ??= setTimeout(() => this.#readDecided(), DECIDED_EVERY);
   }
 
   async #readDecided() {
@@ -202,10 +208,13 @@ export class ThreadView {
 
   #events() {
     return {
-      session: ({ me, is_operator, setup, agents }) => {
+      session: ({ me, is_operator, is_stopped, setup, agents }) => {
         if (me.person_id !== this.session.me.person_id) this.sessionChanged();
         byId("everybody-switch").hidden = !is_operator;
         if (!is_operator) byId("everybody").checked = false;
+        byId("console-link").hidden = !is_operator;
+        byId("stopped-link").hidden = !is_operator;
+        drawStopped(is_stopped);
         this.#setup = setup;
         drawAgents(agents ?? [], (problem) => this.#note(problem.message));
       },
@@ -255,6 +264,7 @@ export class ThreadView {
         if (!text) this.#lingering = setTimeout(() => this.#endDrafts(), DRAFTS_LINGER);
       },
       activity: ({ activity }) => this.#conversation.drawRunning(activity),
+      stop: ({ is_stopped }) => drawStopped(is_stopped),
       connected: (is) => this.#connected(is),
       refused: () => {
         this.refused();
@@ -305,7 +315,7 @@ export class ThreadView {
 
   #drawLists() {
     const countIn = byId("everybody").checked ? (thread) => (thread.owner ? 0 : this.#inbox.countIn(thread)) : (thread) => this.#inbox.countIn(thread);
-    drawThreads(byId("everybody").checked ? this.#everybodys : this.#threads, this.#inboxShown ? "" : this.threadId, countIn, this.#listsLoaded);
+    drawThreads(byId("everybody").checked ? this.#everybodys : this.#threads, this.#place === "conversation" ? this.threadId : "", countIn, this.#listsLoaded);
     const { count } = this.#inbox;
     for (const id of ["inbox-count", "menu-count"]) {
       byId(id).textContent = String(count);
@@ -314,12 +324,12 @@ export class ThreadView {
     byId("inbox-link").setAttribute("aria-label", count ? n("Inbox, {count} needs you", "Inbox, {count} need you", count) : t("Inbox"));
     byId("show-threads").setAttribute("aria-label", count ? n("Open conversations, {count} needs you", "Open conversations, {count} need you", count) : t("Open conversations"));
     document.title = count ? `(${count}) Countersign` : "Countersign";
-    if (this.#inboxShown) this.#inbox.draw({ me: this.session.me.person_id, people: this.session.people });
+    if (this.#place === "inbox") this.#inbox.draw({ me: this.session.me.person_id, people: this.session.people });
   }
 
   #drawTitle() {
-    byId("title").textContent = this.#inboxShown ? t("Inbox") : this.#title();
-    byId("more").hidden = this.#inboxShown || !this.#threads.some((thread) => thread.thread_id === this.threadId);
+    byId("title").textContent = { inbox: t("Inbox"), console: t("Console") }[this.#place] ?? this.#title();
+    byId("more").hidden = this.#place !== "conversation" || !this.#threads.some((thread) => thread.thread_id === this.threadId);
   }
 
   async #rename() {
@@ -401,7 +411,7 @@ export class ThreadView {
   /** The lists come with the stream of a conversation: with that of one that nobody has begun. What is in them now may
       be there to be seen again. */
   #followListsOnly() {
-    const { session, threads, connected } = this.#events();
+    const { session, threads, stop, connected } = this.#events();
     const { threadId } = this;
     const nothing = () => {};
     const isListed = ({ asked, threads: own }) => [...asked, ...own].some(({ thread_id: id }) => id === threadId);
@@ -416,6 +426,7 @@ export class ThreadView {
         if (!isNew || (await api.streamStatus(threadId).catch(() => 0)) !== 200) return;
         if (threadId === this.threadId && this.#missing) this.open(threadId);
       },
+      stop,
       connected,
       refused: () => this.refused(),
       thread: nothing,

@@ -80,6 +80,22 @@ function language() {
   return navigator.languages.find((each) => each.split("-")[0] === page.split("-")[0]) ?? page;
 }
 
+/** The moment, in seconds, of what a `datetime-local` input says in the person's zone; null: it says none. */
+export function momentOf(text) {
+  const wanted = Date.parse(`${text}Z`);
+  if (Number.isNaN(wanted)) return null;
+  // What the clock there shows at a moment says how far the two are apart; twice, where that changes in between.
+  const shift = (moment) => wallClock(moment) - moment;
+  const near = wanted - shift(wanted);
+  return (wanted - shift(near)) / 1000;
+}
+
+/** What the clock in the person's zone shows at a moment, as if it were UTC; in milliseconds. */
+function wallClock(moment) {
+  const parts = Object.fromEntries(formats().wall.formatToParts(moment).map(({ type, value }) => [type, Number(value)]));
+  return Date.UTC(parts.year, parts.month - 1, parts.day, parts.hour, parts.minute, parts.second);
+}
+
 let made = { key: "" };
 
 function formats() {
@@ -98,6 +114,7 @@ function formats() {
     dateWithYear: of({ day: "numeric", month: "short", year: "numeric" }),
     year: of({ year: "numeric" }),
     numbers: new Intl.DateTimeFormat("en", { timeZone: timeZone_, year: "numeric", month: "numeric", day: "numeric" }),
+    wall: new Intl.DateTimeFormat("en", { timeZone: timeZone_, year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric", hourCycle }),
     distance: new Intl.RelativeTimeFormat(words, { numeric: "always" }),
     day: new Intl.RelativeTimeFormat(words, { numeric: "auto" }),
   };

@@ -16,7 +16,7 @@ export function wireUsage() {
       const { today, recent, days, currency } = await api.usage();
       said.textContent = t("What your requests used of the language model. Days end at midnight UTC.");
       const lines = [[t("Today"), today], [n("{count} day", "{count} days", 30), recent], ...days.map((day) => [dayOf(day.key), day])];
-      list.replaceChildren(...lines.flatMap(([when, total]) => [h("dt", {}, when), h("dd", {}, inWords(total, currency))]));
+      list.replaceChildren(...lines.flatMap(([when, total]) => [h("dt", {}, when), h("dd", {}, usageInWords(total, currency))]));
     } catch (problem) {
       said.textContent = problem.message;
     }
@@ -33,7 +33,7 @@ export function usageLine(post) {
     asked = true;
     try {
       const { usage, currency } = await api.usageOf(post);
-      line.textContent = usage ? inWords(usage, currency) : "";
+      line.textContent = usage ? usageInWords(usage, currency) : "";
     } catch {
       asked = false;
     }
@@ -51,7 +51,8 @@ export function usageButton(post) {
   return [h("button", { type: "button", className: "link-button small", onclick: show }, t("Usage")), line];
 }
 
-function inWords({ calls, input_tokens: input, cached_tokens: cached, output_tokens: output, seconds, cost }, currency) {
+/** "2 model calls · 1,234 tokens in, 56 out · 3.2 s · 0.25 EUR", of what the server says of a usage. */
+export function usageInWords({ calls, input_tokens: input, cached_tokens: cached, output_tokens: output, seconds, cost }, currency) {
   const given = { input: number(input), cached: number(cached), output: number(output) };
   return [
     n("{count} model call", "{count} model calls", calls),

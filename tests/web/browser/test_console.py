@@ -1,0 +1,104 @@
+"""The operators' console in a real browser, with a server that says what somebody hostile has written."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import expect
+
+from tests.support.views import an_approval
+from tests.web.accessibility import needs_axe, violations_in_light_and_dark
+from tests.web.browser.console_answers import ANSWERS, answer_with
+from tests.web.browsing import Window
+from tests.web.serving import Product, serve
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+PARTS = ("waiting", "turns", "turn/one", "audit", "system", "stop")
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def product(port: socket.socket) -> AsyncIterator[Product]:
+    """The page, whose operator Ana is."""
+    async with serve(port=port) as product:
+        product.services.operator = "web:ana"
+        yield product
+
+
+async def go_to(window: Window, part: str) -> None:
+    """Open a part of the console by its address, and wait until it is drawn."""
+    await window.page.goto("about:blank")
+    await window.page.goto(f"{window.product.url}/#console/{part}")
+    await expect(window.page.locator(".console-part:not([aria-busy])")).to_be_visible()
+    await expect(window.page.locator(".console-part").get_by_text("Loading…")).to_have_count(0)
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_what_somebody_hostile_has_written_is_text(window: Window, part: str) -> None:
+    await answer_with(window.page, ANSWERS)
+    await go_to(window, part)
+    console = window.page.locator("#console")
+    await expect(console.get_by_role("heading", level=2)).to_be_focused()
+    await expect(console).to_contain_text("<img src=x onerror=")
+    if part == "system":
+        await console.get_by_role("button", name="Connect again").first.click()
+        await expect(console.get_by_role("status").get_by_text("<img").first).to_be_visible()
+    for summary in await console.locator("summary").all():
+        await summary.click()
+    assert await console.locator("img, script, b img").count() == 0
+    assert "owned" not in await window.page.title()
+
+
+@needs_axe
+@pytest.mark.parametrize("part", PARTS)
+async def test_every_part_can_be_used_by_keyboard_and_screen_reader(
+    product: Product, window: Window, part: str
+) -> None:
+    await answer_with(window.page, ANSWERS)
+    await go_to(window, part)
+    for size in ({"width": 1280, "height": 800}, {"width": 390, "height": 844}):
+        await window.page.set_viewport_size(size)  # type: ignore[arg-type]
+        assert await violations_in_light_and_dark(window.page) == []
+        wide = "document.querySelector('#console').scrollWidth > document.querySelector('#console').clientWidth"
+        assert not await window.page.evaluate(wide), "nothing is wider than the screen"
+    await window.page.set_viewport_size({"width": 1200, "height": 800})
+
+
+async def test_who_is_no_operator_sees_neither_a_link_nor_anything_behind_it(window: Window) -> None:
+    await answer_with(window.page, {})
+    await window.become("Ben")
+    await expect(window.page.locator("#console-link")).to_be_hidden()
+    await go_to(window, "waiting")
+    await expect(window.page.get_by_role("alert").get_by_text("Only operators can use the console.")).to_be_visible()
+    assert len(window.complaints) == 1, "the browser says that it was refused"
+    assert "403" in window.complaints.pop()
+
+
+async def test_an_operator_comes_to_the_turn_of_a_card_and_back(product: Product, window: Window) -> None:
+    await answer_with(window.page, ANSWERS)
+    await product.services.post("web:one", an_approval("call/1.1"))
+    await window.open("web:one")
+    await window.button("More actions").click()
+    await window.page.get_by_role("menuitem", name="Show all").click()
+    await window.dialog.get_by_role("link", name="Open the turn in the console").click()
+    await expect(window.page.get_by_role("heading", name="What happened")).to_be_visible()
+    await expect(window.dialog).to_have_count(0)
+    assert await window.page.evaluate("location.hash") == "#console/turn/web%3Aone%2F1"
+    await window.page.go_back()
+    await expect(window.log).to_be_visible()
+
+
+async def test_the_filters_of_a_search_are_in_its_address(window: Window) -> None:
+    await answer_with(window.page, ANSWERS)
+    await go_to(window, "audit?person=ben")
+    await expect(window.page.get_by_label("Person", exact=True)).to_have_value("ben")
+    await window.page.get_by_label("Tool", exact=True).fill("delete_event")
+    async with window.page.expect_request(lambda request: "/api/console/audit?" in request.url) as asked:
+        await window.page.get_by_label("Tool", exact=True).press("Enter")
+    assert "person=ben" in (await asked.value).url
+    assert "tool=delete_event" in (await asked.value).url
+    await expect(window.page.get_by_role("link", name="CSV")).to_have_attribute(
+        "href", "/api/console/audit/export?person=ben&tool=delete_event&format=csv"
+    )
