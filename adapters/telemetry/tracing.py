@@ -11,25 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, OTELResourceDetector, Resource
-from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import Decision
-from opentelemetry.trace import (
-    Link,
-    NonRecordingSpan,
-    SpanContext,
-    SpanKind,
-    Status,
-    StatusCode,
-    TraceFlags,
-    set_span_in_context,
-)
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 from opentelemetry.util.types import AttributeValue
 
 from adapters.telemetry.content import TracedContent
 from adapters.telemetry.ids import TraceIds, root_turn, turn_of_post
 from adapters.telemetry.outcomes import outcome_of
 from graph.agents import DEFAULT, name_in
+from graph.json_values import storable
 from graph.observing import (
     ApprovalAnswered,
     CallJudged,
@@ -45,37 +38,14 @@ from graph.state import Turn
 SERVICE = "countersign"
 LONGEST_SESSION = 200
 """Characters of a session's or user's id that Langfuse takes."""
-_SAMPLED, _NOT_SAMPLED = TraceFlags(TraceFlags.SAMPLED), TraceFlags(TraceFlags.DEFAULT)
-_FAILED = Status(StatusCode.ERROR)
+_SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+_FINE, _FAILED = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
 _ERRORS = {"failed": "tool_error", "unknown": "outcome_unknown", "not sent": "not_sent", "broken off": "broken_off"}
 """What came of a call → `error.type`; the first as the conventions have it."""
 _PROVIDERS = {"anthropic": "anthropic", "google": "gcp.gemini", "demo": SERVICE}
 """Beginning of a model's name → `gen_ai.provider.name`."""
 
 Attributes = Mapping[str, AttributeValue]
-
-
-class GivenIds(IdGenerator):
-    """The ids that were given for the next span; others are random."""
-
-    def __init__(self) -> None:
-        self._random = RandomIdGenerator()
-        self.trace: int | None = None
-        self.span: int | None = None
-
-    def generate_trace_id(self) -> int:
-        """Returns the id of the next trace."""
-        trace, self.trace = self.trace, None
-        return trace or self._random.generate_trace_id()
-
-    def generate_span_id(self) -> int:
-        """Returns the id of the next span."""
-        span, self.span = self.span, None
-        return span or self._random.generate_span_id()
-
-    def is_trace_id_random(self) -> bool:
-        """Whether samplers may rely on the last 56 bits of an id: they are those of a keyed hash."""
-        return True
 
 
 class Tracing:
@@ -91,14 +61,13 @@ class Tracing:
         self, ids: TraceIds, processors: Sequence[SpanProcessor], version: str, content: TracedContent | None = None
     ) -> None:
         self._ids = ids
+        self._processors = processors
         self._content = content
-        self._given = GivenIds()
         ours = Resource({SERVICE_NAME: SERVICE, SERVICE_VERSION: version})
-        resource = Resource.create().merge(ours).merge(OTELResourceDetector().detect())
-        self._provider = TracerProvider(resource=resource, id_generator=self._given, shutdown_on_exit=False)
-        for processor in processors:
-            self._provider.add_span_processor(processor)
-        self._tracer = self._provider.get_tracer(SERVICE, version)
+        self._resource = Resource.create().merge(ours).merge(OTELResourceDetector().detect())
+        self._scope = InstrumentationScope(SERVICE, version)
+        self._sampler = TracerProvider(shutdown_on_exit=False).sampler  # the one that the environment names
+        self._random = RandomIdGenerator()
 
     def note(self, happening: Happening) -> None:
         """Make the span of it. Not to be called by two threads at once."""
@@ -118,7 +87,8 @@ class Tracing:
 
     def shutdown(self) -> None:
         """Send what is left. Waits for that."""
-        self._provider.shutdown()
+        for processor in self._processors:
+            processor.shutdown()
 
     # ------------------------------------------------------------------------------------------- the spans
 
@@ -330,30 +300,29 @@ class Tracing:
     ) -> None:
         """One span. `span`: its id; `None`: any. `parent`, `links`: ids of spans of the same trace."""
         trace = self._ids.trace(turn)
-        context = None
-        if parent is not None:
-            context = set_span_in_context(NonRecordingSpan(self._context(trace, parent)))
-        self._given.trace, self._given.span = trace, span
-        made = self._tracer.start_span(
-            name,
-            context=context,
-            kind=kind,
-            attributes={**attributes, "error.type": error} if error else attributes,
-            links=[Link(self._context(trace, each)) for each in links],
-            start_time=int(began * 1e9),
-            record_exception=False,
-        )
-        self._given.trace = self._given.span = None
-        if error:
-            made.set_status(_FAILED)
-        made.end(int(max(ended, began) * 1e9))
+        sampled = self._sampler.should_sample(None, trace, name).decision is Decision.RECORD_AND_SAMPLE
+        if not sampled:
+            return  # nor is anything else of the trace, in any process: it follows from its id
 
-    def _context(self, trace: int, span: int) -> SpanContext:
-        """A span of a trace, which may be another process's. Whether a trace is sampled follows from its id, so all
-        processes agree."""
-        decision = self._provider.sampler.should_sample(None, trace, "").decision
-        sampled = decision is Decision.RECORD_AND_SAMPLE
-        return SpanContext(trace, span, is_remote=True, trace_flags=_SAMPLED if sampled else _NOT_SAMPLED)
+        def context(of: int) -> SpanContext:
+            return SpanContext(trace, of, is_remote=True, trace_flags=_SAMPLED)
+
+        # Made as it has ended: beginning and ending a span takes three times as long, and `Tracer` knows no ids.
+        made = ReadableSpan(
+            storable(name),
+            context(self._random.generate_span_id() if span is None else span),
+            None if parent is None else context(parent),
+            self._resource,
+            {key: storable(value) for key, value in attributes.items()} | ({"error.type": error} if error else {}),
+            links=[Link(context(each)) for each in links],
+            kind=kind,
+            status=_FAILED if error else _FINE,
+            start_time=int(began * 1e9),
+            end_time=int(max(ended, began) * 1e9),
+            instrumentation_scope=self._scope,
+        )
+        for processor in self._processors:
+            processor.on_end(made)
 
 
 def _of_turn(turn: Turn) -> Attributes:

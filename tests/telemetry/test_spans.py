@@ -1,0 +1,54 @@
+"""Spans as they are made, without a collector."""
+
+from __future__ import annotations
+
+import pytest
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from adapters.telemetry.ids import TraceIds
+from adapters.telemetry.tracing import Tracing
+from graph.observing import ToolCalled, TurnHandling
+from graph.ports import Succeeded
+from graph.state import Turn
+from policies.model import Tool
+
+
+def turn_of(delivery: str) -> Turn:
+    return Turn(
+        delivery=delivery,
+        requester="web:ana",
+        requester_name="Ana",
+        time_zone="UTC",
+        platform="web",
+        channel="",
+        thread_id="web:t",
+    )
+
+
+def called(tool: str, delivery: str = "m1") -> ToolCalled:
+    run = TurnHandling(turn_of(delivery), delivery)
+    return ToolCalled(run, f"{delivery}.0.0", 1, None, Tool("crm", tool), {}, Succeeded("made"), 1.0, 0.5)
+
+
+def test_half_a_character_in_a_name_does_not_keep_other_spans_from_being_sent() -> None:
+    kept = InMemorySpanExporter()
+    tracing = Tracing(TraceIds(b"a key"), [SimpleSpanProcessor(kept)], "1")
+    for name in ("find\ud800", "make"):
+        tracing.note(called(name))
+    spans = encode_spans(kept.get_finished_spans()).resource_spans[0].scope_spans[0].spans
+    assert [span.name for span in spans] == ["tools/call find?", "tools/call make"]
+
+
+def test_a_part_of_the_turns_is_traced_whole_where_the_environment_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
+    kept = InMemorySpanExporter()
+    tracing = Tracing(TraceIds(b"a key"), [SimpleSpanProcessor(kept)], "1")
+    for number in range(40):
+        for _ in range(2):
+            tracing.note(called("make", f"m{number}"))
+    calls = [str((span.attributes or {})["gen_ai.tool.call.id"]) for span in kept.get_finished_spans()]
+    assert 5 < len(set(calls)) < 35
+    assert all(calls.count(call) == 2 for call in calls)
