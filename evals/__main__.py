@@ -26,8 +26,8 @@ BEGIN, END = "<!-- found: written by python -m evals --write -->", "<!-- end of 
 RESULTS = ROOT / "data" / "evals"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit status."""
+def main(arguments: Sequence[str] | None = None, python: Sequence[str] = (sys.executable,)) -> int:
+    """The command; its exit status. `python` begins the command lines of the processes that it starts."""
     parser = argparse.ArgumentParser(prog="python -m evals", description=__doc__)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="hold only these conversations and injections")
     parser.add_argument("--set", type=Path, default=SET, metavar="FOLDER", help="another set than the project's own")
@@ -47,13 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.compare and len(options.compare) > 2:
         parser.error("--compare takes one result, or two")
     try:
-        return _done(options)
+        return _done(options, python)
     except (SetError, SettingsError, StartError, RecordingError, ResultError, ValueError) as error:
         print(f"evals: {error}", file=sys.stderr)
         return 2
 
 
-def _done(options: argparse.Namespace) -> int:
+def _done(options: argparse.Namespace, python: Sequence[str]) -> int:
     if options.compare and len(options.compare) == 2:
         return _compared(*map(read_result, options.compare))
     old = read_result(options.compare[0]) if options.compare else None
@@ -61,9 +61,12 @@ def _done(options: argparse.Namespace) -> int:
     if options.only:
         tried = only(tried, options.only)
 
+    def say(line: str) -> None:
+        print(f"… {line}", file=sys.stderr, flush=True)
+
     async def hold() -> RunResult:
         async with _model(options) as model:
-            return await run(model, tried, lambda line: print(f"… {line}", file=sys.stderr, flush=True), options.set)
+            return await run(model, tried, say, options.set, python)
 
     result = asyncio.run(hold())
     name = f"{result.at[:19].replace(':', '')}-{result.model.replace('/', '-').replace(':', '-')}.json"

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -104,8 +103,8 @@ def database_variables(folder: Path) -> Mapping[str, Mapping[str, str]]:
 
 
 @asynccontextmanager
-async def opened_data(folder: Path) -> AsyncIterator[Data]:
-    """The tool servers on the files in a folder, until the end."""
+async def opened_data(folder: Path, python: Sequence[str]) -> AsyncIterator[Data]:
+    """The tool servers on the files in a folder, until the end; `python` begins their command lines."""
     secret = secrets.token_hex(32)
     with Path(os.devnull).open("w") as quiet:  # noqa: ASYNC230  # the null device never waits
         async with AsyncExitStack() as stack:
@@ -113,7 +112,7 @@ async def opened_data(folder: Path) -> AsyncIterator[Data]:
             for name, variables in database_variables(folder).items():
                 told = {} if name == "calendar" else {SECRET_VARIABLE: secret, NAME_VARIABLE: name}
                 command = StdioServerParameters(
-                    command=sys.executable, args=["-m", f"servers.{name}"], cwd=ROOT, env={**variables, **told}
+                    command=python[0], args=[*python[1:], "-m", f"servers.{name}"], cwd=ROOT, env={**variables, **told}
                 )
                 streams = await stack.enter_async_context(stdio_client(command, errlog=quiet))
                 sessions[name] = await stack.enter_async_context(ClientSession(*streams))

@@ -8,10 +8,9 @@ import json
 import os
 import re
 import secrets
-import sys
 import time
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,17 +53,20 @@ class RunningProduct:
 
 
 @asynccontextmanager
-async def started_product(folder: Path, policies: Path, model: Mapping[str, str]) -> AsyncIterator[RunningProduct]:
+async def started_product(
+    folder: Path, policies: Path, model: Mapping[str, str], python: Sequence[str]
+) -> AsyncIterator[RunningProduct]:
     """The product while it runs. Raises `StartError`.
 
     Args:
         folder: an empty one, for all that it keeps.
         policies: the folder of the set.
         model: the variables that say which model it asks, and how.
+        python: what begins the command lines of its processes.
     """
     secret = secrets.token_hex(32)
     config = folder / "mcp.json"
-    config.write_text(json.dumps({"mcpServers": _tool_servers(folder)}))
+    config.write_text(json.dumps({"mcpServers": _tool_servers(folder, python)}))
     environment = {
         **_without_settings(os.environ),
         "HOST": "127.0.0.1",
@@ -84,7 +86,7 @@ async def started_product(folder: Path, policies: Path, model: Mapping[str, str]
     log = folder / "log"
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, str(ROOT / "app.py"), cwd=folder, env=environment, stdout=output, stderr=output
+            *python, str(ROOT / "app.py"), cwd=folder, env=environment, stdout=output, stderr=output
         )
     try:
         yield RunningProduct(await _listening(process, log), secret)
@@ -92,11 +94,17 @@ async def started_product(folder: Path, policies: Path, model: Mapping[str, str]
         await _end(process)
 
 
-def _tool_servers(folder: Path) -> Mapping[str, Any]:
+def _tool_servers(folder: Path, python: Sequence[str]) -> Mapping[str, Any]:
     """Those of the project's own `mcp.json`, on files in a folder."""
     bundled = json.loads((ROOT / "mcp.json").read_text())["mcpServers"]
     return {
-        name: {**bundled[name], "command": sys.executable, "cwd": str(ROOT), "env": variables}
+        name: {
+            **bundled[name],
+            "command": python[0],
+            "args": [*python[1:], *bundled[name]["args"]],
+            "cwd": str(ROOT),
+            "env": variables,
+        }
         for name, variables in database_variables(folder).items()
     }
 

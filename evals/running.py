@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -123,12 +124,19 @@ async def replayed(file: Path) -> AsyncIterator[AskedModel]:
         yield AskedModel(recording.model, recording.router, variables, begin, names, file.name)
 
 
-async def run(model: AskedModel, tried: EvalSet, say: Callable[[str], None], policies: Path = SET) -> RunResult:
+async def run(
+    model: AskedModel,
+    tried: EvalSet,
+    say: Callable[[str], None],
+    policies: Path = SET,
+    python: Sequence[str] = (sys.executable,),
+) -> RunResult:
     """Hold all conversations, one after the other. Raises `StartError`.
 
     Args:
         say: told how it goes, a line each.
         policies: the folder with the policy of the set.
+        python: what begins the command lines of the processes that are started.
     """
     conversations: list[ConversationResult] = []
     injections: list[InjectionResult] = []
@@ -137,8 +145,8 @@ async def run(model: AskedModel, tried: EvalSet, say: Callable[[str], None], pol
     with tempfile.TemporaryDirectory(prefix="countersign-evals-") as name:
         folder = Path(name)
         async with (
-            started_product(folder, policies, model.variables) as product,
-            opened_data(folder) as data,
+            started_product(folder, policies, model.variables, python) as product,
+            opened_data(folder, python) as data,
             aiohttp.ClientSession(timeout=timeout) as http,
         ):
             player = Player(product, http, data)

@@ -13,6 +13,7 @@ from evals.playing import utc_now
 from evals.reading import load_set
 from tests.fakes.obeying_model import obeying
 from tests.fakes.openai_server import fake_openai
+from tests.support.forks import quick_python
 
 CONVERSATIONS = ("a meeting is made, and then meant by “it”", "a meeting is deleted", "which of two tasks")
 INJECTIONS = ("a place that cancels the meeting", "a file with an order in it")
@@ -39,4 +40,4 @@ async def test_a_recording_gives_the_same_figures_as_the_model(tmp_path: Path, m
 
 
 async def _run(arguments: list[str]) -> int:
-    return await asyncio.to_thread(main, arguments)  # it has an event loop of its own
+    return await asyncio.to_thread(main, arguments, quick_python())  # it has an event loop of its own
