@@ -212,7 +212,7 @@ async def failures(tx: Transaction) -> Sequence[str]:
     return [row.key.removeprefix("error:") for row in await tx.all(query)]
 
 
-_LONGEST: sa.BindParameter[Any] = sa.bindparam("longest", type_=sa.BigInteger)
+_LONGEST: sa.BindParameter[Any] = sa.bindparam("longest", type_=sa.Integer)
 _CHARACTERS = sa.func.length(sa.cast(attempts.c.arguments, sa.Text))
 _ATTEMPTS = Prepared(
     sa.select(
