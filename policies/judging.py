@@ -121,6 +121,8 @@ class Policy:
     """The policy's file, as it was named."""
     version: str = ""
     """The first 12 hexadecimal digits of the SHA-256 of the file."""
+    text: str = field(default="", repr=False, compare=False)
+    """The file, as it was read; empty: the rules are of none."""
     _tools: dict[tuple[str, str], Candidates] = field(default_factory=dict, init=False, repr=False, compare=False)
     _shared: dict[tuple[int, ...], Candidates] = field(default_factory=dict, init=False, repr=False, compare=False)
 

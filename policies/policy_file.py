@@ -96,7 +96,7 @@ def parse_policy(text: str, source: str) -> Policy:
 def _parse(text: str, source: str, written: bytes) -> Policy:
     version = hashlib.sha256(written).hexdigest()[:12]
     try:
-        policy = Policy(tuple(_read_rules(read_yaml(text), source, version)), source, version)
+        policy = Policy(tuple(_read_rules(read_yaml(text), source, version)), source, version, text)
     except LineError as fault:
         raise PolicyError(source, fault.line, fault.reason) from None
     policy.prepare()
