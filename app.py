@@ -117,6 +117,8 @@ from bot.records.startup import (
     open_records,
     told_when_damaged,
 )
+from bot.rules.counting import RuleCounts
+from bot.rules.reports import RuleReports
 from bot.services import Services
 from bot.settings import DEMO, Settings, SettingsError, load_settings, plain
 from bot.settings_comparison import SettingsComparison, settings_facts
@@ -504,10 +506,23 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 parked=ParkedDeliveries(database, access, audit, engine, clock),
             ),
             console_links=ConsoleLinks(settings.public_url if settings.web_enabled else None, operators.includes),
+            rules=RuleReports(
+                database,
+                access,
+                directory,
+                clock,
+                policy,
+                counts=RuleCounts(database),
+                agents=agents,
+                find_tool=tools.find,
+                list_tools=tools.available,
+                mode=settings.mode,
+            ),
         )
         await stack.enter_async_context(gateway_calls.running())
-        if settings.operators:  # nobody else searches
+        if settings.operators:  # nobody else searches, or looks at the rules
             await stack.enter_async_context(terms.collecting())
+            await stack.enter_async_context(services.rules.running())
         await outbox.start()
         stack.push_async_callback(outbox.stop, 1.0)
         await connections.start()

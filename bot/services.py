@@ -17,6 +17,7 @@ from bot.inbox import Inbox
 from bot.memory import Memories
 from bot.queries import Queries
 from bot.questions import Questions
+from bot.rules.reports import RuleReports
 from bot.usage import UsageReports
 
 
@@ -54,3 +55,5 @@ class Services:
     """What operators see of everybody, and what they do about it."""
     console_links: ConsoleLinks
     """Where they see it, on the cards of other platforms."""
+    rules: RuleReports
+    """The rules, for operators."""

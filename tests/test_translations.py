@@ -141,6 +141,8 @@ UNMARKED = {
     "bot/prices.py": OPERATORS,
     "bot/records/": OPERATORS,
     "bot/records/checkup.py": OPERATORS,
+    "bot/rules/outcomes.py": RECORDS,
+    "bot/rules/reports.py": OPERATORS,
     "bot/schemas/": MODEL,
     "bot/settings": OPERATORS,
     "bot/turns/decision.py": OPERATORS,
@@ -174,7 +176,9 @@ UNMARKED = {
     "policies/matching.py": OPERATORS,
     "policies/policy_file.py": OPERATORS,
     "policies/quoting.py": RECORDS,
+    "policies/replaying.py": OPERATORS,
     "policies/secret": OPERATORS,
+    "policies/suggestions.py": OPERATORS,
     "policies/values.py": OPERATORS,
     "policies/yaml_values.py": OPERATORS,
 }

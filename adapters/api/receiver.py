@@ -22,6 +22,7 @@ from adapters.api.events import ThreadEvents
 from adapters.api.operations import ANY_SCOPE, ApiCall, Operation
 from adapters.api.operator_audit import JSON_LINES, OperatorAudit
 from adapters.api.operator_parts import OperatorParts
+from adapters.api.operator_rules import OperatorRules
 from adapters.api.operator_stop import OperatorStop
 from adapters.api.operator_turns import OperatorTurns
 from adapters.api.own import OwnResources
@@ -106,6 +107,7 @@ class ApiReceiver:
             *OperatorAudit(services, streams).operations(),
             *OperatorStop(services).operations(),
             *OperatorParts(services).operations(),
+            *OperatorRules(services).operations(),
             *UploadResources(services).operations(),
             *RunContract(services, turns).operations(),
             *ChatContract(services, turns).operations(),

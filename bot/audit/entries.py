@@ -18,6 +18,7 @@ from policies.defaults import plain, with_defaults
 from policies.masking import A_TEXT, DEEPEST, Masker, exceeds
 from policies.model import Annotations, Call, Facts, Mode, Tool, Verdict, canonical_json
 from policies.reasons import Reasons, why
+from policies.replaying import RecordedCall
 from translations import SOURCE, in_language
 
 LONGEST_INPUT = 200
@@ -343,9 +344,23 @@ def _beginning_of_defaults(defaults: Mapping[str, Any]) -> Any:
     return _beginning_of(defaults) if exceeds(defaults, MOST_SEARCHED) else defaults
 
 
+def recorded_call(entry: Mapping[str, Any]) -> RecordedCall:
+    """The call of an entry that says how it was judged. Raises `KeyError`, `ValueError`, `TypeError` or
+    `AttributeError` for what is no such entry."""
+    call, facts, then = judged_again(entry["judged"], entry["arguments"] or {})
+    return RecordedCall(
+        call,
+        facts,
+        then,
+        why=str(entry["judged"].get("why", "")),
+        is_cut=bool(entry["arguments_cut"]),
+        is_masked=bool(entry["arguments_masked"]),
+    )
+
+
 def judged_again(kept: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Call, Facts, Verdict]:
-    """The call, the facts and the verdict of then. Raises `KeyError`, `ValueError` or `TypeError` for what is no
-    judgement."""
+    """The call, the facts and the verdict of then. Raises `KeyError`, `ValueError`, `TypeError` or `AttributeError` for
+    what is no judgement."""
     about = kept["tool"]
     tool = Tool(
         server=about["server"],

@@ -63,17 +63,12 @@ def run(arguments: Sequence[str], around: Surroundings, out: TextIO = sys.stdout
                 return audit.verify(around.database(), given.anchor, out)
             case "audit", "export":
                 return audit.export(around.database(), given, around.clock(), out)
-            case "policy", "check":
-                return policy.check(given.file, out, err)
-            case "policy", "explain":
-                file, mode = given.file or around.policy_file(), given.mode or around.mode()
-                return policy.explain_call(file, mode, given, find_tool=around.find_tool, now=around.clock(), out=out)
+            case "policy", _:
+                return _policy(given, around, out, err)
             case "migrate", _:
                 return _migrate(given, around, out)
-            case (("token" | "user"), _):
-                return _who_comes_in(given, around, out, err)
             case _:
-                return policy.replay(given.file, around.database(), given, now=around.clock(), out=out)
+                return _who_comes_in(given, around, out, err)
     except PolicyError as error:
         err.write(f"{error}\n")
         return 1
@@ -82,6 +77,19 @@ def run(arguments: Sequence[str], around: Surroundings, out: TextIO = sys.stdout
     except CommandError as error:
         err.write(f"countersign: {error}\n")
         return 2
+
+
+def _policy(given: argparse.Namespace, around: Surroundings, out: TextIO, err: TextIO) -> int:
+    match given.verb:
+        case "check":
+            return policy.check(given.file, out, err)
+        case "explain":
+            file, mode = given.file or around.policy_file(), given.mode or around.mode()
+            return policy.explain_call(file, mode, given, find_tool=around.find_tool, now=around.clock(), out=out)
+        case "suggest":
+            return policy.suggest(given.file or around.policy_file(), around.database(), out)
+        case _:
+            return policy.replay(given.file, around.database(), given, now=around.clock(), out=out)
 
 
 def _migrate(given: argparse.Namespace, around: Surroundings, out: TextIO) -> int:

@@ -78,6 +78,8 @@ def _policy(area: argparse.ArgumentParser) -> None:
     replay = verbs.add_parser("replay", help="what another policy would have decided about the recorded calls")
     replay.add_argument("file", type=Path)
     _range(replay)
+    suggest = verbs.add_parser("suggest", help="rules that the recorded calls speak for, with proof")
+    suggest.add_argument("--file", type=Path, help="another policy file than the one in force")
 
 
 def _doctor(area: argparse.ArgumentParser) -> None:

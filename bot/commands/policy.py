@@ -1,26 +1,31 @@
-"""`policy check`, `policy explain` and `policy replay`."""
+"""`policy check`, `policy explain`, `policy replay` and `policy suggest`."""
 
 from __future__ import annotations
 
 import argparse
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from bot.audit.entries import judged_again, read_entry
+from bot.audit.entries import Link, read_entry, recorded_call
 from bot.commands.arguments import CommandError, parse_moment, time_range
 from bot.commands.audit import opened_log
+from bot.records.audit import AT_A_TIME, AuditReader
+from bot.rules.counting import ends_in, outcomes_of
+from bot.rules.outcomes import MOST_UNAPPROVED, UNAPPROVED, CallOutcome, LoggedEnd
+from bot.rules.past import past_calls
 from bot.safe_text import visible
 from graph.agents import DEFAULT
-from policies.approvers import grant_offered
-from policies.judging import ONLY_ITS_WORD, Explanation, Policy, PolicyError, Tried, describe_approvers, explain, judge
+from policies.judging import ONLY_ITS_WORD, Explanation, Policy, PolicyError, Tried, explain, judge
 from policies.matching import Fit
-from policies.model import Allow, Ask, Call, Deny, Facts, Mode, Tool, Verdict, canonical_json
+from policies.model import Call, Deny, Facts, Mode, Tool, canonical_json
 from policies.policy_file import load_policy
-from policies.trust import risks_of
+from policies.replaying import RecordedCall, are_the_same, doubt_about, in_words
+from policies.suggestions import HistoricCall, Kind, Suggestion, suggestions
 
 _FITS = {Fit.YES: "fits", Fit.NO: "does not fit", Fit.UNKNOWN: "not known"}
 
@@ -134,10 +139,6 @@ def _rule_lines(tried: Tried) -> Iterator[str]:
 
 # -------------------------------------------------- replay: the recorded calls, judged by other rules
 
-_SAID_ELSEWHERE = {"rule", "source", "version", "reads"}
-BY_GRANT = "always allow by "
-"""How the rule's name begins where a grant allowed what the policy asks about."""
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -162,11 +163,12 @@ def replay(file: Path, database: str, given: argparse.Namespace, *, now: float, 
     for entry in _judged_calls(database, since, until):
         counts["calls"] += 1
         try:
-            difference = _difference(policy, entry)
-            counts["doubtful"] += bool(_doubt(policy, entry))
+            recorded = recorded_call(entry)
+            difference = _difference(policy, entry, recorded)
         except (KeyError, TypeError, ValueError, AttributeError):
             counts["unreadable"] += 1
             continue
+        counts["doubtful"] += bool(doubt_about(policy, recorded))
         if difference is not None:
             counts["different"] += 1
             _print(difference, out)
@@ -191,11 +193,11 @@ def _judged_calls(database: str, since: float | None, until: float | None) -> It
                 yield entry
 
 
-def _difference(policy: Policy, entry: dict[str, Any]) -> Difference | None:
-    call, facts, then = judged_again(entry["judged"], entry["arguments"] or {})
-    now = judge(policy, call, facts)
-    if _is_the_same(then, now, call):
+def _difference(policy: Policy, entry: dict[str, Any], recorded: RecordedCall) -> Difference | None:
+    now = judge(policy, recorded.call, recorded.facts)
+    if are_the_same(recorded.then, now, recorded.call):
         return None
+    facts = recorded.facts
     through = f" through {facts.client}" if facts.client else ""
     through += f" with the {facts.agent} agent" if facts.agent not in ("", DEFAULT) else ""
     return Difference(
@@ -203,43 +205,10 @@ def _difference(policy: Policy, entry: dict[str, Any]) -> Difference | None:
         requester=f"{entry['requester']}{through}",
         tool=f"{entry['server']}: {entry['tool']}",
         input=entry["input"],
-        before=_in_words(then, facts.requester),
-        after=_in_words(now, facts.requester),
-        doubt=_doubt(policy, entry),
+        before=in_words(recorded.then, facts.requester),
+        after=in_words(now, facts.requester),
+        doubt=doubt_about(policy, recorded),
     )
-
-
-def _is_the_same(then: Verdict, now: Verdict, call: Call) -> bool:
-    if then.rule.startswith(BY_GRANT) and isinstance(now, Ask):
-        # Somebody's own standing permission: the rules asked, and still let them give it.
-        return grant_offered(now, risks_of(call, now))
-    return then.model_dump(exclude=_SAID_ELSEWHERE) == now.model_dump(exclude=_SAID_ELSEWHERE)
-
-
-def _doubt(policy: Policy, entry: dict[str, Any]) -> str:
-    if not_asked := sorted(policy.requester_groups - set(entry["judged"]["groups"])):
-        return f"nobody asked then whether {entry['requester']} is in {', '.join(not_asked)}"
-    if entry["arguments_cut"]:
-        return "its arguments were too long to be kept whole"
-    return "its arguments are kept without the secrets in them" if entry["arguments_masked"] else ""
-
-
-def _in_words(verdict: Verdict, requester: str) -> str:
-    where = f"“{verdict.rule}”" + (f", {verdict.source}" if verdict.source else "")
-    match verdict:
-        case Allow():
-            return f"allow ({where})"
-        case Deny(reason=reason):
-            return f"deny ({where}): {reason}"
-        case Ask() as ask:
-            return f"ask {describe_approvers(ask, (requester,), str)}{_demands(ask)} ({where})"
-
-
-def _demands(ask: Ask) -> str:
-    """What else changes between rules, where it is not as usual."""
-    usual = Ask(rule="").model_dump(exclude={*_SAID_ELSEWHERE, "verdict", "approvers", "self_approval", "quorum"})
-    given = ask.model_dump(include=set(usual))
-    return "".join(f", {name} {value}" for name, value in given.items() if value != usual[name])
 
 
 def _print(difference: Difference, out: TextIO) -> None:
@@ -250,3 +219,80 @@ def _print(difference: Difference, out: TextIO) -> None:
         *([f"    perhaps: {difference.doubt}"] if difference.doubt else []),
     ]
     out.writelines(f"{visible(line)}\n" for line in lines)
+
+
+# ------------------------------------------- suggest: rules that the recorded calls speak for, each with its replay
+
+MOST_KEPT = 50_000
+"""Calls that suggestions are made from, the newest; those that people did not approve as they were count beyond them.
+They take some 200 MB."""
+_MOST_SHOWN = 10
+"""Calls of a proof."""
+_SPEAKS: Mapping[Kind, str] = {
+    "allow": "approved unchanged {}, never edited, rejected or withdrawn",
+    "deny": "rejected {}, never approved",
+    "ask": "ran {} without anyone being asked, though it may delete data",
+}
+
+
+def suggest(file: Path, database: str, out: TextIO) -> int:
+    """Print looser and stricter rules that the recorded calls speak for, each with its replay. Raises `PolicyError`,
+    `CommandError`."""
+    policy = load_policy(file)
+    with opened_log(database) as reader:
+        history, not_whole = _past(reader)
+    found = suggestions(policy, history, not_whole=not_whole)
+    for each in found:
+        out.writelines(f"{visible(line)}\n" for line in _suggestion_lines(each))
+    for server, tool in sorted(not_whole):
+        out.write(f"{visible(server)}: {visible(tool)}: too many calls were not approved as they were: none.\n")
+    rules = "1 rule" if len(found) == 1 else f"{len(found)} rules"
+    out.write(f"{len(history)} calls speak for {rules}. Nothing was changed: put one into {file} where it says so.\n")
+    return 0
+
+
+def _suggestion_lines(found: Suggestion) -> Iterator[str]:
+    times = "once" if found.decided == 1 else f"{found.decided} times"
+    kind = "LOOSER" if found.is_looser else "STRICTER"
+    yield f"{kind}: {found.server}: {found.tool}: {_SPEAKS[found.kind].format(times)}"
+    yield f"  before “{found.before}”:" if found.before else "  as the last rule:"
+    yield from found.rule.rstrip("\n").split("\n")
+    if found.open_arguments:
+        yield f"  It does not limit {', '.join(found.open_arguments)}."
+    before = "allow" if found.kind == "ask" else "ask"
+    changed = len(found.changed)
+    yield f"  Replay of {found.replayed} calls of the tool: {changed} would be {found.kind} instead of {before}."
+    shown = found.changed[-_MOST_SHOWN:]
+    for past in shown:
+        yield f"    {past.at}  {past.recorded.facts.requester}  {past.input}  ({past.outcome})"
+    if more := len(found.changed) - len(shown):
+        yield f"    and {more} before that"
+    yield ""
+
+
+def _parts(links: Iterator[tuple[Link, float]]) -> Iterator[list[tuple[Link, float]]]:
+    while part := list(islice(links, AT_A_TIME)):
+        yield part
+
+
+def _past(reader: AuditReader) -> tuple[list[HistoricCall], set[tuple[str, str]]]:
+    """The newest calls, and of those before them the ones that people did not approve as they were; and the tools of
+    which there are too many of these."""
+    newest: deque[tuple[LoggedEnd, CallOutcome]] = deque()
+    before: list[tuple[LoggedEnd, CallOutcome]] = []
+    of_tool: Counter[tuple[str, str]] = Counter()
+    for part in _parts(reader.dated_links()):
+        ends = ends_in([(link.seq, link.key, at, link.entry) for link, at in part])
+        keys = {key for end in ends for key in end.earlier_keys}
+        rounds = reader.rounds_of({end.call_id for end in ends})
+        by_number = {end.seq: end for end in ends}
+        for outcome in outcomes_of(ends, reader.numbers_of(keys), rounds):
+            newest.append((by_number[outcome.seq], outcome))
+            of_tool[outcome.server, outcome.tool] += outcome.outcome in UNAPPROVED
+        while len(newest) > MOST_KEPT:
+            end, outcome = newest.popleft()
+            if outcome.outcome in UNAPPROVED and of_tool[outcome.server, outcome.tool] <= MOST_UNAPPROVED:
+                before.append((end, outcome))
+    kept = [*before, *newest]
+    history = past_calls([end for end, _ in kept], {outcome.seq: outcome for _, outcome in kept})
+    return history, {tool for tool, times in of_tool.items() if times > MOST_UNAPPROVED}

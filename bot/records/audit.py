@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -16,8 +16,10 @@ from bot.audit.entries import Link, VoteCast
 from bot.records.addresses import shown_address, sqlite_file
 from bot.records.database import Transaction, reader
 from bot.records.prefixes import of_turn
+from bot.records.rule_counts import keys_query, rounds_by_call, rounds_query
 from bot.records.statements import Prepared
 from bot.records.tables import approvals, attempts, audit, votes
+from bot.rules.outcomes import ApprovalRound
 
 AT_A_TIME = 500
 """Entries that are read at once: a log of millions never has to fit into memory."""
@@ -143,6 +145,14 @@ class AuditReader:
         while rows := self._connection.execute(further).all():
             yield from ((read_link(row), row.at) for row in rows)
             further = query.where(audit.c.seq > rows[-1].seq)
+
+    def numbers_of(self, keys: Collection[str]) -> Mapping[str, int]:
+        """Key → number, of the entries that there are with these keys."""
+        return {row.key: row.seq for row in self._connection.execute(keys_query(keys))}
+
+    def rounds_of(self, call_ids: Collection[str]) -> Mapping[str, Sequence[ApprovalRound]]:
+        """The rounds of asking people about calls, by call and in order."""
+        return rounds_by_call(self._connection.execute(rounds_query(call_ids)).all())
 
     def unwritten(self) -> Iterator[str]:
         """The attempts, as `{call_id}:{number}:{status}`, of which the ledger knows an end and the log does not."""

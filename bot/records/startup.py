@@ -100,7 +100,7 @@ async def _check_limits(database: Database) -> None:
 
 # ----------------------------------------------------------------------------------------- the schema
 log = structlog.get_logger(__name__)
-NEWEST_REVISION = "0023"
+NEWEST_REVISION = "0024"
 """The newest revision in `migrations/versions`; a test keeps it true."""
 OLDEST_PROGRAM = "0010"
 """The newest revision that the oldest program knows which can work with PostgreSQL's present schema, beside this

@@ -416,6 +416,37 @@ audit_indexed = sa.Table(
     sa.Column("last", sa.BigInteger, nullable=False),
 )
 """Numbers of the first and the last entry of which there are terms; of all between, too. `log`: "audit"."""
+OUTCOMES = ("allowed", "denied", "unchanged", "edited", "rejected", "contested", "expired", "withdrawn", "other")
+"""What a judged call may come to (`policies.suggestions`), each a column."""
+rule_days = sa.Table(
+    "rule_days",
+    metadata,
+    sa.Column("day", sa.Text, primary_key=True),
+    sa.Column("decided_by", sa.Text, primary_key=True),
+    sa.Column("rule", sa.Text, primary_key=True),
+    sa.Column("server", sa.Text, primary_key=True),
+    sa.Column("tool", sa.Text, primary_key=True),
+    *(sa.Column(outcome, sa.Integer, nullable=False) for outcome in OUTCOMES),
+    sa.Column("waits", sa.JSON, nullable=False),
+)
+"""How many calls came to what, by day, by what decided, and by tool: what the audit log says, added up, so that nothing
+reads through it. `waits`: step of a wait's length → how many (`bot.rules.outcomes`)."""
+unapproved_calls = sa.Table(
+    "unapproved_calls",
+    metadata,
+    sa.Column("seq", Sequence, primary_key=True, autoincrement=False),
+    sa.Column("server", sa.Text, nullable=False),
+    sa.Column("tool", sa.Text, nullable=False),
+    sa.Index(None, "server", "tool", "seq"),
+)
+"""Entries of the audit log about calls that people did not approve as they were (`bot.rules.outcomes`)."""
+log_readers = sa.Table(
+    "log_readers",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+)
+"""Who adds up what the audit log says, and the last entry that they have read."""
 usage = sa.Table(
     "usage",
     metadata,

@@ -25,6 +25,7 @@ from bot.accounts.account_services import AccountServices, NoServices
 from bot.accounts.ports import Service
 from bot.audit.log import AuditLog
 from bot.card_masks import PLAIN
+from bot.console.access import OperatorAccess
 from bot.conversations import Conversations, TurnState
 from bot.crypto import NewId
 from bot.domain import Message, Notice, Person
@@ -36,15 +37,19 @@ from bot.records.connections import ConnectionRow
 from bot.records.database import Database
 from bot.records.locks import UNLOCKED
 from bot.records.posts import NewPost
+from bot.rules.counting import RuleCounts
+from bot.rules.reports import RuleReports
 from bot.usage import UsageReports
+from graph.agents import ONLY_DEFAULT
 from graph.interrupts import ClarificationAsked
 from graph.ports import CallRecord, SignInNeeded, Spoken
 from policies.approvers import digest_of
-from policies.model import Tool
+from policies.model import Mode, Tool
+from policies.policy_file import parse_policy
 from tests.bot.conftest import SetClock
 from tests.bot.routing import MAKE, make
 from tests.bot.rows import asked
-from tests.bot.stubs import NotedEngine, make_console, make_parts
+from tests.bot.stubs import NotedEngine, make_console, make_parts, no_tools
 
 ANA, BEN, CHLOE, OLGA = (Person(f"web:{name}", name.capitalize()) for name in ("ana", "ben", "chloe", "olga"))
 """Who asks, who may decide, somebody else, and an operator."""
@@ -271,7 +276,22 @@ class ServedApi:
             note_reading=AuditLog(database, clock, PLAIN).read,
         )
         console = make_console(database, self.outbox, clock, new_id, engine=self.engine, is_operator=self._is_operator)
-        self.services = replace(self.parts.services, conversations=self.conversations, usage=usage, console=console)
+        self.policy = parse_policy("version: 1\nrules: []\n", "rules.yaml")
+        rules = RuleReports(
+            database,
+            OperatorAccess(self._is_operator, AuditLog(database, clock, PLAIN).read),
+            self.parts.directory,
+            clock,
+            lambda: self.policy,
+            counts=RuleCounts(database),
+            agents=ONLY_DEFAULT,
+            find_tool=make,
+            list_tools=no_tools,
+            mode=Mode.DEFAULT,
+        )
+        self.services = replace(
+            self.parts.services, conversations=self.conversations, usage=usage, console=console, rules=rules
+        )
         self.url = ""
         self.receiver: ApiReceiver | None = None
 

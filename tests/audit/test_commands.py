@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.audit.entries import Link
+from bot.audit.entries import CallEnd, Link
 from bot.data_folder import folder_lock
 from bot.records.startup import NEWEST_REVISION
-from policies.model import Tool
+from policies.model import Annotations, Tool
 from tests.audit.calls import NOON, READING, chain, ended, judged, tool
 from tests.support.commands import run_command
 from tests.support.empty_database import empty_database
@@ -434,3 +434,51 @@ def test_reading_changes_nothing(command: Command, records: Path, policy: Path) 
     for arguments in (["audit", "verify"], ["audit", "export"], ["policy", "replay", str(policy)]):
         assert command(*arguments)[0] == 0
     assert records.read_bytes() == before
+
+
+# ------------------------------------------------------------------------------------- policy suggest
+
+
+def approve(records: Path, *calls: str, status: str = "approved") -> None:
+    """People were asked about these calls."""
+    with closing(sqlite3.connect(records)) as connection, connection:
+        connection.executemany(
+            "INSERT INTO approvals (approval_id, call_id, round, thread_id, server, tool, title, arguments, digest,"
+            " risk, ask, requesters, status, quote, handed_to, asked_at, settled_at)"
+            " VALUES (?, ?, 1, 'web:t1', 'workshop', 'make', '', '{}', '', '[]', ?, '[]', ?, '', '[]', 1, 2)",
+            [(call, call, json.dumps({"rule": "no rule matched", "source": ""}), status) for call in calls],
+        )
+
+
+def asked_about(*numbers: int, status: str = "done") -> list[CallEnd]:
+    """Calls of Ana's that change something, and delete nothing."""
+    writing = tool(annotations=Annotations(False, False, False, False), annotations_trusted=True)
+    return [ended(number, writing, {"what": "lamp"}, status=status) for number in numbers]
+
+
+def test_rules_are_suggested_with_the_replay_that_proves_them(command: Command, records: Path, policy: Path) -> None:
+    policy.write_text("version: 1\nrules: []\n")
+    keep(records, chain(*asked_about(*range(1, 13))))
+    approve(records, *(f"m{number}.0.0" for number in range(1, 13)))
+    code, out, _ = command("policy", "suggest")
+    assert code == 0
+    assert out.startswith("LOOSER: workshop: make: approved unchanged 12 times, never edited, rejected or withdrawn")
+    assert "match: {server: workshop, tool: make, annotations: {destructiveHint: false}" in out
+    assert "Replay of 12 calls of the tool: 12 would be allow instead of ask." in out
+    assert '{"what":"lamp"}  (unchanged)' in out
+    assert "and 2 before that" in out
+    assert out.splitlines()[-1].startswith("12 calls speak for 1 rule. Nothing was changed")
+
+
+def test_what_somebody_rejected_once_is_not_suggested(command: Command, records: Path, policy: Path) -> None:
+    policy.write_text("version: 1\nrules: []\n")
+    keep(records, chain(*asked_about(*range(1, 13)), *asked_about(13, status="rejected")))
+    approve(records, *(f"m{number}.0.0" for number in range(1, 13)))
+    approve(records, "m13.0.0", status="rejected")
+    code, out, _ = command("policy", "suggest", "--file", str(policy))
+    assert (code, out.splitlines()[-1].split(":")[0]) == (0, "13 calls speak for 0 rules. Nothing was changed")
+
+
+def test_an_empty_log_speaks_for_nothing(command: Command) -> None:
+    code, out, _ = command("policy", "suggest")
+    assert (code, out[:7]) == (0, "0 calls")

@@ -24,6 +24,7 @@ from bot.audit.log import AuditLog
 from bot.card_masks import PLAIN
 from bot.console.access import OperatorAccess
 from bot.console.audit import AuditSearch, AuditTerms, AuditVerification
+from bot.console.links import ConsoleLinks
 from bot.console.parked import ParkedDeliveries
 from bot.console.parts import InstallationParts, facts_of, only_process
 from bot.console.services import Console
@@ -48,6 +49,8 @@ from bot.queries import Queries
 from bot.questions import Questions
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
+from bot.rules.counting import RuleCounts
+from bot.rules.reports import RuleReports
 from bot.services import Services
 from bot.turns.engine import Engine
 from bot.turns.handler import TurnHandler
@@ -170,6 +173,11 @@ async def no_tool(full_name: str) -> None:
     """Finds none."""
 
 
+async def no_tools() -> list[Tool]:
+    """Lists none."""
+    return []
+
+
 def make_parts(
     database: Database,
     outbox: Outbox,
@@ -258,6 +266,19 @@ def make_parts(
             database, directory, clock, NO_PRICES, is_operator=is_no_operator, note_reading=note_nothing
         ),
         console=make_console(database, outbox, clock, new_id, engine=engine, is_operator=is_no_operator),
+        console_links=ConsoleLinks(None, is_no_operator),
+        rules=RuleReports(
+            database,
+            OperatorAccess(is_no_operator, note_nothing),
+            directory,
+            clock,
+            Policy,
+            counts=RuleCounts(database),
+            agents=ONLY_DEFAULT,
+            find_tool=find_tool,
+            list_tools=no_tools,
+            mode=Mode.DEFAULT,
+        ),
     )
     return Parts(services, requests, standing_approvals, directory, sign_ins, codes, flow, open_requests)
 

@@ -22,6 +22,7 @@ SCANNED = {
     "audit.newest": "the one with the highest number",
     "audit_pushes.newest": "the one with the highest number",
     "audit_terms.newest_number": "the one with the highest number",
+    "rule_counts.newest_entry": "the one with the highest number",
     "identity.all_users": "what a command lists",
     "identity.all_identities": "what a command lists",
     "service_tokens.all_of_them": "what a command lists",
@@ -68,6 +69,8 @@ SORTED = {
     "model_usage.of_message": "the turn of one message",
     "model_usage.of_people": "what one human used in 30 days",
     "model_usage.of_everybody": "what an operator asks for, of a range of days",
+    "rule_counts.sums_by_rule": "what an operator asks for, of a range of days: a row for each tool and day",
+    "rule_counts.sums_by_tool": "what an operator asks for, of a range of days: a row for each tool and day",
 }
 """Few rows each, so that they may be collected before the first is returned."""
 KEYS = ("identity:a", "session:a", "token:a", "user:a")

@@ -1,0 +1,548 @@
+"""The rules for operators: how often each decided and what came of it, what would happen if, what another file would
+have done, and which rules history speaks for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+import structlog
+
+from bot.approvals.directory import PeopleDirectory
+from bot.console.access import OperatorAccess
+from bot.domain import Clock, Person
+from bot.records import rule_counts
+from bot.records.database import Database, is_outage
+from bot.records.rule_counts import LogEntry, RuleSum, ToolSum
+from bot.rules.counting import RuleCounts, ends_in, outcomes_of
+from bot.rules.outcomes import MOST_UNAPPROVED, LoggedEnd, median_of
+from bot.rules.past import past_calls
+from bot.rules.replay import Replay
+from graph.agents import DEFAULT, Agents
+from policies.approvers import may_be_one_human
+from policies.judging import Explanation, Policy, PolicyError, describe_approvers, explain
+from policies.model import PERSON_ID_FORMS, PLATFORMS, Ask, Call, Facts, Mode, Tool, is_group, normal
+from policies.policy_file import parse_policy
+from policies.suggestions import (
+    LEAST_APPROVED,
+    LEAST_REJECTED,
+    HistoricCall,
+    Suggestion,
+    suggestions,
+)
+from translations import gettext as _
+
+log = structlog.get_logger(__name__)
+RECENT_DAYS = 30
+"""Days that are counted unless others are asked for, today among them."""
+MOST_DAYS = 365
+MOST_REPLAYED = 20_000
+"""Entries of the audit log that one replay reads, the newest of its time: some ten seconds of CPU, beside everything
+else."""
+MOST_PAST = 10_000
+"""Entries that suggestions are made from, the newest; calls that people did not approve as they were are looked at
+beyond them."""
+MADE_ANEW = 600.0
+"""Seconds for which suggestions are shown without being made anew."""
+_READ_AT_ONCE = 200
+_CHANGED = "the changed policy"
+
+
+class RuleQuestionError(Exception):
+    """What is asked cannot be answered.
+
+    `what` names the part that is wrong, as the API calls it, and `reason` says what is.
+    """
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(reason)
+        self.what = what
+        self.reason = reason
+
+
+class ReplayBusyError(Exception):
+    """This process is replaying history for somebody already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """How many calls a rule, or what else decided, has decided how."""
+
+    allowed: int = 0
+    asked: int = 0
+    denied: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RuleInForce:
+    """A rule, and how often it decided."""
+
+    name: str
+    source: str
+    decides: Literal["allow", "ask", "deny"]
+    match: Sequence[tuple[str, str]]
+    """Field → what it wants, in words."""
+    approvers: str
+    """Who is asked, in words; empty: nobody."""
+    reason: str
+    """Of a deny, for people."""
+    reads: bool
+    decided: Decided
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedBesides:
+    """What decided, and is no rule in force."""
+
+    decided_by: Literal["none", "mode", "standing", "former"]
+    """No rule fitted; the mode denied; a standing approval allowed; a rule that there is no more."""
+    rule: str
+    """Of a former one."""
+    decided: Decided
+
+
+@dataclass(frozen=True, slots=True)
+class RulesInForce:
+    """The policy, and how often each rule decided."""
+
+    source: str
+    version: str
+    mode: Mode
+    text: str
+    since: str
+    is_counted: bool
+    """Whether all of the audit log is counted."""
+    rules: Sequence[RuleInForce]
+    besides: Sequence[DecidedBesides]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleQuestion:
+    """What would happen if."""
+
+    tool: str
+    """`{server}__{tool}`."""
+    person: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    place: str = ""
+    platform: str | None = None
+    agent: str = DEFAULT
+    client: str = ""
+    at: float | None = None
+    mode: Mode | None = None
+    quote: str = ""
+    groups: Mapping[str, bool] = field(default_factory=dict)
+    """Of groups that are not to be looked up."""
+    policy: str | None = None
+    """Text of other rules than those in force."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleAnswer:
+    """What would."""
+
+    explanation: Explanation
+    facts: Facts
+    version: str
+    knows_tool: bool
+    """Otherwise it was judged without annotations and schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayReport:
+    """What a changed file would have decided."""
+
+    version: str
+    since: float
+    until: float
+    is_cut: bool
+    """Whether there were more entries than are read: the older ones were not."""
+    replay: Replay
+
+
+@dataclass(frozen=True, slots=True)
+class FatigueLine:
+    """What became of the calls of one tool that people were asked about because of one rule."""
+
+    decided_by: str
+    rule: str
+    server: str
+    tool: str
+    of: Mapping[str, int]
+    """Outcome → how many."""
+    median_wait: float | None
+    """Seconds until people had decided, right to a tenth; `None`: they never did."""
+
+    @property
+    def asked(self) -> int:
+        """How many there were."""
+        return sum(times for outcome, times in self.of.items() if outcome not in ("allowed", "denied"))
+
+    @property
+    def candidate(self) -> Literal["allow", "deny", ""]:
+        """For what it is one, as people always decide in the same way."""
+        approved, rejected = self.of["unchanged"], self.of["rejected"]
+        others = self.of["edited"] + self.of["contested"]
+        if approved >= LEAST_APPROVED and not rejected + others:
+            return "allow"
+        return "deny" if rejected >= LEAST_REJECTED and not approved + others else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fatigue:
+    """What people are asked about, the most first."""
+
+    since: str
+    is_counted: bool
+    lines: Sequence[FatigueLine]
+    is_cut: bool
+    """Whether there are more lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedRules:
+    """What history speaks for."""
+
+    state: Literal["ready", "computing", "counting"]
+    """`counting`: the audit log is still being counted, and nothing can be said before; `computing`: what is here is
+    from before, or nothing yet."""
+    computed_at: float | None
+    version: str
+    """Of the policy that they are made for; empty: there are none yet."""
+    calls: int
+    since: str
+    """When the first of these calls was; empty: there are none."""
+    suggestions: Sequence[Suggestion]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Entries of the audit log, by number."""
+
+    after: int
+    last: int
+    is_cut: bool
+    """Whether there are older ones in the time that was asked about."""
+
+
+_NOTHING_YET = SuggestedRules("computing", None, "", 0, "", ())
+
+
+class RuleReports:
+    """Says it, to operators. `running` while the process does.
+
+    Args:
+        find_tool: the tool that the model calls so; `None`: there is none, or it is out of reach.
+        list_tools: all that can be called now.
+        mode: the configured one.
+        most_replayed: entries of the audit log that one replay reads.
+        most_past: entries that suggestions are made from.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        access: OperatorAccess,
+        directory: PeopleDirectory,
+        clock: Clock,
+        policy: Callable[[], Policy],
+        *,
+        counts: RuleCounts,
+        agents: Agents,
+        find_tool: Callable[[str], Awaitable[Tool | None]],
+        list_tools: Callable[[], Awaitable[Sequence[Tool]]],
+        mode: Mode,
+        most_replayed: int = MOST_REPLAYED,
+        most_past: int = MOST_PAST,
+    ) -> None:
+        self._database = database
+        self._access = access
+        self._directory = directory
+        self._clock = clock
+        self._policy = policy
+        self._counts = counts
+        self._agents = agents
+        self._find_tool = find_tool
+        self._list_tools = list_tools
+        self._mode = mode
+        self._most_replayed = most_replayed
+        self._most_past = most_past
+        self._replaying = asyncio.Lock()
+        self._suggested = _NOTHING_YET
+        self._suggesting: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """While the block runs, the audit log is counted."""
+        async with self._counts.running():
+            try:
+                yield
+            finally:
+                if self._suggesting is not None:
+                    self._suggesting.cancel()
+                    await asyncio.gather(self._suggesting, return_exceptions=True)
+
+    async def in_force(self, operator: Person, days: int = RECENT_DAYS) -> RulesInForce | None:
+        """The rules, and how often each decided; `None`: this is no operator."""
+        if not await self._access.looks(operator, "the rules"):
+            return None
+        policy, since = self._policy(), self._since(days)
+        is_counted = await self._counts.up_to_date()
+        async with self._database.reading() as tx:
+            sums = await rule_counts.sums_by_rule(tx, since)
+        rules, besides = _rules(policy, sums)
+        return RulesInForce(policy.source, policy.version, self._mode, policy.text, since, is_counted, rules, besides)
+
+    async def ask(self, operator: Person, question: RuleQuestion) -> RuleAnswer | None:
+        """What would happen if; `None`: this is no operator. Raises `RuleQuestionError`."""
+        if not await self._access.looks(operator, "the rules"):
+            return None
+        policy = self._policy() if question.policy is None else await _parsed(question.policy)
+        found = await self._find_tool(question.tool)
+        tool = found or _unknown(question.tool)
+        facts = await self._facts(policy, question, tool)
+        call = Call(tool, question.arguments, quote=question.quote)
+        explanation = await asyncio.to_thread(explain, policy, call, facts)  # many rules, or long arguments
+        return RuleAnswer(explanation, facts, policy.version, found is not None)
+
+    async def replay(
+        self, operator: Person, text: str, since: float | None = None, until: float | None = None
+    ) -> ReplayReport | None:
+        """What a changed file would have decided about the calls of a time range; `None`: this is no operator. Takes up
+        to half a minute, in a thread of its own.
+
+        Args:
+            text: of the file.
+            since: seconds since the epoch; `None`: `RECENT_DAYS` before the end.
+            until: not included; `None`: now.
+
+        Raises `RuleQuestionError`, and `ReplayBusyError` where one is under way.
+        """
+        if not await self._access.looks(operator, "the rules"):
+            return None
+        if self._replaying.locked():
+            raise ReplayBusyError
+        async with self._replaying:
+            last = self._clock() if until is None else until
+            first = last - RECENT_DAYS * 86_400 if since is None else since
+            if first >= last:
+                raise RuleQuestionError("until", "must be after the beginning")
+            replay = Replay(self._policy(), await _parsed(text))
+            stretch = await self._stretch(first, until, self._most_replayed)
+            async for entries in self._entries(stretch):
+                await asyncio.to_thread(_go_on, replay, entries)
+            return ReplayReport(replay.changed.version, first, last, stretch.is_cut, replay)
+
+    async def fatigue(self, operator: Person, days: int = RECENT_DAYS) -> Fatigue | None:
+        """What people are asked about, and what becomes of it; `None`: this is no operator."""
+        if not await self._access.looks(operator, "the rules"):
+            return None
+        since = self._since(days)
+        is_counted = await self._counts.up_to_date()
+        async with self._database.reading() as tx:
+            sums = await rule_counts.sums_by_tool(tx, since, rule_counts.MOST_LINES + 1)
+            waits = await rule_counts.waits_by_tool(tx, since)
+        lines = [_line(each, waits) for each in sums]
+        return Fatigue(since, is_counted, lines[: rule_counts.MOST_LINES], is_cut=len(lines) > rule_counts.MOST_LINES)
+
+    async def suggested(self, operator: Person) -> SuggestedRules | None:
+        """The rules that history speaks for, as they were found last; they are made anew in the background, every ten
+        minutes at most, or when other rules hold. `None`: this is no operator."""
+        if not await self._access.looks(operator, "the rules"):
+            return None
+        kept, now = self._suggested, self._clock()
+        is_new = kept.computed_at is not None and now - kept.computed_at < MADE_ANEW
+        if is_new and kept.version == self._policy().version:
+            return kept
+        if self._suggesting is None or self._suggesting.done():
+            self._suggesting = asyncio.create_task(self._suggest(), name="rule suggestions")
+        return replace(kept, state="computing" if await self._counts.up_to_date() else "counting")
+
+    def _since(self, days: int) -> str:
+        today = datetime.fromtimestamp(self._clock(), UTC).date()
+        return (today - timedelta(days=days - 1)).isoformat()
+
+    # ------------------------------------------------------------------------------- what would happen if
+
+    async def _facts(self, policy: Policy, question: RuleQuestion, tool: Tool) -> Facts:
+        person = normal(question.person, PERSON_ID_FORMS)
+        if person is None:
+            raise RuleQuestionError("person", "must be a person’s id, like slack:T1:U2 or web:ana")
+        platform = question.platform or ("mcp" if question.client else person.partition(":")[0])
+        if platform not in PLATFORMS:
+            raise RuleQuestionError("platform", f"must be one of {', '.join(PLATFORMS)}")
+        if question.client and platform != "mcp":
+            raise RuleQuestionError("client", f"only calls on platform mcp have a client, not those on {platform}")
+        agent = None if platform == "mcp" else self._agents.named(question.agent)
+        if agent is None and platform != "mcp":
+            raise RuleQuestionError("agent", f"must be one of {', '.join(self._agents.names)}")
+        named = policy.requesters_about([tool])
+        groups = {each for each in named if is_group(each) and each not in question.groups}
+        others = {each for each in named if may_be_one_human(person, each) and each not in question.groups}
+        return Facts(
+            mode=question.mode or self._mode,
+            requester=person,
+            platform=platform,
+            place=question.place,
+            at=_moment(self._clock() if question.at is None else question.at),
+            groups={
+                **(await self._directory.groups_of(person, groups) if groups else {}),
+                **(await self._directory.is_also(person, others) if others else {}),
+                **question.groups,
+            },
+            client=question.client,
+            agent=agent.name if agent is not None else "",
+            agent_asks=agent is not None and agent.must_ask_about(tool, await self._list_tools()),
+            said=(question.quote,) if question.quote else (),
+        )
+
+    # ----------------------------------------------------------------------------------------- history
+
+    async def _stretch(self, since: float, until: float | None, most: int) -> _Stretch:
+        """The newest entries of a time range; `until`: `None`: all that there are by now."""
+        async with self._database.reading() as tx:
+            first = await rule_counts.first_entry_since(tx, since)
+            end = None if until is None else await rule_counts.first_entry_since(tx, until)
+            last = await rule_counts.newest_entry(tx) if end is None else end - 1
+        if first is None:
+            return _Stretch(last, last, is_cut=False)
+        after = max(first - 1, last - most)
+        return _Stretch(after, last, is_cut=after >= first)
+
+    async def _entries(self, stretch: _Stretch) -> AsyncIterator[Sequence[LogEntry]]:
+        """Entries in parts, the oldest ones first."""
+        after = stretch.after
+        while after < stretch.last:
+            async with self._database.reading() as tx:
+                entries = await rule_counts.entries_after(tx, after, min(_READ_AT_ONCE, stretch.last - after))
+            if not entries:
+                return
+            after = entries[-1].seq
+            yield entries
+
+    async def _suggest(self) -> None:
+        try:
+            policy, now = self._policy(), self._clock()
+            await self._counts.count_all()
+            history = [past async for part in self._history() for past in part]
+            not_whole = await self._add_unapproved(history)
+            found = await asyncio.to_thread(suggestions, policy, history, not_whole=not_whole)
+            since = history[0].at if history else ""
+            self._suggested = SuggestedRules("ready", now, policy.version, len(history), since, found)
+        except Exception as error:
+            if not is_outage(error):
+                log.exception("rules_not_suggested")
+
+    async def _history(self) -> AsyncIterator[Sequence[HistoricCall]]:
+        async for entries in self._entries(await self._stretch(0.0, None, self._most_past)):
+            yield await self._past(entries)
+
+    async def _past(self, entries: Sequence[LogEntry]) -> Sequence[HistoricCall]:
+        ends = await asyncio.to_thread(_ends, entries)
+        keys = {key for end in ends for key in end.earlier_keys}
+        async with self._database.reading() as tx:
+            numbers = await rule_counts.numbers_of(tx, keys)
+            rounds = await rule_counts.rounds_of(tx, {end.call_id for end in ends})
+        outcomes = {each.seq: each for each in outcomes_of(ends, numbers, rounds)}
+        return await asyncio.to_thread(past_calls, ends, outcomes)
+
+    async def _add_unapproved(self, history: list[HistoricCall]) -> set[tuple[str, str]]:
+        """Adds the calls of the same tools, from before, that people did not approve as they were; the tools that have
+        more of them than are read."""
+        known = {past.call_id for past in history}
+        not_whole: set[tuple[str, str]] = set()
+        before: list[HistoricCall] = []
+        for server, tool in dict.fromkeys(past.about for past in history):
+            async with self._database.reading() as tx:
+                seqs = await rule_counts.unapproved_of_tool(tx, server, tool, MOST_UNAPPROVED + 1)
+            if len(seqs) > MOST_UNAPPROVED:
+                not_whole.add((server, tool))
+                continue
+            for start in range(0, len(seqs), _READ_AT_ONCE):
+                async with self._database.reading() as tx:
+                    entries = await rule_counts.entries_of(tx, seqs[start : start + _READ_AT_ONCE])
+                before += [past for past in await self._past(entries) if past.call_id not in known]
+        history[:0] = before
+        return not_whole
+
+
+def _rules(policy: Policy, sums: Sequence[RuleSum]) -> tuple[list[RuleInForce], list[DecidedBesides]]:
+    names = {rule.name for rule in policy.rules}
+    by_rule = {name: Decided() for name in names}
+    besides: list[DecidedBesides] = []
+    for each in sums:
+        decided = _decided(each.of)
+        if each.decided_by in ("rule", "server", "agent"):
+            if each.rule in names:
+                by_rule[each.rule] = _together(by_rule[each.rule], decided)
+            else:
+                besides.append(DecidedBesides("former", each.rule, decided))
+        else:
+            besides.append(DecidedBesides(each.decided_by, "", decided))  # type: ignore[arg-type]
+    rules = [
+        RuleInForce(
+            name=rule.name,
+            source=rule.source,
+            decides=rule.verdict.verdict,
+            match=[(check.field, check.wanted) for check in rule.checks],
+            approvers=_approvers(rule.verdict) if isinstance(rule.verdict, Ask) else "",
+            reason=getattr(rule.verdict, "reason", ""),
+            reads=getattr(rule.verdict, "reads", False),
+            decided=by_rule[rule.name],
+        )
+        for rule in policy.rules
+    ]
+    return rules, sorted(besides, key=lambda each: (each.decided_by, each.rule))
+
+
+def _approvers(ask: Ask) -> str:
+    return describe_approvers(ask, (_("the requester"),), str)
+
+
+def _decided(of: Mapping[str, int]) -> Decided:
+    asked = sum(times for outcome, times in of.items() if outcome not in ("allowed", "denied"))
+    return Decided(of["allowed"], asked, of["denied"])
+
+
+def _together(one: Decided, other: Decided) -> Decided:
+    return Decided(one.allowed + other.allowed, one.asked + other.asked, one.denied + other.denied)
+
+
+def _line(each: ToolSum, waits: Mapping[tuple[str, str, str, str], Mapping[int, int]]) -> FatigueLine:
+    key = (each.decided_by, each.rule, each.server, each.tool)
+    return FatigueLine(*key, of=each.of, median_wait=median_of(waits.get(key, {})))
+
+
+async def _parsed(text: str) -> Policy:
+    """A policy file's text. Raises `RuleQuestionError`."""
+    try:
+        return await asyncio.to_thread(parse_policy, text, _CHANGED)
+    except PolicyError as error:
+        where = "" if error.line is None else f"line {error.line}: "
+        raise RuleQuestionError("policy", f"{where}{error.reason}") from None
+
+
+def _unknown(name: str) -> Tool:
+    server, separator, tool = name.partition("__")
+    if not (separator and server and tool):
+        raise RuleQuestionError("tool", "must be a tool’s name as the model has it, like calendar__create_event")
+    return Tool(server, tool)
+
+
+def _moment(at: float) -> datetime:
+    try:
+        return datetime.fromtimestamp(at, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise RuleQuestionError("at", "is too far away") from None
+
+
+def _ends(entries: Sequence[LogEntry]) -> list[LoggedEnd]:
+    return ends_in([(each.seq, each.key, each.at, each.entry) for each in entries])
+
+
+def _go_on(replay: Replay, entries: Sequence[LogEntry]) -> None:
+    replay.go_on(_ends(entries))
