@@ -199,7 +199,7 @@ class HaltSwitch:
         """Of what waits for its turn, or has come to another process meanwhile."""
         async with self._database.reading() as tx:
             waiting = await deliveries.threads_with_messages(tx, MOST_TOLD)
-        for thread_id in waiting:
+        for thread_id in dict.fromkeys(map(conversation_of, waiting)):  # what a task waits for is shown there
             if self.current is not halt:
                 return
             try:

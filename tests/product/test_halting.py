@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from tests.api.contract_clients import Caller, http, token, with_tokens
+from tests.fakes.openai_server import fake_openai
 from tests.gateway.agents import agent, texts
 from tests.gateway.test_on_the_page import called
 from tests.product.test_audit import log_of
-from tests.support.product import ProductFolder, product_here
+from tests.product.test_plans import stand
+from tests.support.planning import planning, with_worker
+from tests.support.product import ProductFolder, product_here, product_process
 from tests.support.tools import Workshop
 from tests.support.visitor import Visitor, visiting
 from tests.support.waiting import at_most_waiting
@@ -105,6 +108,59 @@ async def test_what_people_write_and_decide_meanwhile_is_kept_also_over_a_restar
             await other.says(f"you said: {text}")
         assert other.notices == [STOPPED], "they were told once"
     assert shop.done == ["make lamp 1"]
+
+
+async def test_a_plan_is_broken_off_and_goes_on_later(home: ProductFolder, shop: Workshop) -> None:
+    async with fake_openai(planning) as model:
+        with_worker(home, shop, model).policy(MAKING_IS_FREE)
+        async with product_here(home) as url, visiting(url) as ana, ana.thread() as thread, http() as connections:
+            olga = Caller(url, connections, token("olga"))
+            await thread.send("plan slow: use make_slowly what=lamp, after(slow): use make_slowly what=vase")
+            await shop.started.wait()
+            async with at_most_waiting(2):
+                await olga.post(STOP, {"why": "too many lamps"})
+                (outcome,) = await thread.until(lambda: thread.contents("outcome"))
+            await thread.notice("An operator has stopped Countersign")
+            await settle(ana, outcome["id"], "it_was_done")
+            assert thread.said == []
+            shop.may_end.set()
+            await olga.post(GO_ON, {})
+            await stand(thread, slow="done", after="done")
+            await thread.says("results", "made vase slowly")
+            assert len([text for text in thread.notices if "has stopped Countersign" in text]) == 1
+    assert shop.done == ["make_slowly lamp", "make_slowly vase"]
+
+
+async def test_what_was_broken_off_and_decided_is_there_after_kill_9_while_it_is_stopped(
+    home: ProductFolder, shop: Workshop
+) -> None:
+    async with product_process(home) as product:
+        async with visiting(product.url) as ana, ana.thread() as slow, ana.thread() as asked, http() as connections:
+            await asked.send("use make what=chair")
+            (card,) = await asked.waiting()
+            await slow.send("use make_slowly what=lamp")
+            await shop.started.wait()
+            assert (await Caller(product.url, connections, token("olga")).post(STOP, {"why": "a fire"})).status == 200
+            (outcome,) = await slow.until(lambda: slow.contents("outcome"))
+            await asked.approve(card["id"])
+            await slow.send("hello")
+        await product.kill()
+        await product.start()
+        async with (
+            visiting(product.url) as ana,
+            ana.thread(slow.thread_id) as slow,
+            ana.thread(asked.thread_id) as asked,
+            http() as connections,
+        ):
+            olga = Caller(product.url, connections, token("olga"))
+            assert (await olga.get(STOP)).body["why"] == "a fire"
+            await settle(ana, outcome["id"], "it_was_done")
+            assert (slow.said, asked.said[1:], shop.done) == ([], [], ["make_slowly lamp"])
+            await olga.post(GO_ON, {})
+            await asked.says("made chair")
+            await slow.says("as ana confirmed")
+            await slow.says("you said: hello")
+    assert shop.done == ["make_slowly lamp", "make chair 1"]
 
 
 async def test_calls_of_other_agents_are_refused_and_those_under_way_are_told(
