@@ -36,7 +36,7 @@ function requests(approvals) {
     t("Requests"),
     [{ name: t("Request"), kind: "wide" }, { name: t("Requested by"), kind: "name" }, { name: t("Approver"), kind: "name" }, { name: t("Since") }, { name: t("Expires") }, { name: t("Rule"), kind: "wide" }],
     approvals.map((each) => [
-      [h("p", { className: "cell-title", dir: "auto" }, turnLink(each.turn, each.title || each.tool)), h("p", { className: "muted small" }, toolName(each.server, each.tool)), dotted("muted small", risks(each.risk))],
+      [h("p", { className: "cell-title", dir: "auto" }, turnLink(each.turn, each.title || each.tool)), h("p", { className: "muted small" }, toolName(each.server, each.tool)), dotted("muted small", risks(strongest(each.risk)))],
       [personName(each.requester, each.requester_id), each.client ? h("p", { className: "muted small" }, parts("through {client}", { client: h("bdi", {}, each.client) })) : null],
       [h("span", { dir: "auto" }, each.for_whom), each.handed_to.length ? h("p", { className: "muted small" }, t("Also asked: {names}", { names: each.handed_to.join(", ") })) : null, votes(each)],
       time(each.asked_at, fromNow),
@@ -44,6 +44,14 @@ function requests(approvals) {
       [h("p", { dir: "auto" }, each.rule || t("No rule")), each.why ? h("p", { className: "muted small", dir: "auto" }, each.why) : null],
     ]),
   );
+}
+
+const RISING = ["reads", "writes", "destroys"];
+
+/** Of these only the strongest, as on cards: what deletes data also changes it. */
+function strongest(risk) {
+  const most = RISING.filter((word) => risk.includes(word)).pop();
+  return risk.filter((word) => word === most || !RISING.includes(word));
 }
 
 function votes(each) {
