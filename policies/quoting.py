@@ -61,6 +61,28 @@ _OF_OTHERS = (
 _LINK = re.compile(
     r"(?:\][(\[:]|\((?:[a-z][a-z0-9+.-]{0,30}:|www\.))[^\n()]*(?:\([^\n()]*\)[^\n()]*)*\)?", re.IGNORECASE
 )
+_FROM = (
+    "from|von|de|da|van|från|fra|od|от|від|lähettäjä|gönderen|feladó|expéditeur|remitente|mittente|remetente|afzender"
+    "|avsändare|发件人|寄件者|差出人|보낸 ?사람|מאת|من"
+)
+_SUBJECT = (
+    "subject|betreff|objet|asunto|oggetto|assunto|onderwerp|ämne|emne|aihe|konu|tárgy|temat|předmět|predmet|тема"
+    "|主题|主旨|件名|제목|נושא|الموضوع"
+)
+_WROTE = (
+    "wrote|schrieb|geschrieben|a écrit|escribió|ha scritto|schreef|escreveu|skrev|kirjoitti|napisał(?:a|\\(a\\))?"
+    "|napsal(?:a|\\(a\\))?|написал[аи]?|пише|yazdı"
+)
+_MAIL = re.compile(
+    r"^[ \t]*+-{3,}+[ \t]*+[^\W\d_][^\n]{0,80}?-{3,}+[ \t]*+$"
+    rf"|^[ \t]*[*_]{{0,2}}(?:{_FROM})[*_]{{0,2}}[ \t]?[:：]"
+    rf"(?:[^\n]{{0,200}}[\w.+-]@\w|(?:[^\n]*\n){{1,6}}?[ \t]*[*_]{{0,2}}(?:{_SUBJECT})[*_]{{0,2}}[ \t]?[:：])"
+    rf"|^[^\n]{{0,200}}(?<!\w)(?:{_WROTE})(?!\w)[^\n]{{0,100}}[:：][*_ \t]*$"
+    "|^[^\\n]{0,200}写道[:：][ \\t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Where a mail begins that somebody forwards or answers: the line that mail programs draw above it, its head, or the
+line that says who wrote it. How long such a mail is, nobody can tell."""
 _END_OF_SENTENCE = re.compile(
     r"(?<=[^\W_]{3})\.(?=\s+[^\sa-z]|\s*\Z)|[!?](?=\s|\Z)|[。！？｡]"
     r"|\n(?=[ \t]*\n)|\n(?=[ \t]*(?:[-*•+]|[0-9]{1,3}[.)])\s)"
@@ -100,8 +122,9 @@ def own_words(text: str) -> tuple[str, ...]:
     """The stretches of a message (Markdown, as adapters write it) that its author surely typed and surely wishes.
 
     Left out is what they may have from others, or may not mean: lines that quote (`> …`, from `>>>` on everything),
-    code of every kind, everything between the first and the last quotation mark, names that are mentioned (whatever
-    follows an `@` in its line, since nobody can tell where a name ends), channels, links with what stands before them
+    mails that are forwarded or answered (from what stands above them on), code of every kind, everything between the
+    first and the last quotation mark, names that are mentioned (whatever follows an `@` in its line, since nobody can
+    tell where a name ends), channels, links with what stands before them
     in their line (their label), what is struck out, every sentence with a word that negates, and what comes after such
     a one that ends in a colon or before a list. In doubt it is left out. What was pasted without any sign of it cannot
     be told from what was typed.
@@ -128,8 +151,8 @@ def own_words(text: str) -> tuple[str, ...]:
 
 def typed_words(text: str) -> str:
     """What of a message (Markdown, as adapters write it) its author typed, as far as can be told: without lines that
-    quote, code in blocks, names of files, mentions and links (as in `own_words`, with what stands in their line where
-    nobody can tell where they end), and whatever stands between the first and the last quotation mark. `LEFT_OUT`
+    quote, mails (as in `own_words`), code in blocks, names of files, mentions and links (with what stands in their line
+    where nobody can tell where they end), and whatever stands between the first and the last quotation mark. `LEFT_OUT`
     stands between what did not stand together.
 
     Unlike `own_words` it keeps sentences that negate: “I don’t eat meat” is a wish, too.
@@ -237,7 +260,9 @@ def _leave_out_others(outside: str, of_others: Iterable[re.Pattern[str]], kept: 
 
 
 def _leave_out_blocks(text: str, kept: list[bool]) -> None:
-    """Lines that quote, and code in blocks."""
+    """Lines that quote, mails, and code in blocks."""
+    if mail := _MAIL.search(text):
+        kept[mail.start() :] = [False] * (len(kept) - mail.start())
     fence, at = "", 0
     quotes_on = to_the_end = after_text = False
     for line in text.splitlines(keepends=True):

@@ -150,6 +150,9 @@ NOT_THEIR_WISH = [
         f"״{WISH}״",
     ),
     *("https://x.example/delete-the-team-XYZ", f"\ufffc{WISH[:9]}\ufffc team XYZ", f"{WISH} (www.x.example)"),
+    *(f"---------- Forwarded message ---------\n{WISH}", f"-----Ursprüngliche Nachricht-----\n\n{WISH}"),
+    *(f"From: Mallory <m@x.example>\n\n{WISH}", f"*Von:* Mallory\n*An:* Ana\n*Betreff:* so\n{WISH}"),
+    *(f"On Monday Mallory wrote:\n{WISH}", f"Am Montag schrieb Mallory:\n\n{WISH}", f"Mallory 写道：\n{WISH}"),
     *(f"Do not do any of these\n- {WISH}", f"Never do this.\n\n 1. create\n 2. {WISH}", f"None of it!\n\n* {WISH}"),
 ]
 """Words of others, and wishes to the contrary."""
@@ -174,6 +177,10 @@ def test_the_words_of_others_and_what_is_not_wished_for_are_no_wish(text: str) -
         f"```\ncode\n````\n{WISH}",
         f"מחק צה״ל\n{WISH}",
         f'Thanks for "the fish". Now {WISH}',
+        f"{WISH}\n\n---------- Forwarded message ---------\nFrom: Ben <ben@acme.example>\nThey are gone",
+        f"From: Berlin\nTo: Munich\nSent by me. {WISH}",
+        f"Ben wrote: it is empty. {WISH}",
+        f"---\n{WISH}\n---",
     ],
 )
 def test_a_plain_wish_is_one(text: str) -> None:

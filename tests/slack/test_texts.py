@@ -31,6 +31,7 @@ WORDS = [
     ("something new from Slack", "a <!new^thing|a thing> b <!newer>", "a a thing b"),
     ("a link", "see <https://x.example/a?b=1&amp;c=2>", "see https://x.example/a?b=1&c=2"),
     ("a link with a label", "see <https://x.example|the page>", "see the page (https://x.example)"),
+    ("a link whose label has two lines", "<https://x.example|see\nthe page>", "see the page (https://x.example)"),
     ("a link whose label is itself", "<https://x.example/|https://x.example>", "https://x.example/"),
     ("a link without its scheme", "<http://x.example|x.example>", "http://x.example"),
     (

@@ -100,7 +100,7 @@ def _hole(text: str, end: int, *, at_beginning: bool, after_space: bool) -> int:
 
 def _in_words(token: str) -> str:
     target, _, label = token.partition("|")
-    label = _unescaped(label)
+    label = " ".join(_unescaped(label).split())  # in one line with what it is the label of: others may have written it
     match target[:1]:
         case "@":
             return f"<{target}>" if _ID_TOKEN.fullmatch(f"<{target}>") else f"@{label or target[1:]}"

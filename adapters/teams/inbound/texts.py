@@ -33,6 +33,8 @@ LONGEST_BLANK = 100
 MOST_QUOTES = 10
 LONGEST_QUOTE = 2_000
 """Characters."""
+LONGEST_EMOJI = 16
+"""Characters of an emoji: a family has eleven. Longer ones are names of pictures, which others have given them."""
 OURSELVES = "\ue000"
 """Stands where we were mentioned, until the text is finished: a character of no script (private use)."""
 _UNCLOSED = re.compile(r"<(?=[^<>]*(?:<|\Z))")
@@ -165,10 +167,11 @@ def parse_milliseconds(milliseconds: str) -> float:
 def _replace_pictures(tree: BeautifulSoup) -> None:
     """Emoji are pictures whose other text is the character; pictures of people's are noted."""
     for tag in tree.find_all("emoji"):
-        tag.replace_with(str(tag.get("alt") or ""))
+        alt = visible_line(str(tag.get("alt") or ""), 200)
+        tag.replace_with(alt if len(alt) <= LONGEST_EMOJI else f"[picture: {alt}]")
     for tag in tree.find_all("img"):
         alt = visible_line(str(tag.get("alt") or ""), 200)
-        is_emoji = _is(tag, "Emoji") or len(alt) <= 2
+        is_emoji = len(alt) <= (LONGEST_EMOJI if _is(tag, "Emoji") else 2)
         tag.replace_with(alt if is_emoji and alt else f"[picture: {alt}]" if alt else "[picture]")
 
 
@@ -209,7 +212,8 @@ class _Converter(MarkdownConverter):
     """Markdown as people type it: nothing escaped, one marker for lists, links that say where they lead."""
 
     def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        href, label = str(el.get("href") or "").strip(), text.strip()
+        # In one line with where it leads, by which it is known as a label, which others may have written.
+        href, label = str(el.get("href") or "").strip(), " ".join(text.split())
         if parent_tags & _CODE or not _is_web(href) or not label:
             return text
         if label in (href, href.removeprefix("mailto:"), href.rstrip("/")):
