@@ -172,11 +172,11 @@ async def the_memory() -> None:
 
 
 ASKED_OFTEN = 12
-"""Requests of one person."""
+"""Requests that are approved as they are: enough for a suggestion."""
 
 
 async def the_console() -> None:
-    """What operators see, of some turns of two people, and of many requests of one of them."""
+    """What operators see, of some turns of two people, and of many requests that were always approved."""
     with tempfile.TemporaryDirectory() as folder:
         home = ProductFolder(Path(folder), {"OPERATORS": "web:chloe"})
         async with product_here(home) as url, chromium() as chrome:
@@ -231,6 +231,22 @@ async def _console(window: Window, studio: Studio) -> None:
     await window.page.set_viewport_size({**WIDE, "height": 1_120})  # type: ignore[arg-type]
     await console.locator(".call summary").click()
     await studio.picture(window, "console-turn")
+    await _part(window, "policy")
+    await console.get_by_label("Tool", exact=True).fill("calendar__delete_event")
+    await console.get_by_label("Person", exact=True).fill("web:ben")
+    await console.get_by_role("button", name="Ask the rules").click()
+    await expect(console.get_by_text("Asked because")).to_be_visible()
+    await studio.picture(window, "console-policy")
+    await _part(window, "fatigue")
+    while await console.get_by_text("Being computed").or_(console.get_by_text("still being counted")).count():
+        await console.get_by_role("button", name="Refresh").click()
+    await studio.picture(window, "console-fatigue")
+    await console.get_by_role("button", name="Replay the changed file").first.click()
+    await console.get_by_role("button", name="Replay", exact=True).click()
+    await expect(console.get_by_role("table", name="Differences")).to_be_visible()
+    await console.get_by_text("calls were judged").scroll_into_view_if_needed()
+    await console.evaluate("(place) => place.scrollBy(0, 520)")
+    await studio.picture(window, "console-replay")
     await window.page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     await _part(window, "audit?tool=add_task")
     await studio.picture(window, "console-audit")

@@ -28,6 +28,11 @@ OPERATIONS = (
     "GET audit",
     "GET audit/export",
     "POST audit/verification",
+    "GET rules",
+    "POST rules/question",
+    "POST rules/replay",
+    "GET fatigue",
+    "GET suggestions",
     "GET usage?by=day",
     "GET stop",
     "POST stop",
@@ -42,6 +47,8 @@ OPERATIONS = (
 )
 BODIES = {
     "stop": {"why": "x"},
+    "rules/question": {"tool": "calendar__create_event", "person": "web:ana"},
+    "rules/replay": {"policy": "version: 1\nrules: []\n"},
 }
 
 
@@ -91,6 +98,20 @@ async def test_an_operator_finds_what_waits_why_and_what_became_of_it(window: Wi
     assert "create_event" in Path(await (await download.value).path()).read_text()
     await console.get_by_role("button", name="Verify").click()
     await expect(console.get_by_text("all as they were written.")).to_be_visible()
+
+    await link(window, "Policy").click()
+    await console.get_by_label("Tool", exact=True).fill("calendar__delete_event")
+    await console.get_by_label("Person", exact=True).fill("web:ben")
+    await console.get_by_role("button", name="Ask the rules").click()
+    await expect(console.locator(".answer").first).to_contain_text("Deleting needs someone else")
+    file = console.get_by_label("The changed file")
+    await file.fill("version: 1\nrules:\n  - name: All free\n    match: {}\n    decide: allow\n")
+    await console.get_by_role("button", name="Replay").click()
+    await expect(console.get_by_role("table", name="Differences")).to_contain_text("All free")
+    await file.fill("version: 1\nrules: nothing\n")
+    await console.get_by_role("button", name="Replay").click()
+    await expect(console.get_by_role("alert").get_by_text("line 2")).to_be_visible()
+    window.complaints = [line for line in window.complaints if "422" not in line]
 
     await link(window, "System").click()
     tools = console.get_by_role("table", name="Tool servers")

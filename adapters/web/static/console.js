@@ -11,10 +11,12 @@ const PARTS = {
   turns: [() => t("Turns"), async () => (await import("./console_turns.js")).turns],
   turn: [() => t("Turn"), async () => (await import("./console_turn.js")).turn],
   audit: [() => t("Audit log"), async () => (await import("./console_audit.js")).audit],
+  policy: [() => t("Policy"), async () => (await import("./console_policy.js")).policy],
+  fatigue: [() => t("Fatigue"), async () => (await import("./console_fatigue.js")).fatigue],
   system: [() => t("System"), async () => (await import("./console_system.js")).system],
   stop: [() => t("Stop"), async () => (await import("./console_stop.js")).stop],
 };
-const LISTED = ["waiting", "turns", "audit", "system", "stop"];
+const LISTED = ["waiting", "turns", "audit", "policy", "fatigue", "system", "stop"];
 
 export class Console {
   #place;

@@ -11,12 +11,12 @@ from playwright.async_api import expect
 
 from tests.support.views import an_approval
 from tests.web.accessibility import needs_axe, violations_in_light_and_dark
-from tests.web.browser.console_answers import ANSWERS, answer_with
+from tests.web.browser.console_answers import ANSWERS, EVIL, answer_with
 from tests.web.browsing import Window
 from tests.web.serving import Product, serve
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
-PARTS = ("waiting", "turns", "turn/one", "audit", "system", "stop")
+PARTS = ("waiting", "turns", "turn/one", "audit", "policy", "fatigue", "system", "stop")
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -42,6 +42,13 @@ async def test_what_somebody_hostile_has_written_is_text(window: Window, part: s
     console = window.page.locator("#console")
     await expect(console.get_by_role("heading", level=2)).to_be_focused()
     await expect(console).to_contain_text("<img src=x onerror=")
+    if part == "policy":
+        await console.get_by_label("Tool", exact=True).fill("calendar__create_event")
+        await console.get_by_label("Person", exact=True).fill("web:ana")
+        await console.get_by_role("button", name="Ask the rules").click()
+        await expect(console.get_by_text("There is no such tool now")).to_be_visible()
+        await console.get_by_role("button", name="Replay").click()
+        await expect(console.get_by_role("table", name="Differences")).to_be_visible()
     if part == "system":
         await console.get_by_role("button", name="Connect again").first.click()
         await expect(console.get_by_role("status").get_by_text("<img").first).to_be_visible()
@@ -57,6 +64,7 @@ async def test_every_part_can_be_used_by_keyboard_and_screen_reader(
     product: Product, window: Window, part: str
 ) -> None:
     await answer_with(window.page, ANSWERS)
+    await window.page.emulate_media(reduced_motion="reduce")
     await go_to(window, part)
     for size in ({"width": 1280, "height": 800}, {"width": 390, "height": 844}):
         await window.page.set_viewport_size(size)  # type: ignore[arg-type]
@@ -64,6 +72,7 @@ async def test_every_part_can_be_used_by_keyboard_and_screen_reader(
         wide = "document.querySelector('#console').scrollWidth > document.querySelector('#console').clientWidth"
         assert not await window.page.evaluate(wide), "nothing is wider than the screen"
     await window.page.set_viewport_size({"width": 1200, "height": 800})
+    await window.page.emulate_media(reduced_motion="no-preference")
 
 
 async def test_who_is_no_operator_sees_neither_a_link_nor_anything_behind_it(window: Window) -> None:
@@ -88,6 +97,13 @@ async def test_an_operator_comes_to_the_turn_of_a_card_and_back(product: Product
     assert await window.page.evaluate("location.hash") == "#console/turn/web%3Aone%2F1"
     await window.page.go_back()
     await expect(window.log).to_be_visible()
+
+
+async def test_a_suggestion_is_replayed_with_the_file_that_it_makes(window: Window) -> None:
+    await answer_with(window.page, ANSWERS)
+    await go_to(window, "fatigue")
+    await window.page.get_by_role("button", name="Replay the changed file").click()
+    await expect(window.page.get_by_label("The changed file")).to_have_value(f"version: 1  # {EVIL}")
 
 
 async def test_the_filters_of_a_search_are_in_its_address(window: Window) -> None:
