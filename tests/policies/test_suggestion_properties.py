@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 
 from hypothesis import given, settings
@@ -90,6 +91,27 @@ histories = st.lists(st.tuples(likely | hostile, times), max_size=12).map(
 )
 
 
+ASKS = a_file(["match: {}\n    decide: ask"])
+WRITES = Annotations(read_only=False, destructive=False, open_world=False)
+DELETES = Annotations(read_only=False, destructive=True)
+
+
+@st.composite
+def _but_for_one(draw: st.DrawFn) -> list[HistoricCall]:
+    """A history that speaks for a rule, but for one call that is like the others, or nearly."""
+    make = Tool("shop", "make", annotations=WRITES, annotations_trusted=True)
+    given_, around = draw(arguments), draw(facts_of.filter(lambda each: each.mode is Mode.DEFAULT))
+    speaks = draw(st.sampled_from(["unchanged", "rejected"]))
+    others = [past_call(Call(make, given_), around, speaks, is_whole=True)] * 12
+    like = replace(make, annotations=draw(st.sampled_from([WRITES, WRITES, DELETES])))
+    call = Call(like, draw(st.just(given_) | arguments))
+    one = past_call(call, draw(st.just(around) | facts_of), draw(outcomes), is_whole=draw(st.booleans()))
+    return draw(st.sampled_from([[one, *others], [*others, one]]))
+
+
+but_for_one = _but_for_one()
+
+
 def covers(policy: Policy, name: str, past: HistoricCall, *, without_arguments: bool = False) -> bool:
     """Whether the rule of this name is about a call, or may be."""
     rule = next(each for each in policy.rules if each.name == name)
@@ -100,6 +122,17 @@ def covers(policy: Policy, name: str, past: HistoricCall, *, without_arguments: 
 @settings(deadline=None)
 @given(policies, histories)
 def test_no_suggestion_covers_what_it_must_not(policy: Policy, history: list[HistoricCall]) -> None:
+    cover_nothing_else(policy, history)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.just(ASKS) | policies, but_for_one)
+def test_one_call_is_enough_to_speak_against_a_rule(policy: Policy, history: list[HistoricCall]) -> None:
+    cover_nothing_else(policy, history)
+
+
+def cover_nothing_else(policy: Policy, history: list[HistoricCall]) -> None:
+    """All suggestions leave alone what they must."""
     for found in suggestions(policy, history):
         changed = parse_policy(found.policy, "file")
         for past in history:
