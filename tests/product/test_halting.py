@@ -131,6 +131,7 @@ async def test_a_plan_is_broken_off_and_goes_on_later(home: ProductFolder, shop:
     assert shop.done == ["make_slowly lamp", "make_slowly vase"]
 
 
+@pytest.mark.timeout(180)
 async def test_what_was_broken_off_and_decided_is_there_after_kill_9_while_it_is_stopped(
     home: ProductFolder, shop: Workshop
 ) -> None:
