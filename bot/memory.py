@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,6 +170,8 @@ class Memories:
             gone |= {*superseded_by(each.text, before), each.replaces} & {known.memory_id for known in before}
             kept.append(PutOp(namespace, item.memory_id, {"text": item.text, "at": item.at, "by": item.by}))
             new.setdefault(namespace, []).append(item)
+        for known in (person.items, of_channel):
+            gone |= set(_saying_the_same(gone, known))
         added = {item.memory_id for items in new.values() for item in items}
         gone -= added
         left = [item for item in (*person.items, *new.get(_of_person(person_id), ())) if item.memory_id not in gone]
@@ -216,9 +218,11 @@ class Memories:
         await self._write([PutOp(_WISHES, account, wish) for account in accounts])
 
     async def _delete_one(self, places: Sequence[Namespace], memory_id: str) -> ClickResult:
-        if not any(row.key == memory_id for row in await self._all_in(places)):
+        rows = await self._all_in(places)
+        gone = _saying_the_same({memory_id}, [item for place in places for item in _items(rows, place)])
+        if not gone:
             return _gone()
-        await self._write([PutOp(place, memory_id, None) for place in places])
+        await self._write([PutOp(place, each, None) for place in places for each in gone])
         return Settled(_("Forgotten."))
 
     async def _delete_all(self, accounts: Sequence[str]) -> None:
@@ -280,6 +284,13 @@ def _items(rows: Sequence[StoredValue], namespace: Namespace) -> tuple[MemoryIte
 
 def _age(item: MemoryItem) -> tuple[float, str]:
     return -item.at, item.memory_id
+
+
+def _saying_the_same(ids: Collection[str], known: Sequence[MemoryItem]) -> list[str]:
+    """Those ids that are known, and those of what says the same: when it was said in two conversations at once, it is
+    there twice."""
+    said = [each for item in known if item.memory_id in ids for each in superseded_by(item.text, known)]
+    return list(dict.fromkeys(said))
 
 
 def _once(items: Sequence[MemoryItem]) -> list[MemoryItem]:

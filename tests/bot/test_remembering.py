@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import sqlalchemy as sa
@@ -24,6 +24,7 @@ from bot.records.locks import UNLOCKED
 from bot.records.memory_store import FileMemories
 from bot.turns.remembering import MOST_TOGETHER, MemoryHandler
 from demo_model.memory import memory_answer
+from graph.memory import About, MemoryChanges, MemoryItem, WorthKeeping
 from graph.models.streaming import Retry
 from policies.masking import Masker
 from tests.bot.conftest import RecordingPlatform, SetClock, place
@@ -201,3 +202,33 @@ async def test_what_was_found_before_a_process_ended_is_kept_without_asking_agai
     await remembering.handles_all()
     assert remembering.asked == [["I prefer tea"]]
     assert await remembering.of("chat:ana") == ["I prefer tea", "call me Al"]
+
+
+@pytest.mark.parametrize("about", ["person", "channel"])
+async def test_what_was_said_in_two_conversations_at_once_is_forgotten_as_one(
+    remembering: Remembering, about: str
+) -> None:
+    memories, change = remembering.memories, MemoryChanges((WorthKeeping(cast(About, about), "call it Al"),))
+
+    async def say(key: str) -> None:
+        now = remembering.clock()
+        assert await memories.apply(change, "chat:ana", "C1", name="Ana", key=key, said_at=now)
+
+    async def known() -> tuple[MemoryItem, ...]:
+        return (await memories.of_person("chat:ana")).items + await memories.of_channel("C1")
+
+    remembering.store.before = lambda: say("m2")
+    await say("m1")
+    either, _other = await known()
+    if about == "person":
+        await memories.forget("chat:ana", either.memory_id)
+    else:
+        await memories.forget_of_channel("C1", either.memory_id)
+    assert await known() == ()
+
+    remembering.store.before = lambda: say("m4")
+    await say("m3")
+    either, _other = await known()
+    forget = MemoryChanges(forget=(either.memory_id,))
+    await memories.apply(forget, "chat:ana", "C1", name="Ana", key="m5", said_at=remembering.clock())
+    assert await known() == ()
