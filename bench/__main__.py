@@ -1,7 +1,7 @@
 """Measures the product beside what it is compared with, and prints tables in Markdown.
 
 `python -m bench`: everything. `python -m bench slack`: only the product in Slack beside the bare agent. `… postgres`:
-only what it does on PostgreSQL.
+only what it does on PostgreSQL. `… telemetry`: only what traces and metrics cost.
 
 `--write FILE`: put the tables into FILE, too, between its two marks. `--smoke` only shows that each measure runs. Ends
 with status 1 where a ratio, or what has to hold on PostgreSQL, is missed by more than a tenth; other figures in their
@@ -27,7 +27,7 @@ from bench.contestants import Contestants, Fresh, shared, surroundings
 from bench.cores import AROUND, can_pin, move_to
 from bench.figures import Section, table
 from bench.measures import FULL, SMOKE, Sizes
-from bench.run import measure_in_slack, measure_on_postgresql, measure_the_rest
+from bench.run import measure_in_slack, measure_on_postgresql, measure_the_rest, measure_with_telemetry
 
 BEGIN, END = "<!-- measured: written by python -m bench --write -->", "<!-- end of what is measured -->"
 _BEGAN = time.monotonic()
@@ -36,7 +36,7 @@ _BEGAN = time.monotonic()
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("only", nargs="?", choices=["slack", "postgres"], help="measure only this")
+    parser.add_argument("only", nargs="?", choices=["slack", "postgres", "telemetry"], help="measure only this")
     parser.add_argument("--smoke", action="store_true", help="show that each measure runs; the figures mean nothing")
     parser.add_argument("--write", metavar="FILE", type=Path, help="put the tables into this file, too")
     arguments = parser.parse_args()
@@ -68,6 +68,8 @@ async def _measure(contestants: Contestants, sizes: Sizes, only: str | None) -> 
         sections.append(await measure_in_slack(contestants, sizes, _say))
     if only in {None, "postgres"}:
         sections.append(await measure_on_postgresql(contestants, sizes, _say))
+    if only in {None, "telemetry"}:
+        sections.append(await measure_with_telemetry(contestants, sizes, _say))
     if only is None:
         sections += await measure_the_rest(contestants, sizes, _say)
     return sections

@@ -21,6 +21,7 @@ from bench import (
     rendering,
     slack,
     teams,
+    telemetry,
 )
 from bench.client import Turn, visiting
 from bench.contestants import ROOT, Contestants, Opening
@@ -42,6 +43,12 @@ async def measure_in_slack(contestants: Contestants, sizes: Sizes, say: Say) -> 
 async def measure_on_postgresql(contestants: Contestants, sizes: Sizes, say: Say) -> Section:
     """The product on PostgreSQL beside the same on SQLite, and several processes of it."""
     return Section("On PostgreSQL, beside SQLite", await postgres.figures(contestants, sizes, say), "SQLite")
+
+
+async def measure_with_telemetry(contestants: Contestants, sizes: Sizes, say: Say) -> Section:
+    """The product in Slack with traces and metrics, beside the same without."""
+    say("in Slack: traces and metrics")
+    return Section("Traces and metrics", await telemetry.beside_without(contestants, sizes), "without")
 
 
 async def measure_the_rest(contestants: Contestants, sizes: Sizes, say: Say) -> list[Section]:

@@ -79,9 +79,9 @@ async def _conversations(both: Both, sizes: Sizes, say: Callable[[str], None]) -
             if number >= sizes.warm_ups:
                 pairs.append(pair)
         say("in Slack: many conversations at once")
-        plain = await _works(ours, theirs, Thread.turn, sizes, sizes.rounds)
-        with_tool = await _works(ours, theirs, lambda thread: thread.turn(READ), sizes, 1)
-        clicks = await _works(ours, theirs, lambda thread: measures.click(thread, sizes.pause_seconds), sizes, 1)
+        plain = await works(ours, theirs, Thread.turn, sizes, sizes.rounds)
+        with_tool = await works(ours, theirs, lambda thread: thread.turn(READ), sizes, 1)
+        clicks = await works(ours, theirs, lambda thread: measures.click(thread, sizes.pause_seconds), sizes, 1)
 
     def figure(what: str, wanted: float | None, limit: Limit | Ratio, seconds: Callable[[Fifth], float]) -> Figure:
         we, they = (median_ms([seconds(pair[side]) for pair in pairs]) for side in (0, 1))
@@ -113,7 +113,7 @@ async def _conversations(both: Both, sizes: Sizes, say: Callable[[str], None]) -
     ]
 
 
-async def _works(
+async def works(
     ours: Visit,
     theirs: Visit,
     act: Callable[[Thread], Awaitable[object]],

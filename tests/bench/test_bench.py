@@ -135,6 +135,7 @@ async def test_each_measure_of_the_bench_runs() -> None:
     assert heads == [
         beside_the_agent,
         [" product ", " SQLite "],
+        [" product ", " without "],
         beside_the_agent,
         *[beside_others] * 2,
         [" product ", " limit "],
@@ -145,5 +146,5 @@ async def test_each_measure_of_the_bench_runs() -> None:
         "mention → answer",
         "… with one tool call over stdio",
     ]
-    assert len(lines) == 133
+    assert len(lines) == 140
     assert [line for line in lines if "→ another has begun it" in line]
