@@ -222,6 +222,11 @@ async def done(tx: Transaction, key: str) -> None:
     await tx.run(_DONE, {"of": key})
 
 
+async def note_cause(tx: Transaction, key: str, cause: str) -> None:
+    """Keeps why a delivery has failed that is not tried again."""
+    await tx.run(sa.update(deliveries).where(deliveries.c.key == key).values(cause=cause))
+
+
 async def finish(tx: Transaction, keys: Sequence[str]) -> None:
     """Marks deliveries that have taken effect as done; of what they said nothing is left."""
     await tx.run(*_FINISHED.of(keys))

@@ -229,6 +229,8 @@ class GiveUp:
     """The answer as far as people saw it written, when it stays."""
     trouble: str = ""
     """What it failed with, in a word or two, for those who measure that."""
+    cause: str = ""
+    """More of it, for operators."""
 
 
 @dataclass(frozen=True, slots=True)

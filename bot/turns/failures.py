@@ -44,7 +44,9 @@ def after_failure(delivery: Delivery, failure: Exception, said: Spoken | None) -
             return PutOff(outages, failure.retry_after, cause_of(failure))
         case ModelProblem():
             kept = Unfinished(said, "broken off here") if said and failure.trouble not in _NOT_KEPT else None
-            return GiveUp(failure.sentence, kept, failure.trouble.value)
+            service = said_by_service(failure)
+            cause = f"language model: {failure.trouble.value}{f' ({service})' if service else ''}"
+            return GiveUp(failure.sentence, kept, failure.trouble.value, cause)
         case _:
             if delivery.tries + 1 >= MOST_DELIVERY_TRIES:
                 return Park(cause_of(failure))

@@ -538,16 +538,18 @@ class TurnHandler:
         match ending:
             case Conclude(posts=posts):
                 await self._conclude(handling, posts)
-            case GiveUp(sentence=sentence, unfinished=unfinished):
+            case GiveUp(sentence=sentence, unfinished=unfinished, cause=cause):
                 await self._settle(handling, _("The answer couldn’t be finished"), unfinished)
-                await self._conclude(handling, (regret(handling.delivery, sentence),), failure=sentence)
+                await self._conclude(handling, (regret(handling.delivery, sentence),), failure=sentence, cause=cause)
             case Park(cause=cause):
                 await self._park(handling, cause)
             case _:
                 async with self.database.writing(handling.delivery.thread_id) as tx:
                     await self._write_end(tx, handling, ending)
 
-    async def _conclude(self, handling: Handling, posts: tuple[NewPost, ...], *, failure: str = "") -> None:
+    async def _conclude(
+        self, handling: Handling, posts: tuple[NewPost, ...], *, failure: str = "", cause: str = ""
+    ) -> None:
         status, thread_id = handling.status, handling.delivery.thread_id
         # Before the transaction, which rests on what is left: what it drops is then never written.
         await self.agent.prune(thread_id, status)
@@ -566,6 +568,8 @@ class TurnHandler:
             if status.turn is not None and not _is_turn_of(handling.thread, status.turn):
                 await threads.set_turn(tx, thread_id, status.turn["requester"], status.turn["delivery"])
             await _forget_sources(tx, handling.delivery)
+            if cause:
+                await deliveries.note_cause(tx, handling.delivery.key, cause)
             handling.waits = await waiting.conclude(tx, thread_id, handling.delivery.key)
         if status is not NOT_READ:
             self._at_rest[thread_id] = status, current_claim()

@@ -105,8 +105,8 @@ def test_alerts_fire_when_they_are_to(tmp_path: Path) -> None:
             {
                 "interval": "1m",
                 "input_series": [
-                    {"series": f'{tool},le="30.0"}}', "values": "0+0x40"},
-                    {"series": f'{tool},le="60.0"}}', "values": "0+6x40"},
+                    {"series": f'{tool},le="10.0"}}', "values": "0+0x40"},
+                    {"series": f'{tool},le="20.0"}}', "values": "0+6x40"},
                     {"series": f'{tool},le="+Inf"}}', "values": "0+6x40"},
                     {"series": f'{model},outcome="answered"}}', "values": "0+5x40"},
                     {"series": f'{model},outcome="timed out"}}', "values": "0+5x40"},
@@ -137,7 +137,7 @@ def _fires(alert: str, severity: str, **labels: str) -> dict[str, object]:
 def _annotations(alert: str) -> dict[str, str]:
     """What the alert says, with the values of these time series."""
     said = {
-        "CountersignToolSlow": {"summary": "crm › find takes longer than 58.5s"},
+        "CountersignToolSlow": {"summary": "crm › find takes longer than 19.5s"},
         "CountersignModelFails": {
             "summary": "50% of the requests to any fail",
             "description": "By trouble: countersign_model_seconds_count, label outcome.",

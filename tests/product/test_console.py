@@ -141,4 +141,5 @@ async def test_a_failed_turn_is_found_by_the_reference_that_its_author_was_told(
             reference = told.rpartition("Reference ")[2].rstrip(").")
             turn = await whole_turn(olga, reference=reference)
     assert (turn["turn"]["status"], turn["turn"]["reference"]) == ("failed", reference)
+    assert turn["turn"]["cause"] == "language model: filtered"
     assert [event["text"] for event in turn["events"] if event["kind"] == "notice"] == [told]
