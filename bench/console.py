@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import json
 import random
+import statistics
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -51,7 +52,7 @@ _JUDGED = {"verdict": {"verdict": "allow"}, "quote": "please make a lamp " * 10}
 
 
 async def console(rows: int, *, postgres: bool = False) -> list[Figure]:
-    """The slowest of each answer."""
+    """How long each answer takes."""
     where = "PostgreSQL" if postgres else "SQLite"
     async with _records(rows, postgres=postgres) as database:
         access = OperatorAccess(_everybody, _nothing)
@@ -65,7 +66,7 @@ async def console(rows: int, *, postgres: bool = False) -> list[Figure]:
     what = f"{where}, {rows:,} entries"
     return [
         Figure(f"{what}: what they are found by, collected", rows / seconds, "/s"),
-        *(Figure(f"… {name}: slowest of {TIMES}", ms, "ms", None, Limit(MOST_MS)) for name, ms in taken.items()),
+        *(Figure(f"… {name}: median of {TIMES}", ms, "ms", None, Limit(MOST_MS)) for name, ms in taken.items()),
     ]
 
 
@@ -112,13 +113,13 @@ def _page(search: AuditSearch, question: AuditQuestion) -> Callable[[], Awaitabl
 
 
 async def _timed(ask: Callable[[], Awaitable[Any]]) -> float:
-    """Milliseconds of the slowest, the first aside."""
+    """Milliseconds of the one in the middle, the first aside."""
     taken = []
     for _ in range(TIMES + 1):
         began = time.perf_counter()
         await ask()
         taken.append(time.perf_counter() - began)
-    return max(taken[1:]) * 1000
+    return statistics.median(taken[1:]) * 1000
 
 
 @asynccontextmanager
