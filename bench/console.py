@@ -14,6 +14,8 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,8 @@ import sqlalchemy as sa
 
 from bench.cluster import cluster
 from bench.figures import Figure, Limit, Section, table
-from bot.audit.entries import BEGINNING, hash_of
+from bot.approvals.directory import PeopleDirectory
+from bot.audit.entries import BEGINNING, hash_of, judgement
 from bot.card_masks import PLAIN
 from bot.console.access import OperatorAccess
 from bot.console.audit import AuditQuestion, AuditSearch, AuditTerms, AuditVerification
@@ -35,6 +38,12 @@ from bot.records.postgresql import postgres_database
 from bot.records.sqlite import sqlite_database
 from bot.records.startup import upgrade_postgres, upgrade_sqlite
 from bot.records.tables import approvals, audit, deliveries, model_usage, posts, threads
+from bot.rules.counting import RuleCounts
+from bot.rules.reports import MOST_DAYS, MOST_REPLAYED, RuleQuestion, RuleReports
+from graph.agents import ONLY_DEFAULT
+from policies.judging import judge_with_reasons
+from policies.model import Annotations, Call, Facts, Mode, Tool
+from policies.policy_file import parse_policy
 
 MOST_MS = 100.0
 """Each answer."""
@@ -48,7 +57,12 @@ PEOPLE, TOOLS, RULES = 500, 200, 40
 NOON = 1_795_000_000.0
 OLGA = Person("web:olga", "Olga")
 _ARGUMENTS = {"what": "a lamp", "note": "x" * 300}
-_JUDGED = {"verdict": {"verdict": "allow"}, "quote": "please make a lamp " * 10}
+_POLICY = parse_policy(
+    "version: 1\nrules:\n"
+    + "".join(f'  - {{name: rule{n}, match: {{tool: "*{n}"}}, decide: ask}}\n' for n in range(RULES)),
+    "policy.yaml",
+)
+_CHANGED = _POLICY.text.replace("decide: ask", "decide: deny", 5)
 
 
 async def console(rows: int, *, postgres: bool = False) -> list[Figure]:
@@ -61,11 +75,20 @@ async def console(rows: int, *, postgres: bool = False) -> list[Figure]:
         while await terms.collect():
             pass
         seconds = time.perf_counter() - began
-        answers = _answers(database, access, terms, rows)
+        counts = RuleCounts(database)
+        began = time.perf_counter()
+        await counts.count_all()
+        counting = time.perf_counter() - began
+        rules = _reports(database, access, counts, rows)
+        answers = {**_answers(database, access, terms, rows), **_of_rules(rules)}
         taken = {what: await _timed(ask) for what, ask in answers.items()}
+        replay, held = await _beside(lambda: rules.replay(OLGA, _CHANGED))
     what = f"{where}, {rows:,} entries"
     return [
         Figure(f"{what}: what they are found by, collected", rows / seconds, "/s"),
+        Figure(f"{what}: what rules decided, counted", rows / counting, "/s"),
+        Figure(f"… rules, replay of {MOST_REPLAYED:,}", replay, "s"),
+        Figure("… rules, replay: what else waited for it, 99 times of 100", held, "ms", None, Limit(MOST_MS)),
         *(Figure(f"… {name}: median of {TIMES}", ms, "ms", None, Limit(MOST_MS)) for name, ms in taken.items()),
     ]
 
@@ -106,6 +129,48 @@ def _answers(
         "waiting": lambda: waiting.everything(OLGA),
         "parked": lambda: parked.listed(OLGA),
     }
+
+
+def _reports(database: Database, access: OperatorAccess, counts: RuleCounts, rows: int) -> RuleReports:
+    def clock() -> float:
+        return NOON + rows
+
+    return RuleReports(
+        database,
+        access,
+        PeopleDirectory({}, database, clock),
+        clock,
+        lambda: _POLICY,
+        counts=counts,
+        agents=ONLY_DEFAULT,
+        find_tool=_no_tool,
+        list_tools=_no_tools,
+        mode=Mode.DEFAULT,
+    )
+
+
+def _of_rules(rules: RuleReports) -> Mapping[str, Callable[[], Awaitable[Any]]]:
+    question = RuleQuestion("server0__tool7", "web:p0", {"what": "a lamp"})
+    return {
+        "rules, 30 days": lambda: rules.in_force(OLGA),
+        "rules, a year": lambda: rules.in_force(OLGA, MOST_DAYS),
+        "rules, what would happen if": lambda: rules.ask(OLGA, question),
+        "rules, fatigue in 30 days": lambda: rules.fatigue(OLGA),
+        "rules, suggestions": lambda: rules.suggested(OLGA),
+    }
+
+
+async def _beside(ask: Callable[[], Awaitable[Any]]) -> tuple[float, float]:
+    """Seconds that an answer takes, and milliseconds that the event loop was held up meanwhile, 99 times of 100."""
+    began = time.perf_counter()
+    answer = asyncio.ensure_future(ask())
+    held, tick = list[float](), 0.001
+    while not answer.done():
+        at = time.perf_counter()
+        await asyncio.sleep(tick)
+        held.append(time.perf_counter() - at - tick)
+    await answer
+    return time.perf_counter() - began, sorted(held)[len(held) * 99 // 100] * 1000
 
 
 def _page(search: AuditSearch, question: AuditQuestion) -> Callable[[], Awaitable[Any]]:
@@ -183,17 +248,27 @@ def _some(draw: random.Random, count: int) -> int:
     return draw.randrange(count) if number > 10 else number
 
 
+@cache
+def _judged(server: str, tool: str) -> Mapping[str, Any]:
+    hints = Annotations(read_only=False, destructive=False, open_world=False)
+    call = Call(Tool(server, tool, annotations=hints, annotations_trusted=True), _ARGUMENTS)
+    facts = Facts(Mode.DEFAULT, "web:p0", "web", "", datetime.fromtimestamp(NOON, UTC), {}, agent="default")
+    return judgement(call, facts, *judge_with_reasons(_POLICY, call, facts))
+
+
 def _entry(seq: int, draw: random.Random) -> str:
+    server, number = f"server{_some(draw, 9)}", _some(draw, TOOLS)
+    tool, rule = f"tool{number}", f"rule{number % RULES}"
     return json.dumps(
         {
             "at": "2026-11-21T10:30:00.000Z", "thread": f"web:t{seq // 50}", "call": f"m{seq // 50}.{seq % 50}.0",
-            "attempt": 1, "requester": f"web:p{_some(draw, PEOPLE)}", "server": f"server{_some(draw, 9)}",
-            "tool": f"tool{_some(draw, TOOLS)}", "input": "{}", "mode": "default",
-            "decision": "allow" if seq % 3 else "ask", "rule": f"rule{_some(draw, RULES)}", "source": "policy.yaml:4",
+            "attempt": 1, "requester": f"web:p{_some(draw, PEOPLE)}", "server": server, "tool": tool,
+            "input": "{}", "mode": "default",
+            "decision": "allow" if seq % 3 else "ask", "rule": rule, "source": "policy.yaml:4",
             "version": "p1", "votes": [] if seq % 3 else [{"person": f"web:p{_some(draw, PEOPLE)}", "name": "Ben"}],
             "approval": None, "digest": "d" * 64, "fingerprint": "f" * 8, "duration": 0.25,
             "status": "done" if seq % 7 else "failed", "note": "", "settled": {}, "output": "o" * 64,
-            "arguments": _ARGUMENTS, "arguments_cut": False, "arguments_masked": False, "judged": _JUDGED,
+            "arguments": _ARGUMENTS, "arguments_cut": False, "arguments_masked": False, "judged": _judged(server, tool),
         },
         separators=(",", ":"),
     )  # fmt: skip
@@ -243,6 +318,14 @@ def _approval(n: int) -> dict[str, Any]:
     return {**call, **texts, **whose, "arguments": _ARGUMENTS, "risk": ["writes"], "ask": ask, "status": "pending"} | {
         "asked_at": NOON + n
     }
+
+
+async def _no_tool(_: str) -> None:
+    return
+
+
+async def _no_tools() -> list[Tool]:
+    return []
 
 
 async def _everybody(_: Person) -> bool:
