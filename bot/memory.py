@@ -39,7 +39,9 @@ _READ = 2 * MOST_REMEMBERED
 _MEMORY = "memory"
 _WISHES = (_MEMORY, "wishes")
 """Namespace of what people want, by person id: not to be remembered any more (`off`), or nothing of what they said
-before (`since`)."""
+before (`since`); and, by person id or channel, the ids of what they had forgotten last (`gone`)."""
+_MOST_GONE = 20
+"""Ids of what was forgotten last that are kept, so that what is done again after a crash does not bring it back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class PersonMemories:
     """False: they do not want to be."""
     since: float = 0.0
     """Of what they said before nothing is to be kept: seconds since the epoch."""
+    gone: frozenset[str] = frozenset()
+    """Ids of what was forgotten last of them, and of the channel in which they write."""
 
 
 class Memories:
@@ -106,11 +110,12 @@ class Memories:
     async def forget(self, person_id: str, memory_id: str) -> ClickResult:
         """Delete something that is remembered of whoever says so. Raises what the store raises."""
         accounts = await self._accounts(person_id)
-        return await self._delete_one([_of_person(account) for account in accounts], memory_id)
+        return await self._delete_one([_of_person(account) for account in accounts], memory_id, accounts)
 
     async def forget_of_channel(self, channel: str, memory_id: str) -> ClickResult:
         """Delete something that is remembered of a channel, for somebody who is in it. Raises what the store raises."""
-        return await self._delete_one([_of_channel(channel)] if channel else [], memory_id)
+        places, keys = ([_of_channel(channel)], [_wishes_of(channel)]) if channel else ([], [])
+        return await self._delete_one(places, memory_id, keys)
 
     async def forget_all(self, person_id: str) -> ClickResult:
         """Delete all that is remembered of whoever says so. Raises what the store raises."""
@@ -167,9 +172,13 @@ class Memories:
             before = of_channel if is_of_channel else person.items
             # Those of one message in their order.
             item = MemoryItem(memory_id_of(key, number), each.text, now + number / 1e6, name if is_of_channel else "")
+            if item.memory_id in person.gone:
+                continue  # it was kept before a crash, and has been forgotten since
             gone |= {*superseded_by(each.text, before), each.replaces} & {known.memory_id for known in before}
             kept.append(PutOp(namespace, item.memory_id, {"text": item.text, "at": item.at, "by": item.by}))
             new.setdefault(namespace, []).append(item)
+        if not kept and not changes.forget:
+            return False
         for known in (person.items, of_channel):
             gone |= set(_saying_the_same(gone, known))
         added = {item.memory_id for items in new.values() for item in items}
@@ -206,34 +215,46 @@ class Memories:
     ) -> tuple[PersonMemories, tuple[MemoryItem, ...]]:
         own = [_of_person(account) for account in accounts]
         places = [*own, _of_channel(channel)] if channel else own
-        found = await store.read(tx, places, _WISHES, accounts, len(places) * _READ + len(accounts))
+        keys = [*accounts, _wishes_of(channel)] if channel else accounts
+        found = await store.read(tx, places, _WISHES, keys, len(places) * _READ + len(accounts))
         items = sorted((item for place in own for item in _items(found, place)), key=_age)
         wishes = [row.value for row in found if row.namespace == _WISHES]
         is_remembered = not any(wish.get("off") for wish in wishes)
         since = max((float(wish.get("since", 0.0)) for wish in wishes), default=0.0)
+        gone = frozenset(str(each) for wish in wishes for each in wish.get("gone", ()))
         of_channel = _items(found, _of_channel(channel)) if channel else ()
-        return PersonMemories(tuple(items), is_remembered, since), of_channel
+        return PersonMemories(tuple(items), is_remembered, since, gone), of_channel
 
     async def _wish(self, accounts: Sequence[str], wish: dict[str, Any]) -> None:
         await self._write([PutOp(_WISHES, account, wish) for account in accounts])
 
-    async def _delete_one(self, places: Sequence[Namespace], memory_id: str) -> ClickResult:
-        rows = await self._all_in(places)
+    async def _delete_one(self, places: Sequence[Namespace], memory_id: str, keys: Sequence[str]) -> ClickResult:
+        """`keys`: of the wishes of those whose it is."""
+        rows = await self._all_in(places, keys)
         gone = _saying_the_same({memory_id}, [item for place in places for item in _items(rows, place)])
         if not gone:
             return _gone()
-        await self._write([PutOp(place, each, None) for place in places for each in gone])
+        wishes = {
+            key: next((row.value for row in rows if (row.namespace, row.key) == (_WISHES, key)), {}) for key in keys
+        }
+        noted = {key: {**wish, "gone": [*wish.get("gone", ()), *gone][-_MOST_GONE:]} for key, wish in wishes.items()}
+        await self._write(
+            [
+                *(PutOp(_WISHES, key, wish) for key, wish in noted.items()),
+                *(PutOp(place, each, None) for place in places for each in gone),
+            ]
+        )
         return Settled(_("Forgotten."))
 
     async def _delete_all(self, accounts: Sequence[str]) -> None:
         found = await self._all_in([_of_person(account) for account in accounts])
         await self._write([PutOp(row.namespace, row.key, None) for row in found])
 
-    async def _all_in(self, places: Sequence[Namespace]) -> list[StoredValue]:
+    async def _all_in(self, places: Sequence[Namespace], keys: Sequence[str] = ()) -> list[StoredValue]:
         if self._store is None or not places:
             return []
         async with self._database.reading() as tx:
-            return await self._store.read(tx, places, _WISHES, (), len(places) * _READ)
+            return await self._store.read(tx, places, _WISHES, keys, len(places) * _READ)
 
     async def _write(self, changes: Sequence[PutOp]) -> None:
         """In one go."""
@@ -266,6 +287,11 @@ def _of_person(person_id: str) -> Namespace:
 
 def _of_channel(channel: str) -> Namespace:
     return _MEMORY, "channel", _label(channel)
+
+
+def _wishes_of(channel: str) -> str:
+    """Under which the wishes of a channel stand, beside those of people, by person id."""
+    return f"#{channel}"
 
 
 def _label(text: str) -> str:

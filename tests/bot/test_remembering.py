@@ -232,3 +232,26 @@ async def test_what_was_said_in_two_conversations_at_once_is_forgotten_as_one(
     forget = MemoryChanges(forget=(either.memory_id,))
     await memories.apply(forget, "chat:ana", "C1", name="Ana", key="m5", said_at=remembering.clock())
     assert await known() == ()
+
+
+@pytest.mark.parametrize("about", ["person", "channel"])
+async def test_what_was_forgotten_is_not_kept_again_when_a_crash_has_it_done_twice(
+    remembering: Remembering, about: str
+) -> None:
+    memories, now = remembering.memories, remembering.clock()
+
+    async def say() -> bool:
+        change = MemoryChanges((WorthKeeping(cast(About, about), "call it Al"),))
+        return await memories.apply(change, "chat:ana", "C1", name="Ana", key="m1", said_at=now)
+
+    async def known() -> tuple[MemoryItem, ...]:
+        return (await memories.of_person("chat:ana")).items + await memories.of_channel("C1")
+
+    assert await say()
+    (kept,) = await known()
+    if about == "person":
+        await memories.forget("chat:ana", kept.memory_id)
+    else:
+        await memories.forget_of_channel("C1", kept.memory_id)
+    assert not await say()
+    assert await known() == ()
