@@ -11,9 +11,12 @@ from urllib.parse import quote
 import pytest
 
 from tests.api.contract_clients import Caller, http, token, with_tokens
-from tests.fakes.openai_server import Reply, fake_openai
+from tests.fakes.openai_server import Reply, Request, fake_openai
 from tests.product.test_audit import RULES
+from tests.product.test_plans import stand
+from tests.support.planning import planning, with_worker
 from tests.support.product import ProductFolder, product_here
+from tests.support.tools import Workshop
 from tests.support.visitor import WITHIN, Thread, visiting
 
 
@@ -32,10 +35,10 @@ async def at_work(home: ProductFolder) -> AsyncIterator[tuple[Thread, Caller]]:
         yield thread, Caller(url, connections, token("olga"))
 
 
-async def once_it_waits(olga: Caller, approval: str) -> dict[str, Any]:
-    """The turn of an approval, once it is at rest: the card is shown a moment before."""
+async def once_it_rests(olga: Caller, **which: str) -> dict[str, Any]:
+    """A turn, once nothing of it runs: what it asks is shown a moment before."""
     async with asyncio.timeout(WITHIN):
-        while (turn := await whole_turn(olga, approval=approval))["turn"]["status"] == "running":
+        while (turn := await whole_turn(olga, **which))["turn"]["status"] == "running":
             await asyncio.sleep(0.02)
     return turn
 
@@ -53,7 +56,7 @@ async def test_a_turn_is_told_from_its_message_to_its_answer(home: ProductFolder
     async with at_work(home) as (thread, olga):
         await thread.send("use look what=lamp; make what=lamp")
         (card,) = await thread.waiting()
-        waits = await once_it_waits(olga, card["id"])
+        waits = await once_it_rests(olga, approval=card["id"])
         await thread.approve(card["id"])
         await thread.says("made lamp")
         ended = await whole_turn(olga, thread_id=thread.thread_id)
@@ -143,3 +146,33 @@ async def test_a_failed_turn_is_found_by_the_reference_that_its_author_was_told(
     assert (turn["turn"]["status"], turn["turn"]["reference"]) == ("failed", reference)
     assert turn["turn"]["cause"] == "language model: filtered"
     assert [event["text"] for event in turn["events"] if event["kind"] == "notice"] == [told]
+
+
+async def test_a_turn_in_which_somebody_is_asked_something_waits_until_they_have_answered(home: ProductFolder) -> None:
+    async with at_work(home) as (thread, olga):
+        await thread.send("ask lamp")
+        question = await thread.question()
+        waits = await once_it_rests(olga, thread_id=thread.thread_id)
+        assert (await thread.answer_form(question["id"], {"size": 4})).status == 200
+        await thread.until(lambda: thread.said, "an answer")
+        ended = await once_it_rests(olga, thread_id=thread.thread_id)
+    assert [each["turn"]["status"] for each in (waits, ended)] == ["waiting", "ended"]
+
+
+async def test_a_turn_runs_as_long_as_a_task_of_its_plan_does(home: ProductFolder, shop: Workshop) -> None:
+    held = asyncio.Event()
+
+    async def works(request: Request) -> Reply:
+        if str(request["messages"][-1]["content"]).startswith("think"):
+            await held.wait()
+        return planning(request)
+
+    async with fake_openai(works) as model:
+        with_worker(home, shop, model)
+        async with at_work(home) as (thread, olga):
+            await thread.send("plan think: think, look: use look what=chair")
+            await stand(thread, think="running", look="done")
+            runs = await whole_turn(olga, thread_id=thread.thread_id)
+            held.set()
+            await thread.says("results")
+    assert runs["turn"]["status"] == "running"
