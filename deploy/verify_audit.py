@@ -90,6 +90,8 @@ def entry_in(line: bytes) -> Entry:
 
 
 def _pushed(event: dict[str, Any]) -> Entry:
+    if {"seq", "previous"} & event.keys():
+        raise Unreadable("is an exported entry and an event at once, of which only one can be verified")
     text, unmapped = event["raw_data"], event.get("unmapped")
     chain = unmapped.get("chain") if isinstance(unmapped, dict) else None
     if not isinstance(text, str) or not isinstance(chain, dict):
@@ -203,6 +205,8 @@ class Verification:
 
     def faults_at_the_end(self) -> Iterator[str]:
         """What is wrong when no more entries come."""
+        if self._whole and self.last is None:
+            yield "there is no entry, not even the first one"
         for seq, hash_ in self._anchors:
             known = self._seen.get(seq) or self._before.get(seq)
             if known is not None and known != hash_:
@@ -222,6 +226,7 @@ def _disagreements(entry: Entry) -> Iterator[str]:
     event = entry.event or {}
     try:
         inside = _parsed(entry.text)
+        decision = inside["decision"]
         said = [
             ("metadata.sequence", _at(event, "metadata", "sequence"), entry.seq),
             ("metadata.uid", _at(event, "metadata", "uid"), entry.hash),
@@ -234,6 +239,12 @@ def _disagreements(entry: Entry) -> Iterator[str]:
             said.append(("api.operation", _at(event, "api", "operation"), inside["tool"]))
     except (Unreadable, KeyError, TypeError, ValueError):
         return  # of an entry that was changed, its hash says so
+    authorizations = event.get("authorizations", [])
+    decisions = [_at(each, "decision") for each in authorizations] if isinstance(authorizations, list) else None
+    said.append(("authorizations", decisions, [decision] if decision else []))
+    copied = _at(event, "unmapped", "entry")
+    if isinstance(copied, dict):
+        said += [(f"unmapped.entry.{name}", here, inside.get(name)) for name, here in copied.items()]
     for name, here, there in said:
         if here != there:
             yield f"entry {entry.seq}: {name} is not what the entry itself says"

@@ -239,3 +239,29 @@ def test_the_verifier_imports_nothing_but_the_standard_library() -> None:
         [sys.executable, "-I", "-c", program, str(VERIFIER)], check=True, capture_output=True, text=True
     )
     assert done.stdout == "[]\n"
+
+
+# --------------------------------------------------------------------------------- forged around what can be verified
+
+
+def test_an_emptied_export_is_not_whole() -> None:
+    code, out = verified([], "--whole")
+    assert code == 1
+    assert "there is no entry, not even the first one" in out
+
+
+def test_an_event_around_which_an_exported_entry_was_forged_is_refused(pushed: Lines) -> None:
+    """Whoever reads the line as an export would read a tool that nobody called."""
+    forged = changed(pushed[0], seq=1, previous="0" * 64, hash=str(LINKS[0].hash), tool="something_else")
+    code, out = verified([forged, *pushed[1:]], "--whole")
+    assert code == 1
+    assert "an exported entry and an event at once" in out
+
+
+@pytest.mark.parametrize("name", ["decision", "rule", "status", "why", "votes"])
+def test_a_copied_field_of_an_event_that_says_something_else_is_told(pushed: Lines, name: str) -> None:
+    event = json.loads(pushed[0])
+    event["unmapped"]["entry"][name] = "forged"
+    code, out = verified([json.dumps(event), *pushed[1:]], "--whole")
+    assert code == 1
+    assert f"unmapped.entry.{name} is not what the entry itself says" in out
