@@ -23,7 +23,14 @@ LONGEST_TEXT = 4_000
 MOST_MESSAGES = 20
 """Of a conversation that are told: the newest."""
 FOR_ONE_PERSON = "[result for that person only]"
-_ADDRESS = re.compile(r"""\b([a-z][a-z0-9+.-]{1,15})://([^\s/"'<>?#@]*@)?([^\s/"'<>?#@]*)[^\s"'<>]*""", re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"""([a-z][a-z0-9+.-]{0,15})(?::(?:\\?/){2}|%3A%2F%2F)([^\s/"\\<>?#@]*@)?([^\s/"'\\<>?#@%]*)[^\s"<>]*""",
+    re.IGNORECASE,
+)
+"""Also where it stands directly after a letter or an emphasis mark, and as JSON and addresses may have it."""
+_LONGEST_WORD = 500
+"""Characters without a blank that may be left out where a text is cut."""
+_CUT_WORD = re.compile(r"\S+\Z")
 _ROLES: Mapping[str, str] = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system"}
 
 
@@ -41,8 +48,12 @@ class TracedContent:
 
     def text(self, text: str) -> str:
         """A text. Of links only their host stays."""
-        # Cut once secrets are taken out: half a secret is not recognised.
-        return shortened(self._mask(_ADDRESS.sub(_host_alone, text[: 2 * LONGEST_TEXT])), LONGEST_TEXT)
+        # Cut once secrets are taken out: half a secret is not recognised. Nor is one at the end of what is looked at,
+        # which can be told where links before it became short.
+        looked_at = text[: 2 * LONGEST_TEXT]
+        if len(looked_at) < len(text):
+            looked_at = looked_at[:-_LONGEST_WORD] + _CUT_WORD.sub("…", looked_at[-_LONGEST_WORD:])
+        return shortened(self._mask(_ADDRESS.sub(_host_alone, looked_at)), LONGEST_TEXT)
 
     def arguments(self, arguments: Mapping[str, Any]) -> str:
         """The arguments of a call, as JSON."""

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
+import requests
 import structlog
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import ReadableSpan
@@ -69,7 +70,7 @@ def collector(address: str, headers: str | None) -> ToldExporter:
         headers: as `OTEL_EXPORTER_OTLP_HEADERS` has them.
     """
     given = parse_env_headers(headers, liberal=True) if headers else None
-    return _told(OTLPSpanExporter(endpoint=address, headers=given), address)
+    return _told(OTLPSpanExporter(endpoint=address, headers=given, session=_session()), address)
 
 
 def langfuse(host: str, public_key: str, secret_key: str) -> ToldExporter:
@@ -80,12 +81,26 @@ def langfuse(host: str, public_key: str, secret_key: str) -> ToldExporter:
     """
     headers = {"Authorization": basic(public_key, secret_key), "x-langfuse-ingestion-version": "4"}
     address = f"{host.rstrip('/')}/api/public/otel/v1/traces"
-    return _told(OTLPSpanExporter(endpoint=address, headers=headers), address)
+    return _told(OTLPSpanExporter(endpoint=address, headers=headers, session=_session()), address)
 
 
 def basic(user: str, password: str) -> str:
     """Returns the header of basic authentication (RFC 7617)."""
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def _session() -> requests.Session:
+    """Connections on which no body of an answer is read: it may be of any length, and come slowly."""
+    session = requests.Session()
+    session.stream = True
+    session.hooks["response"].append(_without_body)
+    return session
+
+
+def _without_body(response: requests.Response, **_how: object) -> None:
+    response.close()
+    if 300 <= response.status_code < 400:  # the library, which follows none, takes these for taken
+        raise requests.HTTPError(f"it answered {response.status_code}")
 
 
 def _told(exporter: OTLPSpanExporter, address: str) -> ToldExporter:
