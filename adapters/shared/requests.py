@@ -19,6 +19,11 @@ FORWARDING_HEADERS = (
     "X-Forwarded-Port",
     "X-Forwarded-Server",
     "X-Real-IP",
+    "X-Client-IP",
+    "X-Envoy-External-Address",
+    "CF-Connecting-IP",
+    "True-Client-IP",
+    "Via",
 )
 """What proxies add."""
 

@@ -36,7 +36,8 @@ def test_a_name_that_was_pointed_at_this_machine_may_not(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP"]
+    "header",
+    ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "CF-Connecting-IP", "Via"],
 )
 def test_what_a_proxy_passed_on_may_not(header: str) -> None:
     assert header in refused(WebConfig("127.0.0.1", 3978, secret=SECRET), HERE | {header: "127.0.0.1"})
