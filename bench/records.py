@@ -146,6 +146,10 @@ def fill(file: Path, rows: int) -> None:
         connection.execute("PRAGMA journal_mode=WAL")
 
 
+_OF_ONE_THREAD = ("threads", "conversation_numbers", "gateway_calls", "plan_tasks", "thread_owners")
+"""Tables in which a conversation has one row."""
+
+
 def _value(table: str, column: sa.Column[Any], rows: int) -> str:
     """SQL for a column of row `n`."""
     either = _OPEN_OR.format(rows=rows, open=min(rows, OPEN), one="{one}", other="{other}")
@@ -160,8 +164,8 @@ def _value(table: str, column: sa.Column[Any], rows: int) -> str:
     }
     special = {
         "status": status.get(table, "'done'"),
-        "thread_id": "'web:' || n" if table == "threads" else _THREAD,
-        "person_id": "'web:p' || n" if table in {"people", "usage"} else _PERSON,
+        "thread_id": "'web:' || n" if table in _OF_ONE_THREAD else _THREAD,
+        "person_id": "'web:p' || n" if table in {"people", "usage", "identities"} else _PERSON,
         "requester": _PERSON,
         "requesters": f"json_array({_PERSON})",
         "place_key": "'web:' || n" if table == "places" else _THREAD,
@@ -190,11 +194,12 @@ def _value(table: str, column: sa.Column[Any], rows: int) -> str:
         "connection": f"'service' || (n % {A_THREAD})",
         "sealed_code": "NULL",
         "sealed_grant": "NULL",
+        "number": "n" if table == "conversation_numbers" else "1",
     }  # fmt: skip
     if column.name in special:
         return special[column.name]
     if isinstance(column.type, sa.JSON):
         return "'{}'"
     if isinstance(column.type, sa.Integer | sa.BigInteger | sa.Float | sa.Boolean):
-        return "1" if column.name in {"round", "number", "urgent", "tries", "proven", "version"} else "n"
+        return "1" if column.name in {"round", "urgent", "tries", "proven", "version"} else "n"
     return "'id' || n"

@@ -210,7 +210,7 @@ def forms(text: str) -> Iterator[tuple[str, Callable[[], object]]]:
     """Forms with such a text in them."""
     field = FormField(name="f", label=text, type=FieldType.TEXT, required=True, options=(text,), help=text)
     form = Form(text, (field,), {"f": text})
-    yield "slack: form", partial(slack_forms.edit_modal, form, Origin(), _PERSON)
+    yield "slack: form", partial(slack_forms.edit_modal, form, approval({"f": text}), Origin(), _PERSON)
     yield "teams: form", partial(teams_dialogs.edit_dialog, "a", form)
     yield "page: form", partial(form_json, form)
 

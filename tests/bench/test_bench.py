@@ -137,8 +137,9 @@ async def test_each_measure_of_the_bench_runs() -> None:
         [" product ", " SQLite "],
         [" product ", " without "],
         beside_the_agent,
-        *[beside_others] * 2,
-        [" product ", " limit "],
+        *[beside_others] * 3,
+        *[[" product ", " limit "]] * 2,
+        [" bundled server ", ""],
         [" by itself ", ""],
     ]
     assert [line.split("|")[1].strip().split(",")[0] for line in lines[2:5]] == [
@@ -146,5 +147,5 @@ async def test_each_measure_of_the_bench_runs() -> None:
         "mention → answer",
         "… with one tool call over stdio",
     ]
-    assert len(lines) == 140
+    assert len(lines) == 180
     assert [line for line in lines if "→ another has begun it" in line]

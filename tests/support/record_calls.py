@@ -65,7 +65,7 @@ def sample(wanted: Any, name: str, given: Given) -> Any:
     """A value of a type, for a parameter or field of this name."""
     if wanted == Usage:
         return {"model": ModelUse(calls=1, input_tokens=1, cached_tokens=1, output_tokens=1, seconds=1.0)}
-    if name in given and not hasattr(wanted, "_fields"):
+    if name in given and not (hasattr(wanted, "_fields") or dataclasses.is_dataclass(wanted)):
         return given[name]
     origin, inner = typing.get_origin(wanted), typing.get_args(wanted)
     if origin in (typing.Union, types.UnionType):
