@@ -22,7 +22,7 @@ from bot.crypto import NewId
 from bot.domain import AlreadySettled, ConversationReference, Message, Settled
 from bot.inbox import Acceptance
 from bot.ledger import AttemptLedger
-from bot.records import audit, postgresql, tables
+from bot.records import audit, postgresql
 from bot.records.database import is_outage
 from bot.records.locks import AUDIT
 from bot.records.postgres_connections import BoundedConnection
@@ -206,7 +206,7 @@ async def test_two_calls_that_end_at_once_are_two_entries_of_one_chain(
         first.finish(here, 1, made), second.finish(there, 1, made), replicas.watching
     )
     async with replicas.watching.reading() as tx:
-        links = [audit._link(row) for row in await tx.all(tables.audit.select().order_by(tables.audit.c.seq))]
+        links = await audit.links(tx, None, None, after=0, limit=10)
     assert [link.seq for link in links] == [1, 2]
     assert list(faults(links)) == []
 
