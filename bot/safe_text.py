@@ -222,13 +222,16 @@ def _beginning(text: str, most: int, limit: int) -> tuple[str, int]:
 
 
 def _before_a_whole_character(text: str, end: int) -> int:
-    """Steps back from `end` so that no accent or emoji is cut in two; gives up after 16 code points."""
+    """Steps back from `end` so that no accent or emoji is cut in two; gives up after 16 code points, where nothing is
+    left at the end that joins what follows."""
     for back in range(min(16, end)):
         position = end - back
         following = text[position]
         joined = text[position - 1] == "\u200d"
         if not (joined or _JOINS_ON.match(following) or unicodedata.category(following) in ("Mn", "Me", "Mc")):
             return position
+    while end and text[end - 1] == "\u200d":
+        end -= 1
     return end
 
 

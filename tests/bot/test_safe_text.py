@@ -151,6 +151,11 @@ def test_no_letter_is_cut_from_its_accent_nor_an_emoji_in_two() -> None:
             assert text[len(kept)] in "👨e👍"
 
 
+def test_of_emoji_without_end_no_joiner_is_left_where_they_are_cut() -> None:
+    for limit in range(28, 60):
+        assert not shorten("👩\u200d" * 200, limit).split("…")[0].endswith("\u200d")
+
+
 @given(tricky, st.integers(0, 60))
 def test_shortening_keeps_to_its_limit_and_counts_rightly(text: str, limit: int) -> None:
     cut = shorten(text, limit)
