@@ -17,6 +17,7 @@ import structlog
 from bot.audit.log import AuditLog
 from bot.crypto import NewId
 from bot.domain import AlreadySettled, ClickResult, Clock, Invalid, Notice, Person, Settled
+from bot.events import happens
 from bot.gateway.thread_ids import delivery_key, gateway_call_of, is_gateway_thread
 from bot.ledger import AttemptLedger
 from bot.memory_threads import is_memory_thread
@@ -172,11 +173,7 @@ class HaltSwitch:
     async def _keep_looking(self) -> None:
         failure, database = RepeatedFailure("halts_not_read"), cast("PostgresDatabase", self._database)
         while True:
-            try:
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._look_now.wait()
-            except TimeoutError:
-                pass
+            await happens(self._look_now, LOOK_SECONDS)
             self._look_now.clear()
             try:
                 async with asyncio.timeout(LOOKING_SECONDS), database.at_once() as tx:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from bot.events import happens
 from bot.records import beginnings, replicas
 from bot.records.replicas import GONE_SECONDS, ReplicaRow, Seen
 
@@ -218,11 +219,7 @@ class ReplicaTable:
     async def _keep_looking(self) -> None:
         failed = False
         while True:
-            try:
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._look_now.wait()
-            except TimeoutError:
-                pass
+            await happens(self._look_now, LOOK_SECONDS)
             self._look_now.clear()
             try:
                 async with asyncio.timeout(LOOKING_SECONDS):

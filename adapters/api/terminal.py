@@ -20,6 +20,7 @@ import aiohttp
 from yarl import URL
 
 from adapters.shared.outages import AGAIN_SECONDS
+from bot.events import happens
 from bot.safe_text import visible, visible_line, written_arguments
 
 TOKEN_VARIABLE = "COUNTERSIGN_TOKEN"  # noqa: S105  # its name
@@ -306,9 +307,7 @@ class Chat:
         ready = asyncio.Event()
         streaming = asyncio.create_task(self._stream(self._thread, ready), name="chat stream")
         try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(READY_SECONDS):
-                    await ready.wait()
+            await happens(ready, READY_SECONDS)
             if text:
                 sent = await self._client.call("POST", ["threads", self._thread, "messages"], {"text": text})
                 self._message = str(sent["message_id"])

@@ -15,6 +15,7 @@ from typing import Any
 from aiohttp import web
 
 from adapters.shared.requests import is_there
+from bot.events import happens
 
 AsgiMessage = MutableMapping[str, Any]
 AsgiReceive = Callable[[], Awaitable[AsgiMessage]]
@@ -115,11 +116,7 @@ class AsgiExchange:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}
         while is_there(self._request) and not self._left.is_set() and not self._is_complete:
-            try:
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._left.wait()
-            except TimeoutError:
-                continue
+            await happens(self._left, LOOK_SECONDS)
         return {"type": "http.disconnect"}
 
     async def _send(self, message: AsgiMessage) -> None:

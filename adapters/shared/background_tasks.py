@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Collection, Coroutine
-from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -57,14 +56,6 @@ async def drained(tasks: Collection[asyncio.Task[Any]], within: float) -> None:
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
-
-
-async def happens(event: asyncio.Event, seconds: float) -> None:
-    """Wait for it, so many seconds at most."""
-    with suppress(TimeoutError):
-        # Not `wait_for`: before Python 3.12 it loses a cancellation that comes just after what it waits for.
-        async with asyncio.timeout(seconds):
-            await event.wait()
 
 
 def now() -> float:

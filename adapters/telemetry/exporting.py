@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.util.re import parse_env_headers
 
 from adapters.telemetry.tracing import Tracing
+from bot.events import happens
 from bot.repeated_failures import RepeatedFailure
 from graph.observing import Happening
 
@@ -150,10 +151,7 @@ async def finished(work: Callable[[], None], seconds: float) -> bool:
             loop.call_soon_threadsafe(done.set)
 
     threading.Thread(target=run, name="telemetry ends", daemon=True).start()
-    try:
-        async with asyncio.timeout(seconds):
-            await done.wait()
-    except TimeoutError:
+    await happens(done, seconds)
+    if not done.is_set():
         log.warning("traces_lost", note="a collector did not take what was left in time")
-        return False
-    return True
+    return done.is_set()

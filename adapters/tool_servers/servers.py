@@ -7,7 +7,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ from adapters.tool_servers.sessions import (
     still_offered,
 )
 from adapters.tool_servers.text import MaskText, unchanged
+from bot.events import happens
 from graph.files import NO_FILES, ThreadFiles
 from graph.ports import Caller, Failed, NotSent, Prepared, Progress, ToolOutcome, Unavailable
 from policies.model import Tool
@@ -392,9 +393,7 @@ class SharedServer(BaseServer["Connection"]):
             self._lose(connection, reason)
 
     async def _ready(self) -> Connection | None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._timings.patience):
-                await self._decided.wait()
+        await happens(self._decided, self._timings.patience)
         return self._connection
 
     def _hand_over(self, connection: Connection) -> None:
@@ -423,9 +422,7 @@ class SharedServer(BaseServer["Connection"]):
             self._to(ServerState.STARTING if was_up and self._failures == 1 else ServerState.DOWN, reason)
             pause = pause_after(self._failures, self._timings, random.random())  # noqa: S311 - nothing secret
             log.warning("tool_server_down", server=self.config.name, reason=reason, again_in=round(pause, 2))
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._start_now.wait()
+            await happens(self._start_now, pause)
 
     async def _was_handed_over(self, life: asyncio.Task[tuple[bool, str]]) -> bool:
         """Wait until a life ends (false), or is left to a call that waits in it."""

@@ -19,6 +19,7 @@ import structlog
 from bot.audit.entries import Link, in_utc
 from bot.audit.ocsf import LogSource, event_of
 from bot.domain import Clock
+from bot.events import happens
 from bot.records import audit, audit_pushes
 from bot.records.audit_pushes import PushRow
 from bot.records.database import Database, is_outage
@@ -168,9 +169,7 @@ class AuditPush:
                 failure.failed(error, with_traceback=not is_outage(error))
             if pause and is_last:
                 return
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await ending.wait()
+            await happens(ending, pause)
 
     async def look(self) -> float:
         """Sends what comes next, if there is something and it is this process that sends. Returns the seconds until the

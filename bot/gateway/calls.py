@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from bot.approvals.requests import LearnNames
 from bot.crypto import NewId
 from bot.domain import Clock, ConversationReference, Person
+from bot.events import happens
 from bot.gateway.changes import CallChanges
 from bot.gateway.thread_ids import delivery_key, gateway_thread_id
 from bot.gateway.views import (
@@ -254,11 +255,7 @@ class GatewayCalls:
             if left <= 0:
                 return known
             with self._changes.watched(known.gateway_call_id) as changed:
-                try:
-                    async with asyncio.timeout(min(left, HANDED_LOOK_SECONDS)):
-                        await changed.wait()
-                except TimeoutError:
-                    pass  # it is looked at once more
+                await happens(changed, min(left, HANDED_LOOK_SECONDS))
 
     def _is_forgotten(self, row: GatewayCallRow) -> bool:
         """Whether its result waited for too long to be fetched."""

@@ -21,6 +21,7 @@ from typing import Protocol
 import structlog
 
 from bot.domain import Clock
+from bot.events import happens
 from bot.memory_threads import MEMORY
 from bot.records import deliveries
 from bot.records.claims import Overtaken
@@ -428,10 +429,7 @@ class EmbeddedEngine(ThreadWorkers):
                 # Without this task nothing would expire or be tried again any more.
                 log.exception("timers_not_read")
                 nap = PAUSE
-            with contextlib.suppress(TimeoutError):
-                # Not `wait_for`: before Python 3.12 it loses a cancellation that comes just after what it waits for.
-                async with asyncio.timeout(nap):
-                    await self._timer_set.wait()
+            await happens(self._timer_set, nap)
 
     async def _wake_the_due(self) -> float:
         """Seconds until the next timer."""

@@ -7,13 +7,14 @@ is to be done in them is in the inbox, and due soon after that: then it is a del
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import Context
 
 import structlog
+
+from bot.events import happens
 
 log = structlog.get_logger(__name__)
 WAITS_SECONDS = 60.0
@@ -87,9 +88,7 @@ class IdleWork:
     async def _work(self) -> None:
         while self._waiting:
             self._one_ended.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._one_ended.wait()
+            await happens(self._one_ended, LOOK_SECONDS)
             now = asyncio.get_running_loop().time()
             self._begun = {
                 thread_id: at

@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from contextvars import Context
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,6 +27,7 @@ from procrastinate.manager import JobManager
 from procrastinate.worker import Worker
 
 from bot.domain import Clock
+from bot.events import happens
 from bot.outbox import Outbox
 from bot.records import deliveries, places
 from bot.records.claims import Claim, Overtaken, context_under, current_claim, place_of
@@ -507,9 +508,7 @@ class DistributedEngine(ThreadWorkers):
             else:
                 failure.worked()
             self._sweep_now.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(SWEEP_SECONDS):
-                    await self._sweep_now.wait()
+            await happens(self._sweep_now, SWEEP_SECONDS)
 
     async def _sweep_once(self) -> None:
         """In each process, since each has to look after its own places, and all of them after those of the dead."""

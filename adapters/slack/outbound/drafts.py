@@ -12,7 +12,7 @@ from functools import partial
 
 import structlog
 
-from adapters.shared.background_tasks import BackgroundTasks, drained, happens, now
+from adapters.shared.background_tasks import BackgroundTasks, drained, now
 from adapters.shared.caches import Newest, Refusals
 from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.shared.sending import DraftPace, GrowingText
@@ -25,6 +25,7 @@ from adapters.slack.render import posts as render
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.web_api.client import WebApi
 from bot.domain import Clock, ConversationReference, Post, Said, system_clock
+from bot.events import happens
 from bot.records.claims import Overtaken, check_claim, current_claim
 from bot.records.database import is_outage
 from graph.ports import TaskState

@@ -9,13 +9,14 @@ from typing import Literal
 
 import structlog
 
-from adapters.shared.background_tasks import BackgroundTasks, happens, now
+from adapters.shared.background_tasks import BackgroundTasks, now
 from adapters.shared.caches import Newest, Refusals
 from adapters.shared.calls import CallFailed
 from adapters.slack.ids import PLATFORM, SlackLocation
 from adapters.slack.render.blocks import without_brackets
 from adapters.slack.web_api.client import AT_ONCE, WebApi
 from bot.domain import Clock
+from bot.events import happens
 from bot.records.claims import current_claim
 from bot.safe_text import visible_line
 

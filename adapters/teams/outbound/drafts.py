@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from adapters.shared.background_tasks import BackgroundTasks, drained, happens, now
+from adapters.shared.background_tasks import BackgroundTasks, drained, now
 from adapters.shared.caches import Newest, Refusals
 from adapters.shared.calls import CallFailed
 from adapters.shared.sending import SAID, DraftPace, GrowingText, message_id_of
@@ -19,6 +19,7 @@ from adapters.teams.outbound.streams import LIVES, TeamsStream, status_line
 from adapters.teams.render.markdown import streamable
 from adapters.teams.render.posts import Audience, activities
 from bot.domain import Clock, ConversationReference, Post, Said, system_clock
+from bot.events import happens
 from graph.ports import TaskState
 
 log = structlog.get_logger(__name__)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from adapters.shared.background_tasks import happens
+from bot.events import happens
 
 
 @pytest.mark.parametrize("rounds", range(4))
