@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal
 
-from bot.dates import number_in_words
+from bot.dates import day_of, number_in_words
 from bot.domain import Clock
 from bot.limits import NO_LIMIT
 from bot.prices import NO_PRICES, Prices
@@ -131,7 +130,7 @@ class DailyBudget:
             yield _Budget(f"cost:{name}", used.cost, limits.cost, self._prices.currency, is_of_person)
 
     def _today(self) -> str:
-        return datetime.fromtimestamp(self._clock(), UTC).date().isoformat()
+        return day_of(self._clock()).isoformat()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Days, times and numbers in the form of the language that is written in. Pure.
+"""Days, times and numbers in the form of the language that is written in, and the day of a moment. Pure.
 
 English has its names here, so that a server that speaks nothing else needs no catalogue of languages in memory (Babel
 takes 12 MB); every other language is Babel's.
@@ -6,7 +6,7 @@ takes 12 MB); every other language is Babel's.
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from functools import lru_cache
 
 from translations import SOURCE, language
@@ -15,6 +15,11 @@ _DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _PATTERNS = {"de": ("EEE d. MMM", "EEE d. MMM y")}
 """Day without and with its year, where it is shorter than what the language's own pattern says."""
+
+
+def day_of(moment: float) -> date:
+    """Returns the day (UTC) of a moment in seconds since the epoch."""
+    return datetime.fromtimestamp(moment, UTC).date()
 
 
 def day_in_words(day: date, *, with_year: bool) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from bot.approvals.directory import PeopleDirectory
-from bot.dates import number_in_words
+from bot.dates import day_of, number_in_words
 from bot.domain import Clock, Person
 from bot.prices import Prices
 from bot.records import model_usage
@@ -96,11 +96,6 @@ async def keep_usage(tx: Transaction, turn: Turn, usage: Usage, now: float) -> N
         ),
         usage,
     )
-
-
-def day_of(now: float) -> date:
-    """The day (UTC) of a time in seconds since the epoch."""
-    return datetime.fromtimestamp(now, UTC).date()
 
 
 class UsageReports:

@@ -10,6 +10,7 @@ Reasons that depend on the approval's thread and on whose account it is are in `
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -412,6 +413,15 @@ def covered(
     except (TypeError, ValueError, RecursionError):
         return None  # what has no digest was granted by nobody
     return max((grant for grant in about if grant.digest == digest), key=lambda grant: grant.until, default=None)
+
+
+_BY_GRANT = re.compile(r"always allow by .+ until [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC", re.DOTALL)
+"""What `under_grants` writes in the place of a rule's name."""
+
+
+def is_by_grant(rule: str) -> bool:
+    """Whether that stands in the place of a rule's name, since somebody's own standing approval allowed a call."""
+    return _BY_GRANT.fullmatch(rule) is not None
 
 
 def under_grants(

@@ -257,11 +257,16 @@ def could_not_find_out(rule: Rule, subject: Subject) -> Deny:
     )
 
 
+SERVER_ASKS = "{rule}; {server} requires approval for {tool}"
+AGENT_ASKS = "{rule}; the {agent} agent requires approval for {tool} of {server}"
+"""What stands in the place of a rule's name where more than the rule has a call asked about."""
+
+
 def as_server_requires(verdict: Verdict, tool: Tool) -> Verdict:
     """An allow becomes an ask where the tool's server requires approval."""
     if isinstance(verdict, Allow) and tool.requires_approval:
         return Ask(
-            rule=f"{verdict.rule}; {tool.server} requires approval for {tool.name}",
+            rule=SERVER_ASKS.format(rule=verdict.rule, server=tool.server, tool=tool.name),
             source=verdict.source,
             version=verdict.version,
             reads=verdict.reads,
@@ -277,7 +282,7 @@ def as_agent_requires(verdict: Verdict, tool: Tool, facts: Facts) -> Verdict:
     if isinstance(verdict, Ask):
         return verdict.model_copy(update={"always_allow": False})
     return Ask(
-        rule=f"{verdict.rule}; the {facts.agent} agent requires approval for {tool.name} of {tool.server}",
+        rule=AGENT_ASKS.format(rule=verdict.rule, agent=facts.agent, tool=tool.name, server=tool.server),
         source=verdict.source,
         version=verdict.version,
         reads=verdict.reads,

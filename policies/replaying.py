@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from policies.approvers import grant_offered
+from policies.approvers import grant_offered, is_by_grant
 from policies.judging import Policy, describe_approvers, judge_with_reasons
 from policies.model import Allow, Ask, Call, Deny, Facts, Verdict
 from policies.reasons import why
 from policies.trust import risks_of
 
 _SAID_ELSEWHERE = {"rule", "source", "version", "reads"}
-_BY_GRANT = re.compile(r"always allow by .+ until [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +50,9 @@ def judged_by(policy: Policy, recorded: RecordedCall) -> JudgedAgain:
     return JudgedAgain(verdict, why(reasons))
 
 
-def is_by_grant(verdict: Verdict) -> bool:
-    """Whether somebody's own standing approval allowed it, and no rule."""
-    return isinstance(verdict, Allow) and _BY_GRANT.fullmatch(verdict.rule) is not None
-
-
 def are_the_same(then: Verdict, now: Verdict, call: Call) -> bool:
     """Whether two judgements of a call come to the same: the same verdict, on the same terms."""
-    if is_by_grant(then) and isinstance(now, Ask):
+    if isinstance(then, Allow) and is_by_grant(then.rule) and isinstance(now, Ask):
         # Somebody's own standing permission: the rules asked, and still let them give it.
         return grant_offered(now, risks_of(call, now))
     return then.model_dump(exclude=_SAID_ELSEWHERE) == now.model_dump(exclude=_SAID_ELSEWHERE)

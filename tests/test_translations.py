@@ -141,7 +141,6 @@ UNMARKED = {
     "bot/prices.py": OPERATORS,
     "bot/records/": OPERATORS,
     "bot/records/checkup.py": OPERATORS,
-    "bot/rules/outcomes.py": RECORDS,
     "bot/rules/reports.py": OPERATORS,
     "bot/schemas/": MODEL,
     "bot/settings": OPERATORS,

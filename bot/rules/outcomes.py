@@ -6,10 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Literal
 
+from bot.dates import day_of
 from graph.agents import DEFAULT
+from policies.approvers import is_by_grant
+from policies.judging import AGENT_ASKS, SERVER_ASKS
 from policies.suggestions import Outcome
 
 DecidedBy = Literal["rule", "none", "mode", "standing", "server", "agent"]
@@ -25,7 +27,6 @@ _STEPS = 4
 _MOST_ATTEMPTS = 10
 """Attempts of a call among which its first entry is looked for."""
 _BY_MODE = "mode "
-_BY_GRANT = "always allow by "
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def outcome_of(end: LoggedEnd, rounds: Sequence[ApprovalRound]) -> CallOutcome:
     outcome = _outcome(entry, rounds)
     return CallOutcome(
         seq=end.seq,
-        day=day_of(end.at),
+        day=day_of(end.at).isoformat(),
         decided_by=decided_by,
         rule=name,
         server=server,
@@ -117,19 +118,14 @@ def outcome_of(end: LoggedEnd, rounds: Sequence[ApprovalRound]) -> CallOutcome:
     )
 
 
-def day_of(at: float) -> str:
-    """The day (UTC) of a moment in seconds since the epoch."""
-    return datetime.fromtimestamp(at, UTC).date().isoformat()
-
-
 def _decided_by(rule: str, source: str, *, server: str, tool: str, agent: str) -> tuple[DecidedBy, str]:
     """Also the name of the rule, without what was added to it where more than it decided (`policies.judging`)."""
     if not source:
         return ("mode" if rule.startswith(_BY_MODE) else "none"), ""
-    if rule.startswith(_BY_GRANT) and rule.endswith(" UTC"):
+    if is_by_grant(rule):
         return "standing", ""
-    by_agent = f"; the {agent} agent requires approval for {tool} of {server}"
-    by_server = f"; {server} requires approval for {tool}"
+    by_agent = AGENT_ASKS.format(rule="", agent=agent, tool=tool, server=server)
+    by_server = SERVER_ASKS.format(rule="", tool=tool, server=server)
     if rule.endswith(by_agent):
         return "agent", rule.removesuffix(by_agent)
     if rule.endswith(by_server):

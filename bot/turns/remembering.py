@@ -18,6 +18,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from bot.approvals.retries import given_call_of
 from bot.budgets import DailyBudget
+from bot.dates import day_of
 from bot.domain import Clock, Notice
 from bot.logs import log_context
 from bot.memory import Memories
@@ -33,7 +34,6 @@ from bot.records.posts import NewPost
 from bot.turns.decision import DIED_TOO_OFTEN, MOST_DEATHS
 from bot.turns.failures import MOST_OUTAGE_TRIES
 from bot.turns.idle_work import due_at_last
-from bot.usage import day_of
 from graph.json_values import storable
 from graph.memory import (
     LONGEST_WORDS,

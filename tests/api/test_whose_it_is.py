@@ -9,10 +9,10 @@ from typing import Any, Literal
 import aiohttp
 
 from adapters.api.operations import ANY_SCOPE
+from bot.dates import day_of
 from bot.identity.principal import ALL_SCOPES, Scope
 from bot.records import model_usage
 from bot.records.model_usage import UsageOf
-from bot.usage import day_of
 from graph.usage import ModelUse
 from tests.api.serving import ANA, CHLOE, ApiUser, ServedApi
 from tests.api.things import THREAD, everything_of_anas
