@@ -132,10 +132,10 @@ class AuditTerms:
     async def is_whole(self, tx: Transaction) -> bool:
         """Whether there are terms of the oldest entries, too."""
         indexed = await audit_terms.indexed(tx)
-        return indexed.first == 1 if indexed is not None else await audit_terms.newest_number(tx) == 0
+        return indexed.first == 1 if indexed is not None else await audit.newest_number(tx) == 0
 
     async def _next(self, tx: Transaction) -> tuple[int, int, Indexed] | None:
-        newest, indexed = await audit_terms.newest_number(tx), await audit_terms.indexed(tx)
+        newest, indexed = await audit.newest_number(tx), await audit_terms.indexed(tx)
         return next_to_index(newest, indexed)
 
 
@@ -287,7 +287,7 @@ class AuditVerification:
 
     async def _steps(self, anchor: tuple[int, str] | None) -> AsyncGenerator[Verification, None]:
         async with self._database.reading() as tx:
-            count = await audit_terms.newest_number(tx)
+            count = await audit.newest_number(tx)
         check, found = LogCheck(anchor), _Found()
         while True:
             async with self._database.reading() as tx:

@@ -15,11 +15,11 @@ from bot.console.access import OperatorAccess
 from bot.conversations import FOR_ONE_PERSON
 from bot.domain import Person
 from bot.prices import Prices
-from bot.records import approvals, audit, plans, posts, threads, turns
+from bot.records import approvals, audit, model_usage, plans, posts, threads, turns
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.model_usage import UsageSum
-from bot.records.turns import AskedOf, ShortAttempt, TurnRow, TurnUse, VoteOn
+from bot.records.turns import AskedOf, ShortAttempt, TurnRow, VoteOn
 from bot.task_threads import conversation_of, own_turn_of_call, turn_of_call
 from bot.turns.failures import reference_to
 from bot.usage import UsageTotal, total_of
@@ -171,7 +171,8 @@ class _Read:
     """When, what, and whether it is the answer."""
     notices: Sequence[tuple[float, str, str]]
     """When, the tone, and the sentence."""
-    use: Sequence[TurnUse]
+    use: Sequence[UsageSum]
+    """By agent."""
     tasks: Sequence[str]
     """Status of each task of its plans that have not ended."""
     goes_on: bool
@@ -261,7 +262,7 @@ class TurnsOfEverybody:
         async with self._database.reading() as tx:
             read = await self._read(tx, row)
         calls = await self._calls(read, operator)
-        models = [ModelUseOf(each.agent, each.model, total_of("", [_as_sum(each)], self._prices)) for each in read.use]
+        models = [ModelUseOf(each.key, each.model, total_of("", [each], self._prices)) for each in read.use]
         text = str(row.body.get("text", ""))
         return WholeTurn(
             summary=_as_it_stands(read, calls),
@@ -269,7 +270,7 @@ class TurnsOfEverybody:
             calls=calls,
             events=self._events(read, operator),
             models=models,
-            total=total_of("", [_as_sum(each) for each in read.use], self._prices),
+            total=total_of("", read.use, self._prices),
             currency=self._prices.currency,
         )
 
@@ -298,7 +299,7 @@ class TurnsOfEverybody:
             entries=[entry for each in written if (entry := read_entry(each)) is not None],
             said=[(at, str(kept.get("text", "")), bool(kept.get("final", True))) for at, kept in said],
             notices=[(at, str(kept.get("tone", "")), str(kept.get("text", ""))) for at, kept in told],
-            use=await turns.used_in(tx, row.key),
+            use=await model_usage.of_agents(tx, row.key),
             tasks=tasks,
             goes_on=await turns.goes_on(tx, row, subjects),
             summary=summary,
@@ -336,7 +337,6 @@ class TurnsOfEverybody:
         if known is None and made.arguments is not None:
             await asyncio.sleep(0)
             arguments = (await masked_arguments(made.arguments, self._masker)).value
-        result = made.text if made.owner in {None, reader.person_id} else FOR_ONE_PERSON
         return TurnCall(
             call_id=made.call_id,
             server=made.server,
@@ -352,7 +352,7 @@ class TurnsOfEverybody:
             why=(made.judged or {}).get("why", ""),
             status=_STATUS.get(made.status, made.status),
             ended="",
-            result=result,
+            result=_shown_to(reader, made),
             characters=made.length if made.length > len(made.text) else 0,
             attempts=known.attempts if known is not None else 0,
             waited=None,
@@ -389,14 +389,20 @@ class TurnsOfEverybody:
             about = {"call_id": made.call_id, "subject": made.attempt_id}
             events.append(TurnEvent(made.started_at, "began", text=f"{made.server} › {made.tool}", **about))
             if made.ended_at is not None:
-                text = made.text if made.owner in {None, reader.person_id} else FOR_ONE_PERSON
-                events.append(TurnEvent(made.ended_at, "ended", what=made.status, text=text, **about))
+                events.append(
+                    TurnEvent(made.ended_at, "ended", what=made.status, text=_shown_to(reader, made), **about)
+                )
         events += [event for entry in read.entries if (event := _logged(entry)) is not None]
         for at, text, is_final in read.said:
             events.append(TurnEvent(at, "said", what="answer" if is_final else "word", text=text[:LONGEST_SHOWN]))
         for at, tone, text in read.notices:
             events.append(TurnEvent(at, "notice", what=tone, text=text))
         return sorted(events, key=lambda event: event.at)
+
+
+def _shown_to(reader: Person, made: ShortAttempt) -> str:
+    """What came of an attempt, unless it is for another person alone."""
+    return made.text if made.owner in {None, reader.person_id} else FOR_ONE_PERSON
 
 
 async def _summaries(tx: Transaction, rows: Sequence[TurnRow]) -> list[TurnSummary]:
@@ -448,12 +454,6 @@ def _as_it_stands(read: _Read, calls: Sequence[TurnCall]) -> TurnSummary:
 def _with_reference(keys: Sequence[str], reference: str) -> set[str]:
     """The turns of those deliveries. What somebody has decided or answered is a delivery of its own."""
     return {key for key in keys if reference_to(key) == reference}
-
-
-def _as_sum(use: TurnUse) -> UsageSum:
-    return UsageSum(
-        use.agent, use.model, use.calls, use.input_tokens, use.cached_tokens, use.output_tokens, use.seconds
-    )
 
 
 _STATUS = {"started": "running", "asking": "waiting"}

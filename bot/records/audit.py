@@ -35,6 +35,7 @@ _NEWEST = Prepared(
     .order_by(audit.c.seq.desc())
     .limit(1)
 )
+_NEWEST_NUMBER = Prepared(sa.select(audit.c.seq).order_by(audit.c.seq.desc()).limit(1))
 _ADD = Prepared(sa.insert(audit))
 _VOTES = Prepared(
     sa.select(votes, approvals.c.round)
@@ -48,6 +49,12 @@ async def newest(tx: Transaction, key: str) -> tuple[Link | None, bool]:
     """The last link of the chain, none before the first; and whether this end of a call has been written down."""
     row = await tx.one(_NEWEST, {"of": key})
     return (None, False) if row is None else (read_link(row), bool(row.has_key))
+
+
+async def newest_number(tx: Transaction) -> int:
+    """The number of the newest entry; 0: there is none."""
+    row = await tx.one(_NEWEST_NUMBER)
+    return 0 if row is None else int(row.seq)
 
 
 async def add(tx: Transaction, link: Link, *, at: float) -> None:

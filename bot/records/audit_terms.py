@@ -50,12 +50,6 @@ async def indexed(tx: Transaction) -> Indexed | None:
     return None if row is None else Indexed(int(row.first), int(row.last))
 
 
-async def newest_number(tx: Transaction) -> int:
-    """The number of the newest entry; 0: there is none."""
-    row = await tx.one(_NEWEST)
-    return 0 if row is None else int(row.seq)
-
-
 async def links_between(tx: Transaction, first: int, last: int) -> Sequence[Link]:
     """The entries with these numbers, and those between."""
     return [read_link(row) for row in await tx.all(_BETWEEN, {"first": first, "last": last})]
@@ -142,7 +136,6 @@ async def _rarest(
 # ------------------------------------------------------------------------------------------------ statements
 
 _INDEXED = Prepared(sa.select(audit_indexed).where(audit_indexed.c.log == sa.bindparam("log")))
-_NEWEST = Prepared(sa.select(audit.c.seq).order_by(audit.c.seq.desc()).limit(1))
 _BETWEEN = Prepared(
     sa.select(audit)
     .where(audit.c.seq >= sa.bindparam("first"), audit.c.seq <= sa.bindparam("last"))

@@ -112,12 +112,18 @@ def _sums(key: sa.ColumnElement[str]) -> sa.Select[Any]:
     )
 
 
+_OF_AGENTS = Prepared(_sums(model_usage.c.agent).where(model_usage.c.message == sa.bindparam("message")))
 _OF_MESSAGE = Prepared(_sums(model_usage.c.person_id).where(model_usage.c.message == sa.bindparam("message")))
 
 
 async def of_message(tx: Transaction, message: str) -> Sequence[UsageSum]:
     """What the turn that a message began has used, with the tasks of its plans, by person (there is one) and model."""
     return [_sum(row) for row in await tx.all(_OF_MESSAGE, {"message": message})]
+
+
+async def of_agents(tx: Transaction, message: str) -> Sequence[UsageSum]:
+    """The same, by agent and model."""
+    return [_sum(row) for row in await tx.all(_OF_AGENTS, {"message": message})]
 
 
 async def of_people(tx: Transaction, person_ids: Collection[str], since: str) -> Sequence[UsageSum]:

@@ -53,7 +53,6 @@ class LogEntry:
 
 
 _COUNTED_TO = Prepared(sa.select(log_readers.c.seq).where(log_readers.c.name == sa.bindparam("name")))
-_NEWEST = Prepared(sa.select(audit.c.seq).order_by(audit.c.seq.desc()).limit(1))
 _ENTRIES = Prepared(
     sa.select(audit.c.seq, audit.c.key, audit.c.at, audit.c.entry)
     .where(audit.c.seq > sa.bindparam("after"))
@@ -68,12 +67,6 @@ _FIRST_AT = Prepared(
 async def counted_to(tx: Transaction) -> int:
     """Number of the last entry of the audit log that is added up; 0: none is."""
     row = await tx.one(_COUNTED_TO, {"name": _READER})
-    return 0 if row is None else int(row.seq)
-
-
-async def newest_entry(tx: Transaction) -> int:
-    """Number of the newest entry of the audit log; 0: there is none."""
-    row = await tx.one(_NEWEST)
     return 0 if row is None else int(row.seq)
 
 

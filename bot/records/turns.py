@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.records import approvals as approval_rows
-from bot.records.approvals import PENDING_COLUMNS, ApprovalRow, presentation_in
+from bot.records.approvals import PENDING_COLUMNS, ApprovalRow
 from bot.records.database import Transaction, reader
 from bot.records.prefixes import from_to, of_turn
 from bot.records.statements import Prepared
@@ -29,7 +29,6 @@ from bot.records.tables import (
     threads,
     votes,
 )
-from graph.presentation import CallPresentation
 
 MOST_CALLS = 200
 """Attempts, and approvals, of one turn that are read, the newest."""
@@ -45,7 +44,6 @@ _COLUMNS = (
     deliveries.c.body,
     deliveries.c.accepted_at,
     deliveries.c.status,
-    deliveries.c.tries,
     deliveries.c.cause,
     threads.c.place,
     threads.c.requester,
@@ -67,7 +65,6 @@ class TurnRow:
     accepted_at: float
     status: str
     """`waiting`, `done` or `parked`."""
-    tries: int
     cause: str | None
     """Of the last failure."""
     place: Mapping[str, Any]
@@ -81,17 +78,12 @@ class ShortAttempt:
 
     attempt_id: str
     call_id: str
-    number: int
     requester: str
     server: str
     tool: str
     title: str
     arguments: Mapping[str, Any] | None
     """`None`: they are too long."""
-    characters: int
-    """Of its arguments, as JSON."""
-    approval_id: str | None
-    grant_id: str | None
     status: str
     text: str
     """What came of it: its beginning."""
@@ -99,11 +91,9 @@ class ShortAttempt:
     """Characters of all of that."""
     owner: str | None
     choice: str | None
-    choice_by: str | None
     judged: Mapping[str, Any] | None
     started_at: float
     ended_at: float | None
-    presentation: CallPresentation
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,25 +129,11 @@ class AskedOf:
     settled_at: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnUse:
-    """What one agent of a turn has used of one model."""
-
-    agent: str
-    model: str
-    calls: int
-    input_tokens: int
-    cached_tokens: int
-    output_tokens: int
-    seconds: float
-
-
 _CUT = ("arguments", "text")
 _turn = reader(TurnRow)
-_attempt = reader(ShortAttempt, text=lambda text: text or "", presentation=presentation_in)
+_attempt = reader(ShortAttempt, text=lambda text: text or "")
 _vote = reader(VoteOn)
 _asked = reader(AskedOf)
-_use = reader(TurnUse, **dict.fromkeys(("calls", "input_tokens", "cached_tokens", "output_tokens"), int), seconds=float)
 
 
 def _turns(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
@@ -218,7 +194,6 @@ _ATTEMPTS = Prepared(
     sa.select(
         *(attempts.c[each.name] for each in fields(ShortAttempt) if each.name in attempts.c and each.name not in _CUT),
         sa.case((_CHARACTERS <= _LONGEST, attempts.c.arguments), else_=sa.null()).label("arguments"),
-        _CHARACTERS.label("characters"),
         sa.func.substr(attempts.c.text, 1, _LONGEST).label("text"),
         sa.func.coalesce(sa.func.length(attempts.c.text), 0).label("length"),
     )
@@ -259,20 +234,6 @@ async def votes_on_all(tx: Transaction, approval_ids: Collection[str]) -> Sequen
         return ()
     query = sa.select(votes).where(votes.c.approval_id.in_(list(approval_ids))).order_by(votes.c.at)
     return [_vote(row) for row in await tx.all(query)]
-
-
-async def used_in(tx: Transaction, message: str) -> Sequence[TurnUse]:
-    """What a turn has used of language models, with the tasks of its plans, by agent and model."""
-    counts = ("calls", "input_tokens", "cached_tokens", "output_tokens", "seconds")
-    query = (
-        sa.select(
-            model_usage.c.agent, model_usage.c.model, *(sa.func.sum(model_usage.c[name]).label(name) for name in counts)
-        )
-        .where(model_usage.c.message == message)
-        .group_by(model_usage.c.agent, model_usage.c.model)
-        .order_by(model_usage.c.agent, model_usage.c.model)
-    )
-    return [_use(row) for row in await tx.all(query)]
 
 
 async def questions_of(tx: Transaction, turn: str) -> Sequence[AskedOf]:

@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from bot.audit.entries import read_entry
-from bot.records import rule_counts
+from bot.records import audit, rule_counts
 from bot.records.database import Database, is_outage
 from bot.records.locks import RULE_COUNTS
 from bot.records.rule_counts import LogEntry, UnapprovedCall
@@ -58,7 +58,7 @@ class RuleCounts:
             async with self._one_at_a_time:
                 await self._count_a_part()
         async with self._database.reading() as tx:
-            return await rule_counts.counted_to(tx) >= await rule_counts.newest_entry(tx)
+            return await rule_counts.counted_to(tx) >= await audit.newest_number(tx)
 
     async def count_all(self) -> None:
         """Counts whatever there is."""
@@ -88,8 +88,8 @@ class RuleCounts:
             entries = await rule_counts.entries_after(tx, after, self._at_once)
         if not entries:
             return False
-        ends = await asyncio.to_thread(_ends_in, entries)
-        outcomes = await self._outcomes(ends)
+        ends = await asyncio.to_thread(ends_among, entries)
+        outcomes = await read_outcomes(self._database, ends)
         unapproved = [
             UnapprovedCall(each.seq, each.server, each.tool) for each in outcomes if each.outcome in UNAPPROVED
         ]
@@ -97,14 +97,16 @@ class RuleCounts:
             await rule_counts.add(tx, after, entries[-1].seq, counted(outcomes), unapproved)
         return len(entries) == self._at_once
 
-    async def _outcomes(self, ends: Sequence[LoggedEnd]) -> Sequence[CallOutcome]:
-        if not ends:
-            return ()
-        keys = {key for end in ends for key in end.earlier_keys}
-        async with self._database.reading() as tx:
-            numbers = await rule_counts.numbers_of(tx, keys)
-            rounds = await rule_counts.rounds_of(tx, {end.call_id for end in ends})
-        return outcomes_of(ends, numbers, rounds)
+
+async def read_outcomes(database: Database, ends: Sequence[LoggedEnd]) -> Sequence[CallOutcome]:
+    """What came of the calls whose first entries these are, by what the records have of them besides."""
+    if not ends:
+        return ()
+    keys = {key for end in ends for key in end.earlier_keys}
+    async with database.reading() as tx:
+        numbers = await rule_counts.numbers_of(tx, keys)
+        rounds = await rule_counts.rounds_of(tx, {end.call_id for end in ends})
+    return outcomes_of(ends, numbers, rounds)
 
 
 def outcomes_of(
@@ -127,5 +129,6 @@ def ends_in(entries: Sequence[tuple[int, str, float, str]]) -> list[LoggedEnd]:
     return [LoggedEnd(seq, key, at, entry) for seq, key, at, entry in read if entry is not None and counts(entry)]
 
 
-def _ends_in(entries: Sequence[LogEntry]) -> list[LoggedEnd]:
+def ends_among(entries: Sequence[LogEntry]) -> list[LoggedEnd]:
+    """The same, of entries as they are read for counting."""
     return ends_in([(each.seq, each.key, each.at, each.entry) for each in entries])

@@ -14,12 +14,13 @@ import structlog
 
 from bot.approvals.directory import PeopleDirectory
 from bot.console.access import OperatorAccess
+from bot.dates import day_of
 from bot.domain import Clock, Person
-from bot.records import rule_counts
+from bot.records import audit, rule_counts
 from bot.records.database import Database, is_outage
 from bot.records.rule_counts import LogEntry, RuleSum, ToolSum
-from bot.rules.counting import RuleCounts, ends_in, outcomes_of
-from bot.rules.outcomes import MOST_UNAPPROVED, LoggedEnd, median_of
+from bot.rules.counting import RuleCounts, ends_among, read_outcomes
+from bot.rules.outcomes import MOST_UNAPPROVED, median_of
 from bot.rules.past import past_calls
 from bot.rules.replay import Replay
 from graph.agents import DEFAULT, Agents
@@ -363,8 +364,7 @@ class RuleReports:
         return replace(kept, state="computing" if await self._counts.up_to_date() else "counting")
 
     def _since(self, days: int) -> str:
-        today = datetime.fromtimestamp(self._clock(), UTC).date()
-        return (today - timedelta(days=days - 1)).isoformat()
+        return (day_of(self._clock()) - timedelta(days=days - 1)).isoformat()
 
     # ------------------------------------------------------------------------------- what would happen if
 
@@ -407,7 +407,7 @@ class RuleReports:
         async with self._database.reading() as tx:
             first = await rule_counts.first_entry_since(tx, since)
             end = None if until is None else await rule_counts.first_entry_since(tx, until)
-            last = await rule_counts.newest_entry(tx) if end is None else end - 1
+            last = await audit.newest_number(tx) if end is None else end - 1
         if first is None:
             return _Stretch(last, last, is_cut=False)
         after = max(first - 1, last - most)
@@ -442,12 +442,8 @@ class RuleReports:
             yield await self._past(entries)
 
     async def _past(self, entries: Sequence[LogEntry]) -> Sequence[HistoricCall]:
-        ends = await asyncio.to_thread(_ends, entries)
-        keys = {key for end in ends for key in end.earlier_keys}
-        async with self._database.reading() as tx:
-            numbers = await rule_counts.numbers_of(tx, keys)
-            rounds = await rule_counts.rounds_of(tx, {end.call_id for end in ends})
-        outcomes = {each.seq: each for each in outcomes_of(ends, numbers, rounds)}
+        ends = await asyncio.to_thread(ends_among, entries)
+        outcomes = {each.seq: each for each in await read_outcomes(self._database, ends)}
         return await asyncio.to_thread(past_calls, ends, outcomes)
 
     async def _add_unapproved(self, history: list[HistoricCall]) -> set[tuple[str, str]]:
@@ -540,9 +536,5 @@ def _moment(at: float) -> datetime:
         raise RuleQuestionError("at", "is too far away") from None
 
 
-def _ends(entries: Sequence[LogEntry]) -> list[LoggedEnd]:
-    return ends_in([(each.seq, each.key, each.at, each.entry) for each in entries])
-
-
 def _go_on(replay: Replay, entries: Sequence[LogEntry]) -> None:
-    replay.go_on(_ends(entries))
+    replay.go_on(ends_among(entries))

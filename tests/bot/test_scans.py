@@ -21,8 +21,7 @@ pytestmark = pytest.mark.sqlite
 SCANNED = {
     "audit.newest": "the one with the highest number",
     "audit_pushes.newest": "the one with the highest number",
-    "audit_terms.newest_number": "the one with the highest number",
-    "rule_counts.newest_entry": "the one with the highest number",
+    "audit.newest_number": "the one with the highest number",
     "identity.all_users": "what a command lists",
     "identity.all_identities": "what a command lists",
     "service_tokens.all_of_them": "what a command lists",
@@ -61,7 +60,7 @@ SORTED = {
     "turns.attempts_of": "the calls of one turn",
     "turns.failures": "what people were told of failures, for an operator",
     "turns.of_person": "one person's turns of a day",
-    "turns.used_in": "the models of one turn",
+    "model_usage.of_agents": "the models of one turn",
     "turns.votes_on_all": "the votes on the approvals of one turn",
     "waiting.all_open_questions": "what waits for people",
     "waiting.all_pending": "what waits for people",
