@@ -13,8 +13,8 @@ from pydantic import ConfigDict, Field
 from adapters.api.bodies import Body
 from adapters.api.models import LONGEST_LINE, Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
-from adapters.api.operator_turns import LONGEST_TURN, ONLY_OPERATORS
-from adapters.shared.problems import Problem
+from adapters.api.operator_turns import LONGEST_TURN
+from adapters.api.results import for_operators
 from adapters.shared.server_sent import ClientGone, OpenStreams
 from bot.audit.entries import Link, read_entry
 from bot.console.audit import MOST_ENTRIES, AuditPage, AuditQuestion, Verification
@@ -189,26 +189,20 @@ class OperatorAudit:
         """`GET /api/v1/operator/audit`."""
         query = call.query(SearchQuery)
         page = await self._console.audit.page(call.principal.person, query.question, query.position, query.limit)
-        if page is None:
-            raise Problem(403, ONLY_OPERATORS)
-        return json_answer(AuditPageShape.of(page))
+        return json_answer(AuditPageShape.of(for_operators(page)))
 
     async def export(self, call: ApiCall) -> web.StreamResponse:
         """`GET /api/v1/operator/audit/export`."""
         query = call.query(ExportQuery)
         pieces = await self._console.audit.exported(call.principal.person, query.question, query.format)
-        if pieces is None:
-            raise Problem(403, ONLY_OPERATORS)
         media = JSON_LINES if query.format == "jsonl" else "text/csv"
         name = f'attachment; filename="audit.{query.format}"'
-        return await self._stream(call, pieces, media, {"Content-Disposition": name})
+        return await self._stream(call, for_operators(pieces), media, {"Content-Disposition": name})
 
     async def verify(self, call: ApiCall) -> web.StreamResponse:
         """`POST /api/v1/operator/audit/verification`."""
         steps = await self._console.verification.verified(call.principal.person, call.body(VerificationForm).kept)
-        if steps is None:
-            raise Problem(403, ONLY_OPERATORS)
-        return await self._stream(call, _in_lines(steps), JSON_LINES, {})
+        return await self._stream(call, _in_lines(for_operators(steps)), JSON_LINES, {})
 
     async def _stream(
         self, call: ApiCall, pieces: AsyncGenerator[str, None], media: str, more: dict[str, str]

@@ -12,9 +12,8 @@ from adapters.api.bodies import Body
 from adapters.api.models import LONGEST_LINE, Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.operator_stop import done
-from adapters.api.operator_turns import LONGEST_TURN, ONLY_OPERATORS
-from adapters.api.results import SETTLING, ResultShape
-from adapters.shared.problems import Problem
+from adapters.api.operator_turns import LONGEST_TURN
+from adapters.api.results import SETTLING, ResultShape, for_operators
 from bot.console.parked import MOST_PARKED, NEWEST, Parked, ParkedPage
 from bot.console.parts import MOST_ACCOUNTS, AccountPage, ToolServerHere
 from bot.safe_text import visible, visible_line
@@ -281,7 +280,7 @@ class OperatorParts:
 
     async def tool_servers(self, call: ApiCall) -> web.Response:
         """`GET /api/v1/operator/tool-servers`."""
-        found = _seen(await self._parts.tool_servers(call.principal.person))
+        found = for_operators(await self._parts.tool_servers(call.principal.person))
         return json_answer(ToolServerListShape(servers=[ToolServerShape.of(each) for each in found]))
 
     async def retry_tool_server(self, call: ApiCall) -> web.Response:
@@ -290,25 +289,21 @@ class OperatorParts:
 
     async def replicas(self, call: ApiCall) -> web.Response:
         """`GET /api/v1/operator/replicas`."""
-        found = _seen(await self._parts.replicas(call.principal.person))
+        found = for_operators(await self._parts.replicas(call.principal.person))
         return json_answer(ReplicaListShape(replicas=[ReplicaShape.of(*each) for each in found]))
 
     async def accounts(self, call: ApiCall) -> web.Response:
         """`GET /api/v1/operator/accounts`."""
         query = call.query(AccountsQuery)
         page = await self._parts.accounts(call.principal.person, query.after, query.limit)
-        if page is None:
-            raise Problem(403, ONLY_OPERATORS)
-        return json_answer(OperatorAccountListShape.of(page))
+        return json_answer(OperatorAccountListShape.of(for_operators(page)))
 
     async def parked(self, call: ApiCall) -> web.Response:
         """`GET /api/v1/operator/parked`."""
         query = call.query(ParkedQuery)
         before = int(query.before) if query.before else NEWEST
         page = await self._parked.listed(call.principal.person, before, query.limit)
-        if page is None:
-            raise Problem(403, ONLY_OPERATORS)
-        return json_answer(ParkedListShape.of(page))
+        return json_answer(ParkedListShape.of(for_operators(page)))
 
     async def retry_parked(self, call: ApiCall) -> web.Response:
         """`POST /api/v1/operator/parked/{id}/retry`."""
@@ -317,12 +312,6 @@ class OperatorParts:
     async def give_up_parked(self, call: ApiCall) -> web.Response:
         """`POST /api/v1/operator/parked/{id}/giving-up`."""
         return done(await self._parked.give_up(call.principal.person, _key(call)))
-
-
-def _seen(found: Sequence[Any] | None) -> Sequence[Any]:
-    if found is None:
-        raise Problem(403, ONLY_OPERATORS)
-    return found
 
 
 def _key(call: ApiCall) -> str:

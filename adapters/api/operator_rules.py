@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 from adapters.api.bodies import Body
 from adapters.api.models import LONGEST_LINE, ModeName, Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
+from adapters.api.results import Found, for_operators
 from adapters.shared.problems import Problem
 from bot.rules.replay import ReplayedCall, Side
 from bot.rules.reports import (
@@ -582,9 +583,7 @@ class OperatorRules:
 
     async def in_force(self, call: ApiCall) -> web.Response:
         """`GET /api/v1/operator/rules`."""
-        found = await self._rules.in_force(call.principal.person, call.query(DaysQuery).days)
-        if found is None:
-            raise _refused()
+        found = _seen(await self._rules.in_force(call.principal.person, call.query(DaysQuery).days))
         return json_answer(RulesShape.of(found))
 
     async def ask(self, call: ApiCall) -> web.Response:
@@ -607,31 +606,25 @@ class OperatorRules:
             policy=form.policy,
         )
         try:
-            answer = await self._rules.ask(call.principal.person, question)
+            answer = _seen(await self._rules.ask(call.principal.person, question))
         except RuleQuestionError as error:
             raise _unanswerable(error.what, error.reason) from None
-        if answer is None:
-            raise _refused()
         return json_answer(RuleAnswerShape.of(answer))
 
     async def replay(self, call: ApiCall) -> web.Response:
         """`POST /api/v1/operator/rules/replay`."""
         form = call.body(RuleReplayForm)
         try:
-            found = await self._rules.replay(call.principal.person, form.policy, form.since, form.until)
+            found = _seen(await self._rules.replay(call.principal.person, form.policy, form.since, form.until))
         except RuleQuestionError as error:
             raise _unanswerable(error.what, error.reason) from None
         except ReplayBusyError:
             raise Problem(409, "History is being replayed for someone already. Try again in a moment.") from None
-        if found is None:
-            raise _refused()
         return json_answer(RuleReplayShape.of(found))
 
     async def fatigue(self, call: ApiCall) -> web.Response:
         """`GET /api/v1/operator/fatigue`."""
-        found = await self._rules.fatigue(call.principal.person, call.query(DaysQuery).days)
-        if found is None:
-            raise _refused()
+        found = _seen(await self._rules.fatigue(call.principal.person, call.query(DaysQuery).days))
         return json_answer(
             FatigueShape(
                 since=found.since,
@@ -645,9 +638,7 @@ class OperatorRules:
 
     async def suggestions(self, call: ApiCall) -> web.Response:
         """`GET /api/v1/operator/suggestions`."""
-        found = await self._rules.suggested(call.principal.person)
-        if found is None:
-            raise _refused()
+        found = _seen(await self._rules.suggested(call.principal.person))
         return json_answer(
             SuggestionsShape(
                 state=found.state,
@@ -661,8 +652,8 @@ class OperatorRules:
         )
 
 
-def _refused() -> Problem:
-    return Problem(403, "Only operators can look at the rules.")
+def _seen(found: Found | None) -> Found:
+    return for_operators(found, "Only operators can look at the rules.")
 
 
 def _unanswerable(what: str, reason: str) -> Problem:

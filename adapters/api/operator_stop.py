@@ -11,16 +11,13 @@ from pydantic import ConfigDict, Field
 from adapters.api.bodies import Body
 from adapters.api.models import LONGEST_LINE, Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
-from adapters.api.operator_turns import ONLY_OPERATORS
-from adapters.api.results import SETTLING, ResultShape, settled
+from adapters.api.results import ONLY_OPERATORS, SETTLING, ResultShape, settled
 from adapters.shared.problems import Problem
 from bot.domain import ClickResult
 from bot.halting import LONGEST_WHY
 from bot.records.halts import HaltRow
 from bot.safe_text import visible, visible_line
 from bot.services import Services
-
-ONLY_OPERATORS_DO = "Only operators can do this."
 
 
 class StopShape(Shape):
@@ -123,5 +120,5 @@ class OperatorStop:
 def done(result: ClickResult | None) -> web.Response:
     """What came of what an operator does; `None`: it was none. Raises `Problem`."""
     if result is None:
-        raise Problem(403, ONLY_OPERATORS_DO)
+        raise Problem(403, "Only operators can do this.")
     return json_answer(settled(result))

@@ -12,6 +12,7 @@ from adapters.api.bodies import Body
 from adapters.api.models import LONGEST_LINE, Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.own import UsageTotalShape
+from adapters.api.results import ONLY_OPERATORS, for_operators
 from adapters.shared.problems import Problem
 from bot.console.turns import (
     LONGEST_SHOWN,
@@ -37,7 +38,6 @@ from bot.services import Services
 from graph.usage import LONGEST_MODEL_NAME
 from policies.model import LONGEST_CLIENT
 
-ONLY_OPERATORS = "Only operators can see this."
 LONGEST_TURN = 2_000
 """Characters of a turn's id: the key of a message, which its platform makes."""
 
@@ -430,9 +430,7 @@ class OperatorTurns:
         """`GET /api/v1/operator/waiting`."""
         query = call.query(WaitingQuery)
         found = await self._console.waiting.everything(call.principal.person, query.rule, query.position, query.limit)
-        if found is None:
-            raise Problem(403, ONLY_OPERATORS)
-        return json_answer(EverythingWaitingShape.of(found))
+        return json_answer(EverythingWaitingShape.of(for_operators(found)))
 
     async def turns(self, call: ApiCall) -> web.Response:
         """`GET /api/v1/operator/turns`."""
@@ -447,9 +445,7 @@ class OperatorTurns:
             page = await turns.with_reference(person, query.reference)
         else:
             page = await turns.newest(person, None, _number(query.before), query.limit)
-        if page is None:
-            raise Problem(403, ONLY_OPERATORS)
-        return json_answer(TurnListShape.of(page))
+        return json_answer(TurnListShape.of(for_operators(page)))
 
     async def turn(self, call: ApiCall) -> web.Response:
         """`GET /api/v1/operator/turns/{id}`."""

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 from adapters.api.bodies import Body
 from adapters.api.models import LONGEST_LINE, Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
-from adapters.api.results import MOST_CHARACTERS_OF_AN_ID, ResultShape, id_in, settled
+from adapters.api.results import MOST_CHARACTERS_OF_AN_ID, ResultShape, for_operators, id_in, settled
 from adapters.shared.problems import Problem
 from bot.conversations import MOST_AUDIT_ENTRIES
 from bot.domain import AlreadySettled, Feedback, GrantView
@@ -350,8 +350,7 @@ class OwnResources:
         """`GET /api/v1/operator/usage`."""
         query = call.query(UsageQuery)
         found = await self._services.usage.of_everybody(call.principal.person, query.by, query.since, query.until)
-        if found is None:
-            raise Problem(403, "Only operators can see what everybody has used.")
+        found = for_operators(found, "Only operators can see what everybody has used.")
         return json_answer(
             UsageOfEverybodyShape(
                 since=found.since,
@@ -382,8 +381,7 @@ class OwnResources:
         found = await self._services.conversations.audit_entries(
             call.principal.person, query.since, query.until, after=query.after, limit=query.limit
         )
-        if found is None:
-            raise Problem(403, "Only operators can read the audit log.")
+        found = for_operators(found, "Only operators can read the audit log.")
         return json_answer(
             AuditShape(entries=[AuditEntryShape(seq=e.seq, hash=e.hash, entry=json.loads(e.entry)) for e in found])
         )

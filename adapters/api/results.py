@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import ConfigDict, Field
 
@@ -28,6 +28,9 @@ SETTLING = (409, 410, 422)
 """Problems of whatever settles something, besides those of its path and its scope."""
 LONGEST_KEY = 255
 """Characters of an `Idempotency-Key`."""
+ONLY_OPERATORS = "Only operators can see this."
+Found = TypeVar("Found")
+"""What a service has."""
 SAME_KEY = {"Idempotency-Key": "The same request again with the same key gets the same answer."}
 MOST_CHARACTERS_OF_AN_ID = 200
 
@@ -62,6 +65,13 @@ def _word(result: Settled | AlreadySettled | Refused | Unknown) -> ResultWord:
             return "forbidden"
         case Unknown():
             return "not_found"
+
+
+def for_operators(found: Found | None, refusal: str = ONLY_OPERATORS) -> Found:
+    """What a service has for operators. Raises `Problem` (403) where it has none, since whoever asks is no operator."""
+    if found is None:
+        raise Problem(403, refusal)
+    return found
 
 
 def settled(result: ClickResult) -> ResultShape:
