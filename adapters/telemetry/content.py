@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bot.audit.entries import shortened
+from bot.conversations import FOR_ONE_PERSON
 from graph.ports import Failed, NotSent, OutcomeUnknown, Succeeded, ToolOutcome
 from policies.masking import Masker, exceeds
 from policies.model import canonical_json
@@ -22,7 +23,6 @@ LONGEST_TEXT = 4_000
 """Characters of one text. Our own choice: backends cut or refuse what is much longer."""
 MOST_MESSAGES = 20
 """Of a conversation that are told: the newest."""
-FOR_ONE_PERSON = "[result for that person only]"
 _ADDRESS = re.compile(
     r"""([a-z][a-z0-9+.-]{0,15})(?::(?:\\?/){2}|%3A%2F%2F)([^\s/"\\<>?#@]*@)?([^\s/"'\\<>?#@%]*)[^\s"<>]*""",
     re.IGNORECASE,

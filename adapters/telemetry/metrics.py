@@ -6,7 +6,7 @@ conversations or content.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -134,11 +134,12 @@ class PrometheusMetrics:
             self._refused.labels("model").inc(asked.refusals)
         if asked.first_after is not None:
             self._first.labels(asked.model).observe(asked.first_after)
-        if asked.use is None:
+        if (use := asked.use) is None:
             return
-        for kind, tokens in _tokens_of(asked).items():
+        counted = {"input": use["input_tokens"], "cached": use["cached_tokens"], "output": use["output_tokens"]}
+        for kind, tokens in counted.items():
             self._tokens.labels(asked.model, kind).inc(tokens)
-        if cost := self._prices.cost_of(asked.model, asked.use):
+        if cost := self._prices.cost_of(asked.model, use):
             self._cost.labels(asked.model, self._prices.currency).inc(float(cost))
 
     async def page(self, measured: Callable[[], Awaitable[Measures | None]], now: Callable[[], ProcessNow]) -> bytes:
@@ -151,13 +152,6 @@ class PrometheusMetrics:
         waiting = CollectorRegistry()
         waiting.register(_Waiting(await measured(), now()))
         return generate_latest(self._registry) + generate_latest(waiting)
-
-
-def _tokens_of(asked: ModelAsked) -> Mapping[str, int]:
-    use = asked.use
-    if use is None:
-        return {}
-    return {"input": use["input_tokens"], "cached": use["cached_tokens"], "output": use["output_tokens"]}
 
 
 class _Waiting(Collector):
