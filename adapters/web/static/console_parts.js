@@ -48,25 +48,34 @@ export function table(label, columns, rows) {
   );
 }
 
+/** Does what a button is for, and nothing when it is pressed again meanwhile. */
+export async function onceAtATime(button, work) {
+  if (button.getAttribute("aria-disabled") === "true") return;
+  button.setAttribute("aria-disabled", "true");
+  try {
+    await work();
+  } finally {
+    button.removeAttribute("aria-disabled");
+  }
+}
+
 /** A list that grows: `draw(items)` makes nodes, `read(next)` resolves to [items, next] of the next page. */
 export function growing(first, next, draw, read) {
   const list = h("div", { className: "console-list" }, draw(first));
   const said = h("p", { className: "small", role: "status" });
   const button = h("button", { type: "button", className: "button small", hidden: !next }, t("Show more"));
-  button.onclick = async () => {
-    button.setAttribute("aria-disabled", "true");
-    said.textContent = "";
-    try {
-      const [items, following] = await read(next);
-      next = following;
-      list.append(draw(items));
-      button.hidden = !next;
-    } catch (failure) {
-      said.textContent = failure.message;
-    } finally {
-      button.removeAttribute("aria-disabled");
-    }
-  };
+  button.onclick = () =>
+    onceAtATime(button, async () => {
+      said.textContent = "";
+      try {
+        const [items, following] = await read(next);
+        next = following;
+        list.append(draw(items));
+        button.hidden = !next;
+      } catch (failure) {
+        said.textContent = failure.message;
+      }
+    });
   return [list, button, said];
 }
 
@@ -176,18 +185,15 @@ export function fact(name, ...value) {
 export function acting(name, act, { tone = "", small = true } = {}) {
   const said = h("span", { className: "small acted", role: "status" });
   const button = h("button", { type: "button", className: `button ${small ? "small" : ""} ${tone}` }, name);
-  button.onclick = async () => {
-    if (button.getAttribute("aria-disabled") === "true") return;
-    button.setAttribute("aria-disabled", "true");
-    said.textContent = "";
-    try {
-      said.textContent = (await act()) ?? "";
-    } catch (failure) {
-      said.textContent = failure.message;
-    } finally {
-      button.removeAttribute("aria-disabled");
-    }
-  };
+  button.onclick = () =>
+    onceAtATime(button, async () => {
+      said.textContent = "";
+      try {
+        said.textContent = (await act()) ?? "";
+      } catch (failure) {
+        said.textContent = failure.message;
+      }
+    });
   return [button, said];
 }
 

@@ -2,7 +2,7 @@
 
 import { operators } from "./api.js";
 import { consoleAddress } from "./console_address.js";
-import { choice, count, counting, daysChoice, dayOf, decidesChip, draft, fact, heading, section, table, textBox, toolName, turnLink, verdictChip, verdictWord } from "./console_parts.js";
+import { choice, count, counting, daysChoice, dayOf, decidesChip, draft, fact, heading, onceAtATime, section, table, textBox, toolName, turnLink, verdictChip, verdictWord } from "./console_parts.js";
 import { freshId, h } from "./dom.js";
 import { n, t } from "./language.js";
 import { short, time } from "./time.js";
@@ -121,10 +121,7 @@ function replay(found) {
   const button = h("button", { type: "submit", className: "button primary" }, t("Replay"));
   const reset = h("button", { type: "button", className: "button", onclick: () => (box.value = found.text) }, t("As in force"));
   const form = h("form", { className: "console-section", noValidate: true }, h("div", { className: "filter" }, h("label", { for: id }, t("The changed file")), box), error, h("div", { className: "filter-buttons" }, button, reset), said);
-  form.onsubmit = async (event) => {
-    event.preventDefault();
-    if (button.getAttribute("aria-disabled") === "true") return;
-    button.setAttribute("aria-disabled", "true");
+  const replay = async () => {
     error.textContent = "";
     box.setAttribute("aria-invalid", "false");
     said.replaceChildren(h("p", { className: "muted" }, t("Replaying the calls of the last 30 days…")));
@@ -136,9 +133,11 @@ function replay(found) {
       const wrong = problem.body?.errors?.policy;
       if (wrong) box.setAttribute("aria-invalid", "true");
       error.textContent = wrong ?? (problem.status === 409 ? t("History is being replayed for someone else. Try again in a moment.") : problem.message);
-    } finally {
-      button.removeAttribute("aria-disabled");
     }
+  };
+  form.onsubmit = (event) => {
+    event.preventDefault();
+    onceAtATime(button, replay);
   };
   if (given !== null) requestAnimationFrame(() => form.scrollIntoView({ block: "start" }));
   return [h("p", { className: "muted small" }, t("Nothing is called or changed: the calls of the audit log are judged once more, by this file. To put it in force, change the file on the server.")), form];
