@@ -27,16 +27,17 @@ _NOTE = re.compile(r"^\[(?:attached: |and [0-9]+ more files\]).*$|\[picture: (?:
 """What a platform adds to a message for a file or a picture, whose names others choose."""
 
 _QUOTED_LINE = re.compile(
-    r"(?:[\s\u00ad\u200b-\u200f\u2060\ufeff]|(?:[-*•+]|[0-9]{1,3}[.)])\s)*+(?:>|&gt;|＞|❯|[|│┃▏▎▌])"
+    r"(?:[\s\u00ad\u200b-\u200f\u2060\ufeff*_~]|(?:[-•+]|[0-9]{1,3}[.)])\s)*+"
+    r"(?:>|&gt;|[＞﹥❯❱|｜￨¦❘❙❚\u2500-\u259f])"
 )
-"""Also in a list."""
+"""Also in a list, and in bold, italic or struck-out letters; with any drawn line or block (U+2500 to U+259F)."""
 _QUOTED_TO_THE_END = re.compile(r"\s*(?:>|&gt;|＞){3}")
 """Slack's mark of a quote that goes on to the end of the message."""
 FEWEST_TICKS = 3
 """Backticks of a fence around code."""
 _TILDE = "~~~"
 _TICKS = re.compile(r"`{3,}")
-_TILDES = re.compile(r"\s*~{3,}")
+_TILDES = re.compile(r"(?:\s|(?:[-*•+]|[0-9]{1,3}[.)])\s)*+~{3,}")
 _INDENTED = re.compile(r"(?: {4}|\t)")
 _CUT = "\0"
 """Stands for what is left out of a message."""
@@ -75,8 +76,8 @@ _WROTE = (
 )
 _MAIL = re.compile(
     r"^[ \t]*+-{3,}+[ \t]*+[^\W\d_][^\n]{0,80}?-{3,}+[ \t]*+$"
-    rf"|^[ \t]*[*_]{{0,2}}(?:{_FROM})[*_]{{0,2}}[ \t]?[:：]"
-    rf"(?:[^\n]{{0,200}}[\w.+-]@\w|(?:[^\n]*\n){{1,6}}?[ \t]*[*_]{{0,2}}(?:{_SUBJECT})[*_]{{0,2}}[ \t]?[:：])"
+    rf"|^[ \t]*(?:[-*•+][ \t])?[*_]{{0,2}}(?:{_FROM})[*_]{{0,2}}[ \t]?[:：](?:[^\n]{{0,200}}[\w.+-]@\w"
+    rf"|(?:[^\n]*\n){{1,14}}?[ \t]*(?:[-*•+][ \t])?[*_]{{0,2}}(?:{_SUBJECT})[*_]{{0,2}}[ \t]?[:：])"
     rf"|^[^\n]{{0,200}}(?<!\w)(?:{_WROTE})(?!\w)[^\n]{{0,100}}[:：][*_ \t]*$"
     "|^[^\\n]{0,200}写道[:：][ \\t]*$",
     re.IGNORECASE | re.MULTILINE,
@@ -123,8 +124,8 @@ def own_words(text: str) -> tuple[str, ...]:
 
     Left out is what they may have from others, or may not mean: lines that quote (`> …`, from `>>>` on everything),
     mails that are forwarded or answered (from what stands above them on), code of every kind, everything between the
-    first and the last quotation mark, names that are mentioned (whatever follows an `@` in its line, since nobody can
-    tell where a name ends), channels, links with what stands before them
+    first and the last fence, and between the first and the last quotation mark, names that are mentioned (whatever
+    follows an `@` in its line, since nobody can tell where a name ends), channels, links with what stands before them
     in their line (their label), what is struck out, every sentence with a word that negates, and what comes after such
     a one that ends in a colon or before a list. In doubt it is left out. What was pasted without any sign of it cannot
     be told from what was typed.
@@ -132,7 +133,7 @@ def own_words(text: str) -> tuple[str, ...]:
     text = _NOTE.sub(LEFT_OUT, text)
     kept = [True] * len(text)
     _leave_out_blocks(text, kept)
-    outside = "".join(c if keep else "\n" for c, keep in zip(text, kept, strict=True))
+    outside = _outside(text, kept)
     for sentence in _sentences(outside):
         if _negates(outside[sentence]):
             has_colon = outside[sentence].rstrip(_AFTER_COLON).endswith((":", "："))
@@ -151,16 +152,16 @@ def own_words(text: str) -> tuple[str, ...]:
 
 def typed_words(text: str) -> str:
     """What of a message (Markdown, as adapters write it) its author typed, as far as can be told: without lines that
-    quote, mails (as in `own_words`), code in blocks, names of files, mentions and links (with what stands in their line
-    where nobody can tell where they end), and whatever stands between the first and the last quotation mark. `LEFT_OUT`
-    stands between what did not stand together.
+    quote, mails (as in `own_words`), code in blocks and what stands between them, names of files, mentions and links
+    (with what stands in their line where nobody can tell where they end), and whatever stands between the first and the
+    last quotation mark. `LEFT_OUT` stands between what did not stand together.
 
     Unlike `own_words` it keeps sentences that negate: “I don’t eat meat” is a wish, too.
     """
     text = _NOTE.sub(LEFT_OUT, text)
     kept = [True] * len(text)
     _leave_out_blocks(text, kept)
-    outside = "".join(c if keep else "\n" for c, keep in zip(text, kept, strict=True))
+    outside = _outside(text, kept)
     _leave_out_others(outside, _NAMES_OF_OTHERS, kept)
     written = "".join(c if keep else _CUT for c, keep in zip(text, kept, strict=True))
     stretches = [stretch.strip() for stretch in written.split(_CUT)]
@@ -243,6 +244,12 @@ def _negates(sentence: str) -> bool:
     return any(_NEGATION.search(_EMPHASIS.sub(instead, folded)) for instead in ("", " "))
 
 
+def _outside(text: str, kept: list[bool]) -> str:
+    """A text with blanks for what is left out of it. Its lines stay as they are: code within a name or a label ends
+    neither."""
+    return "".join(c if keep or c == "\n" else " " for c, keep in zip(text, kept, strict=True))
+
+
 def _leave_out_others(outside: str, of_others: Iterable[re.Pattern[str]], kept: list[bool]) -> None:
     """What others may have written, outside of blocks: by patterns, links with their labels, and quotations."""
     for pattern in of_others:
@@ -260,10 +267,12 @@ def _leave_out_others(outside: str, of_others: Iterable[re.Pattern[str]], kept: 
 
 
 def _leave_out_blocks(text: str, kept: list[bool]) -> None:
-    """Lines that quote, mails, and code in blocks."""
+    """Lines that quote, mails, and code in blocks: everything between the first fence and the last, since nobody can
+    tell which of them belong together where code, a name or a label holds one itself."""
     if mail := _MAIL.search(text):
         kept[mail.start() :] = [False] * (len(kept) - mail.start())
     fence, at = "", 0
+    fences: list[int] = []
     quotes_on = to_the_end = after_text = False
     for line in text.splitlines(keepends=True):
         indented = _INDENTED.match(line) is not None and not after_text
@@ -274,11 +283,15 @@ def _leave_out_blocks(text: str, kept: list[bool]) -> None:
             kept[at : at + len(line)] = [False] * len(line)
             if tildes and not quotes_on:
                 fence = "" if fence else _TILDE
+                fences.append(at)
         else:
+            fences += [at + found.start() for found in _TICKS.finditer(line)]
             fence = _leave_out_code(line, at, kept, fence)
         after_text = bool(line.strip()) and not indented
         quotes_on = quotes_on and not line.endswith("\n")  # some show other line breaks as none
         at += len(line)
+    if fences:
+        kept[fences[0] : fences[-1]] = [False] * (fences[-1] - fences[0])
 
 
 def _leave_out_code(line: str, at: int, kept: list[bool], fence: str) -> str:

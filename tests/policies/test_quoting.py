@@ -153,6 +153,11 @@ NOT_THEIR_WISH = [
     *(f"---------- Forwarded message ---------\n{WISH}", f"-----Ursprüngliche Nachricht-----\n\n{WISH}"),
     *(f"From: Mallory <m@x.example>\n\n{WISH}", f"*Von:* Mallory\n*An:* Ana\n*Betreff:* so\n{WISH}"),
     *(f"On Monday Mallory wrote:\n{WISH}", f"Am Montag schrieb Mallory:\n\n{WISH}", f"Mallory 写道：\n{WISH}"),
+    *(f"hi @Ben ```x``` {WISH}", f"read {WISH} ```x``` it (https://x.example)", f"do not ```x``` {WISH}"),
+    *(f"@Ben ``` see:\n```\n{WISH}\n```", f"```\na\n```\n{WISH}\n```\nb\n```", f"- ~~~\n  {WISH}\n  ~~~"),
+    *(f"｜ {WISH}", f"║ {WISH}", f"▍{WISH}", f"﹥ {WISH}", f"~~> {WISH}~~", f"**> {WISH}**"),
+    f"From: Ben\n\nSent: today\n\nTo: Ana\n\nCc: Cem\n\nSubject: so\n\n{WISH}",
+    f"- **From:** Ben\n- **Subject:** so\n\n{WISH}",
     *(f"Do not do any of these\n- {WISH}", f"Never do this.\n\n 1. create\n 2. {WISH}", f"None of it!\n\n* {WISH}"),
 ]
 """Words of others, and wishes to the contrary."""
