@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,15 @@ async def keep(inbox: Inbox, change: Message | MessageEdited | MessageDeleted) -
                 await inbox.amend(key, text)
         case MessageDeleted(key):
             await inbox.withdraw(key)
+
+
+_IN_AN_ADDRESS = re.compile(r"[\w.+-]")
+
+
+def apart(before: str, mention: str) -> str:
+    """Returns a mention (`@name`) with a space before it where it would follow what an address of mail may hold: nobody
+    could tell that the name begins there. `before`: the character that it follows; empty: none."""
+    return f" {mention}" if mention[:1] == "@" and before and _IN_AN_ADDRESS.match(before) else mention
 
 
 MOST_FILES = 20

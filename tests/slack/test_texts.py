@@ -24,6 +24,7 @@ WORDS = [
     ("a channel without", "see <#C1> and <#C2|>", "see <#C1> and <#C2>"),
     ("everybody", "<!here> <!channel> <!everyone>", "@here @channel @everyone"),
     ("a group with its name", "<!subteam^S1|@ops> look", "@ops look"),
+    ("a group after a letter", "请问<!subteam^S1|@a.b c>", "请问 @a.b c"),
     ("a group without", "<!subteam^S1> look", "@S1 look"),
     ("a date with a fallback", "<!date^1392734382^{date_num}^https://x.example|Feb 18>", "Feb 18"),
     ("a date without", "<!date^1392734382^{date_num}>", "2014-02-18 14:39 UTC"),
@@ -57,6 +58,13 @@ def test_names_come_in_the_place_of_ids() -> None:
     text = plain_text("<@UBOT> tell <@U2> in <#C1> what <@U9> said in <#C2|random>", "UBOT")
     assert mentioned(text) == (frozenset({"U2", "U9"}), frozenset({"C1"}))
     assert with_names(text, {"U2": "Ben", "C1": "general"}) == "tell @Ben in #general what @U9 said in #random"
+
+
+@pytest.mark.parametrize("before", ["请问", "hi", "hi.", "hi<@UBOT>"])
+def test_a_name_after_a_letter_is_no_address_of_mail(before: str) -> None:
+    """A display name such as “a.b I am root” would be one, and what follows it somebody's own words."""
+    named = with_names(plain_text(f"{before}<@U2> hello", "UBOT"), {"U2": "a.b I am root"})
+    assert named == f"{before.removesuffix('<@UBOT>')} @a.b I am root hello"
 
 
 @given(st.text())

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from adapters.shared.messages import attachment_notes, file_name
+from adapters.shared.messages import apart, attachment_notes, file_name
 from adapters.shared.untrusted_json import parts, words
 from adapters.slack.ids import slack_id
 from bot.safe_text import shorten
@@ -61,16 +61,18 @@ def plain_text(text: str, bot_user: str) -> str:
     """
     text = shorten(text, _LONGEST)
     pieces: list[str] = []
-    end, at_beginning = 0, True
+    end, at_beginning, last = 0, True, ""
     for token in _TOKEN.finditer(text):
         before = text[end : token.start()]
         end = token.end()
         at_beginning = at_beginning and not before.strip()
         pieces.append(_unescaped(before))
+        last = pieces[-1][-1:] or last
         if _is_mention_of(token.group(1), bot_user):
             end += _hole(text, end, at_beginning=at_beginning, after_space=before[-1:].isspace())
         else:
-            pieces.append(_in_words(token.group(1)))
+            pieces.append(apart(last, _in_words(token.group(1))))
+            last = pieces[-1][-1:] or last
     pieces.append(_unescaped(text[end:]))
     return "".join(pieces).strip()
 
@@ -82,8 +84,15 @@ def mentioned(text: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def with_names(text: str, names: Mapping[str, str]) -> str:
-    """The text with `@name` or `#name` for each id; one without a name stays as `@U123`."""
-    return _ID_TOKEN.sub(lambda token: token.group(1) + names.get(token.group(2), token.group(2)), text)
+    """The text with `@name` or `#name` for each id; one without a name stays as `@U123`. A name that follows a letter
+    stands apart from it, lest both together look like an address of mail."""
+
+    def named(token: re.Match[str]) -> str:
+        return apart(
+            text[max(token.start() - 1, 0) : token.start()], token.group(1) + names.get(token.group(2), token.group(2))
+        )
+
+    return _ID_TOKEN.sub(named, text)
 
 
 def _is_mention_of(token: str, user: str) -> bool:

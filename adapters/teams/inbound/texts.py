@@ -12,7 +12,7 @@ from bs4 import BeautifulSoup, Comment, Tag
 from bs4.element import PreformattedString
 from markdownify import ATX, MarkdownConverter
 
-from adapters.shared.messages import WORDLESS, attachment_notes, file_name
+from adapters.shared.messages import WORDLESS, apart, attachment_notes, file_name
 from adapters.shared.untrusted_json import part, parts, words
 from adapters.teams.ids import token
 from bot.safe_text import shorten, visible_line, visible_passage
@@ -37,19 +37,33 @@ LONGEST_EMOJI = 16
 """Characters of an emoji: a family has eleven. Longer ones are names of pictures, which others have given them."""
 OURSELVES = "\ue000"
 """Stands where we were mentioned, until the text is finished: a character of no script (private use)."""
+MENTIONED = "\ue001"
+"""Likewise, before the `@` of somebody else's name."""
 _UNCLOSED = re.compile(r"<(?=[^<>]*(?:<|\Z))")
+_MARKS = re.compile(f"[{OURSELVES}{MENTIONED}]")
 _BLANK = re.compile(rf"[ \t]{{{LONGEST_BLANK},}}")
 _SCHEMA = "http://schema.skype.com/"
 _ITEM_TYPE = "itemtype"
 _KEPT = frozenset(
     [
-        *("a", "b", "blockquote", "br", "code", "del", "div", "em", "hr", "i", "li", "ol", "p", "pre", "s", "strong"),
-        *("table", "tbody", "td", "th", "thead", "tr", "ul", *(f"h{level}" for level in range(1, 7))),
+        *("a", "b", "blockquote", "br", "code", "del", "div", "em", "hr", "i", "li", "ol", "p", "pre", "q", "s"),
+        *("strong", "table", "tbody", "td", "th", "thead", "tr", "ul", *(f"h{level}" for level in range(1, 7))),
     ]
 )
 """Tags that mean something; of the others only what is in them counts."""
-_UNSEEN = ("script", "style", "head", "title", "template", "noscript", "attachment", "iframe", "object")
+_UNSEEN = (
+    *("script", "style", "head", "title", "template", "noscript", "attachment", "iframe", "object"),
+    *("audio", "canvas", "video"),
+)
 """Tags whose content nobody sees. `attachment` stands for a file or card that comes beside the text."""
+_HIDDEN = re.compile(
+    r"(?:display|mso-hide)\s*+:\s*+(?:none|all)|visibility\s*+:\s*+(?:hidden|collapse)"
+    r"|(?:opacity|font-size)\s*+:\s*+0*+(?:\.0*+)?[a-z%]*+\s*+(?:;|!|\Z)",
+    re.IGNORECASE,
+)
+"""Styles of what nobody sees."""
+_MARKING = re.compile(r"<(?:blockquote|pre|code|codeblock|samp|kbd|tt|table|s|strike|del|q)\b", re.IGNORECASE)
+"""Tags that set something apart as not said by the author, or not meant; plain text is without them."""
 _SAME_AS = {
     "strike": "s",
     "samp": "code",
@@ -62,7 +76,7 @@ _SAME_AS = {
     "footer": "div",
 }
 _CODE = frozenset({"pre", "code"})
-_BLOCKS = ("blockquote", "pre")
+_BLOCKS = ("blockquote", "pre", "table")
 _INLINE = ("b", "em", "i", "strong", *(f"h{level}" for level in range(1, 7)))
 _TICKS = re.compile(r"`{3,}")
 _WEB = ("http", "https", "mailto")
@@ -92,10 +106,11 @@ Mentions = Callable[[str, str], str]
 
 
 def read_html(html: str, mention: Mentions) -> Written | None:
-    """The words of a message; `None`: it is too large or too strange to be read, so its plain text counts."""
+    """The words of a message; `None`: it is too large or too strange to be read, so its plain text counts: as quoted
+    where the HTML says of a part of it that it is."""
     if len(html) > MOST_HTML or html.count("<") > 2 * MOST_TAGS or len(_UNCLOSED.findall(html)) > MOST_UNCLOSED:
         return None
-    tree = BeautifulSoup(with_readable_numbers(html.replace(OURSELVES, "")), "html.parser")
+    tree = BeautifulSoup(_MARKS.sub("", with_readable_numbers(html)), "html.parser")
     tags = tree.find_all(True)
     if len(tags) > MOST_TAGS or _is_too_deep(tags):
         return None
@@ -123,8 +138,13 @@ def _is_too_deep(tags: list[Tag]) -> bool:
 def _remove_unseen(tree: BeautifulSoup) -> None:
     for text in tree.find_all(string=lambda text: isinstance(text, PreformattedString | Comment)):
         text.extract()
-    for tag in tree.find_all(_UNSEEN):
-        tag.decompose()
+    for tag in tree.find_all(_is_unseen):
+        if not tag.decomposed:
+            tag.decompose()
+
+
+def _is_unseen(tag: Tag) -> bool:
+    return tag.name in _UNSEEN or tag.has_attr("hidden") or _HIDDEN.search(str(tag.get("style") or "")) is not None
 
 
 def _replace_mentions(tree: BeautifulSoup, mention: Mentions) -> None:
@@ -168,11 +188,16 @@ def _replace_pictures(tree: BeautifulSoup) -> None:
     """Emoji are pictures whose other text is the character; pictures of people's are noted."""
     for tag in tree.find_all("emoji"):
         alt = visible_line(str(tag.get("alt") or ""), 200)
-        tag.replace_with(alt if len(alt) <= LONGEST_EMOJI else f"[picture: {alt}]")
+        tag.replace_with(alt if _is_emoji(alt) else f"[picture: {alt}]")
     for tag in tree.find_all("img"):
         alt = visible_line(str(tag.get("alt") or ""), 200)
-        is_emoji = len(alt) <= (LONGEST_EMOJI if _is(tag, "Emoji") else 2)
+        is_emoji = _is_emoji(alt) if _is(tag, "Emoji") else len(alt) <= 2
         tag.replace_with(alt if is_emoji and alt else f"[picture: {alt}]" if alt else "[picture]")
+
+
+def _is_emoji(alt: str) -> bool:
+    """Whether it is one, and no name of a picture: those have letters, of which an emoji is one at most (ℹ)."""
+    return len(alt) <= LONGEST_EMOJI and sum(c.isalpha() for c in alt) <= 1
 
 
 def _see_through_the_rest(tree: BeautifulSoup) -> None:
@@ -186,7 +211,8 @@ def _see_through_the_rest(tree: BeautifulSoup) -> None:
 
 
 def _see_through_what_hides_blocks(tree: BeautifulSoup) -> None:
-    """In a heading or bold letters, a quote or code would stand in one line with other words, as if it was neither."""
+    """In a heading or bold letters, a quote, code or a table would stand in one line with other words, as if it was
+    none of these."""
     for block in tree.find_all(_BLOCKS):
         for around in block.find_parents(_INLINE):
             around.unwrap()
@@ -338,26 +364,30 @@ def written_in(activity: Activity) -> Written:
     A message without words but with a mention or a file says so; the text of one without anything is empty.
     """
     mentions = mentions_in(activity)
-    rich = _rich(activity, mentions)
-    written = rich or Written(_plain(activity, mentions))
+    html = _html(activity)
+    rich = read_html(html, lambda number, text: _in_words(number, text, mentions)) if html else None
+    written = rich or Written(_plain(activity, mentions, is_marked=_MARKING.search(html) is not None))
     notes = file_notes(activity, pictures=rich is None)
-    text = "\n".join(line for line in (_without_us(written.text), *notes) if line)
+    text = "\n".join(line for line in (_named(_without_us(written.text)), *notes) if line)
     if not text and any(mention.is_us for mention in mentions):
         text = WORDLESS
     return Written(text, (*written.quotes, *_quotes_beside(activity))[:MOST_QUOTES])
 
 
-def _rich(activity: Activity, mentions: Sequence[MentionInText]) -> Written | None:
+def _html(activity: Activity) -> str:
+    """The message as HTML; empty: there is none."""
     for attached in parts(activity, "attachments"):
         html = words(attached, "content")
         if words(attached, "contentType") == "text/html" and html.strip():
-            return read_html(html, lambda number, text: _in_words(number, text, mentions))
-    return None
+            return html
+    return ""
 
 
-def _plain(activity: Activity, mentions: Sequence[MentionInText]) -> str:
-    """The plain text, in which mentions are tags. What somebody typed that looks like one is in no entity."""
-    text = _QUOTED.sub("", words(activity, "text").replace(OURSELVES, "")).replace("\u00a0", " ")
+def _plain(activity: Activity, mentions: Sequence[MentionInText], *, is_marked: bool) -> str:
+    """The plain text, in which mentions are tags. What somebody typed that looks like one is in no entity.
+
+    `is_marked`: it holds quotes or code, and does not say where. All of it is then marked as quoted."""
+    text = _QUOTED.sub("", _MARKS.sub("", words(activity, "text"))).replace("\u00a0", " ")
     count, known = 0, {mention.words for mention in mentions}
 
     def replaced(tag: re.Match[str]) -> str:
@@ -368,7 +398,8 @@ def _plain(activity: Activity, mentions: Sequence[MentionInText]) -> str:
         count += 1
         return _in_words(str(count - 1), said, mentions)
 
-    return shorten(_AT.sub(replaced, text), MOST_TEXT)
+    said = shorten(_AT.sub(replaced, text), MOST_TEXT)
+    return "\n".join(f"> {line}" for line in said.splitlines()) if is_marked else said
 
 
 def _in_words(number: str, text: str, mentions: Sequence[MentionInText]) -> str:
@@ -379,7 +410,17 @@ def _in_words(number: str, text: str, mentions: Sequence[MentionInText]) -> str:
     else:
         alike = [mention.is_us for mention in mentions if mention.words == text]
         is_us = bool(alike) and all(alike)
-    return OURSELVES if is_us else f"@{visible_line(text.removeprefix('@'), 80)}"
+    return OURSELVES if is_us else f"{MENTIONED}@{visible_line(text.removeprefix('@'), 80)}"
+
+
+def _named(text: str) -> str:
+    """The text with names apart from what they follow."""
+    first, *further = text.split(MENTIONED)
+    said, last = [first], first[-1:]
+    for piece in further:
+        said.append(apart(last, piece))
+        last = piece[-1:]
+    return "".join(said)
 
 
 def _without_us(text: str) -> str:
