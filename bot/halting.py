@@ -197,8 +197,8 @@ class HaltSwitch:
         async with self._database.reading() as tx:
             waiting = await deliveries.threads_with_messages(tx, MOST_TOLD)
         for thread_id in dict.fromkeys(map(conversation_of, waiting)):  # what a task waits for is shown there
-            if self.current is not halt:
-                return
+            if self.current is None or self.current.halt_id != halt.halt_id:
+                return  # it goes on; the look reads the same stop as another row
             try:
                 async with self._database.writing_apart(thread_id) as tx:
                     await self.tell(tx, thread_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -72,6 +73,19 @@ async def test_a_call_under_way_becomes_unknown_and_its_turn_goes_on_later(home:
         ("it is mended", "let everything go on"),
     ]
     assert all(by.partition(" ")[0] in settled["by"] and settled["by"].endswith("(operator)") for _, settled, _ in acts)
+
+
+async def test_those_whose_messages_wait_for_their_turn_are_told(home: ProductFolder, shop: Workshop) -> None:
+    home.variables["TURN_CONCURRENCY"] = "1"
+    async with product_here(home) as url, visiting(url) as ana, AsyncExitStack() as stack, http() as connections:
+        first, *others = [await stack.enter_async_context(ana.thread()) for _ in range(8)]
+        await first.send("use make_slowly what=lamp")
+        await shop.started.wait()
+        for other in others:
+            await other.send("hello")
+        await Caller(url, connections, token("olga")).post(STOP, {"why": "too many lamps"})
+        for other in others:
+            await other.notice(STOPPED)
 
 
 async def test_what_people_write_and_decide_meanwhile_is_kept_also_over_a_restart(
