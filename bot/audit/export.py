@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +21,11 @@ COLUMNS = (
 _FORMULA = frozenset("=+-@|%")
 """Spreadsheets calculate cells that begin so (OWASP: CSV injection), also after blanks and where the letters are
 full-width or small forms."""
+_PARTS = re.compile(r"([;\t\n])")
+"""Where a spreadsheet whose separator is another one than ours ends a cell: Excel in German and French wants
+semicolons, and does not see our quotes then."""
+_ENDS_OF_LINES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "\x85\u2028\u2029"}
+"""JSON need not escape these, and many readers of lines end one there."""
 _UNREADABLE = "this entry was changed and cannot be read"
 
 
@@ -34,12 +40,16 @@ class UnreadableEntryError(Exception):
 def as_json_line(link: Link) -> str:
     """An entry as one JSON object with all it says, and what proves it. Raises `UnreadableEntryError`."""
     line = {"seq": link.seq, **_entry(link), "previous": link.previous, "hash": link.hash}
-    return json.dumps(line, ensure_ascii=False) + "\n"
+    return _as_one_line(line)
 
 
 def as_csv_row(link: Link) -> str:
     """An entry as one row for a spreadsheet; what replaying needs is left out. Raises `UnreadableEntryError`."""
     return _row({"seq": link.seq, **_entry(link), "hash": link.hash})
+
+
+def _as_one_line(line: Mapping[str, Any]) -> str:
+    return json.dumps(line, ensure_ascii=False).translate(_ENDS_OF_LINES) + "\n"
 
 
 def csv_heading() -> str:
@@ -50,7 +60,7 @@ def csv_heading() -> str:
 def unreadable_json_line(link: Link) -> str:
     """What stands for an entry that cannot be read."""
     line = {"seq": link.seq, "note": _UNREADABLE, "previous": link.previous, "hash": link.hash}
-    return json.dumps(line, ensure_ascii=False) + "\n"
+    return _as_one_line(line)
 
 
 def unreadable_csv_row(link: Link) -> str:
@@ -95,11 +105,16 @@ def _vote_in_words(vote: dict[str, Any]) -> str:
 
 
 def cell(text: str) -> str:
-    """A cell that no spreadsheet calculates and no terminal obeys: control characters are written as escapes, and what
-    could begin a formula has an apostrophe before it."""
+    """A cell that no spreadsheet calculates and no terminal obeys, whatever separates its cells: control characters are
+    written as escapes, and what could begin a formula has an apostrophe before it."""
     shown = "".join(c if c in "\n\t" or not _controls(c) else f"\\u{ord(c):04x}" for c in text)
-    seen = next((c for c in unicodedata.normalize("NFKC", shown) if not _is_blank(c)), "")
-    return f"'{shown}" if seen in _FORMULA or shown[:1] in {"\n", "\t", "'"} else shown
+    kept = "".join(f"'{part}" if _begins_a_formula(part) else part for part in _PARTS.split(shown))
+    return f"'{kept}" if shown[:1] in {"\n", "\t", "'"} else kept
+
+
+def _begins_a_formula(part: str) -> bool:
+    seen = next((c for c in unicodedata.normalize("NFKC", part) if c != '"' and not _is_blank(c)), "")
+    return seen in _FORMULA
 
 
 def _controls(character: str) -> bool:
