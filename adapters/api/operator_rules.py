@@ -545,6 +545,7 @@ class OperatorRules:
                 self.ask,
                 {200: Answer("How it would be judged.", RuleAnswerShape)},
                 body=RuleQuestionForm,
+                problems=(409,),
                 tag="operator",
             ),
             Operation(
@@ -609,6 +610,8 @@ class OperatorRules:
             answer = _seen(await self._rules.ask(call.principal.person, question))
         except RuleQuestionError as error:
             raise _unanswerable(error.what, error.reason) from None
+        except ReplayBusyError:
+            raise _busy() from None
         return json_answer(RuleAnswerShape.of(answer))
 
     async def replay(self, call: ApiCall) -> web.Response:
@@ -619,7 +622,7 @@ class OperatorRules:
         except RuleQuestionError as error:
             raise _unanswerable(error.what, error.reason) from None
         except ReplayBusyError:
-            raise Problem(409, "History is being replayed for someone already. Try again in a moment.") from None
+            raise _busy() from None
         return json_answer(RuleReplayShape.of(found))
 
     async def fatigue(self, call: ApiCall) -> web.Response:
@@ -654,6 +657,10 @@ class OperatorRules:
 
 def _seen(found: Found | None) -> Found:
     return for_operators(found, "Only operators can look at the rules.")
+
+
+def _busy() -> Problem:
+    return Problem(409, "A changed policy is being tried for someone already. Try again in a moment.")
 
 
 def _unanswerable(what: str, reason: str) -> Problem:

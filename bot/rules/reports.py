@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import structlog
 
@@ -50,7 +52,13 @@ beyond them."""
 MADE_ANEW = 600.0
 """Seconds for which suggestions are shown without being made anew."""
 _READ_AT_ONCE = 200
+TRYING_SECONDS = 120.0
+"""How long a policy that somebody sends may take to be read, and to judge calls. A replay takes half a minute; regular
+expressions of a hundred thousand signs take hours."""
+MOST_LOOKED_UP = 100
+"""People and groups that only a policy that somebody sends names as requesters: each costs a platform a request."""
 _CHANGED = "the changed policy"
+_Result = TypeVar("_Result")
 
 
 class RuleQuestionError(Exception):
@@ -66,7 +74,7 @@ class RuleQuestionError(Exception):
 
 
 class ReplayBusyError(Exception):
-    """This process is replaying history for somebody already."""
+    """This process is judging calls by a policy that somebody has sent already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +280,9 @@ class RuleReports:
         self._mode = mode
         self._most_replayed = most_replayed
         self._most_past = most_past
-        self._replaying = asyncio.Lock()
+        self._trying = asyncio.Lock()
+        # One thread of its own: what somebody sends may keep it busy for long, and turns need those that all share.
+        self._apart = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sent-policy")
         self._suggested = _NOTHING_YET
         self._suggesting: asyncio.Task[None] | None = None
 
@@ -283,6 +293,7 @@ class RuleReports:
             try:
                 yield
             finally:
+                self._apart.shutdown(wait=False, cancel_futures=True)
                 if self._suggesting is not None:
                     self._suggesting.cancel()
                     await asyncio.gather(self._suggesting, return_exceptions=True)
@@ -299,15 +310,22 @@ class RuleReports:
         return RulesInForce(policy.source, policy.version, self._mode, policy.text, since, is_counted, rules, besides)
 
     async def ask(self, operator: Person, question: RuleQuestion) -> RuleAnswer | None:
-        """What would happen if; `None`: this is no operator. Raises `RuleQuestionError`."""
+        """What would happen if; `None`: this is no operator. Raises `RuleQuestionError`, and `ReplayBusyError` where it
+        is about other rules than those in force while such are tried already."""
         if not await self._access.looks(operator, "the rules"):
             return None
-        policy = self._policy() if question.policy is None else await _parsed(question.policy)
         found = await self._find_tool(question.tool)
         tool = found or _unknown(question.tool)
-        facts = await self._facts(policy, question, tool)
         call = Call(tool, question.arguments, quote=question.quote)
-        explanation = await asyncio.to_thread(explain, policy, call, facts)  # many rules, or long arguments
+        if question.policy is None:
+            policy = self._policy()
+            facts = await self._facts(policy, question, tool)
+            explanation = await asyncio.to_thread(explain, policy, call, facts)  # many rules, or long arguments
+        else:
+            async with self._one_trial():
+                policy = await self._parsed(question.policy)
+                facts = await self._facts(policy, question, tool)
+                explanation = await self._in_its_thread(explain, policy, call, facts)
         return RuleAnswer(explanation, facts, policy.version, found is not None)
 
     async def replay(
@@ -325,17 +343,15 @@ class RuleReports:
         """
         if not await self._access.looks(operator, "the rules"):
             return None
-        if self._replaying.locked():
-            raise ReplayBusyError
-        async with self._replaying:
+        async with self._one_trial():
             last = self._clock() if until is None else until
             first = last - RECENT_DAYS * 86_400 if since is None else since
             if first >= last:
                 raise RuleQuestionError("until", "must be after the beginning")
-            replay = Replay(self._policy(), await _parsed(text))
+            replay = Replay(self._policy(), await self._parsed(text))
             stretch = await self._stretch(first, until, self._most_replayed)
             async for entries in self._entries(stretch):
-                await asyncio.to_thread(_go_on, replay, entries)
+                await self._in_its_thread(_go_on, replay, entries)
             return ReplayReport(replay.changed.version, first, last, stretch.is_cut, replay)
 
     async def fatigue(self, operator: Person, days: int = RECENT_DAYS) -> Fatigue | None:
@@ -366,6 +382,33 @@ class RuleReports:
     def _since(self, days: int) -> str:
         return (day_of(self._clock()) - timedelta(days=days - 1)).isoformat()
 
+    # ------------------------------------------------------------------------------- rules that are sent
+
+    @asynccontextmanager
+    async def _one_trial(self) -> AsyncIterator[None]:
+        """Within it, no other policy that somebody sends is tried here. Raises `ReplayBusyError`, and
+        `RuleQuestionError` when it takes too long."""
+        if self._trying.locked():
+            raise ReplayBusyError
+        async with self._trying:
+            try:
+                async with asyncio.timeout(TRYING_SECONDS):
+                    yield
+            except TimeoutError:
+                raise RuleQuestionError("policy", "takes too long to judge calls by") from None
+
+    async def _in_its_thread(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
+        running = copy_context().run  # whoever asks has a language
+        return await asyncio.get_running_loop().run_in_executor(self._apart, running, function, *arguments)
+
+    async def _parsed(self, text: str) -> Policy:
+        """A policy file's text. Raises `RuleQuestionError`."""
+        try:
+            return await self._in_its_thread(parse_policy, text, _CHANGED)
+        except PolicyError as error:
+            where = "" if error.line is None else f"line {error.line}: "
+            raise RuleQuestionError("policy", f"{where}{error.reason}") from None
+
     # ------------------------------------------------------------------------------- what would happen if
 
     async def _facts(self, policy: Policy, question: RuleQuestion, tool: Tool) -> Facts:
@@ -383,6 +426,8 @@ class RuleReports:
         named = policy.requesters_about([tool])
         groups = {each for each in named if is_group(each) and each not in question.groups}
         others = {each for each in named if may_be_one_human(person, each) and each not in question.groups}
+        if len((groups | others) - self._policy().requesters_about([tool])) > MOST_LOOKED_UP:
+            raise RuleQuestionError("policy", f"names more than {MOST_LOOKED_UP} other people and groups as requesters")
         return Facts(
             mode=question.mode or self._mode,
             requester=person,
@@ -511,15 +556,6 @@ def _together(one: Decided, other: Decided) -> Decided:
 def _line(each: ToolSum, waits: Mapping[tuple[str, str, str, str], Mapping[int, int]]) -> FatigueLine:
     key = (each.decided_by, each.rule, each.server, each.tool)
     return FatigueLine(*key, of=each.of, median_wait=median_of(waits.get(key, {})))
-
-
-async def _parsed(text: str) -> Policy:
-    """A policy file's text. Raises `RuleQuestionError`."""
-    try:
-        return await asyncio.to_thread(parse_policy, text, _CHANGED)
-    except PolicyError as error:
-        where = "" if error.line is None else f"line {error.line}: "
-        raise RuleQuestionError("policy", f"{where}{error.reason}") from None
 
 
 def _unknown(name: str) -> Tool:

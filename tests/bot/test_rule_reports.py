@@ -4,7 +4,9 @@ rules history speaks for."""
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -16,6 +18,7 @@ from bot.records.database import Database
 from bot.rules.counting import RuleCounts
 from bot.rules.reports import (
     MADE_ANEW,
+    MOST_LOOKED_UP,
     ReplayBusyError,
     RuleQuestion,
     RuleQuestionError,
@@ -220,6 +223,33 @@ async def test_what_is_wrong_with_a_question_is_named(console: Console, question
     with pytest.raises(RuleQuestionError) as refusal:
         await console.reports.ask(OLGA, question)
     assert refusal.value.what == what
+
+
+async def test_rules_that_are_sent_are_tried_apart_from_what_turns_need_and_one_at_a_time(console: Console) -> None:
+    other = RuleQuestion("workshop__make", "web:ana", policy="version: 1\nrules: []\n")
+    may_end = threading.Event()
+    shared = ThreadPoolExecutor(max_workers=1)
+    asyncio.get_running_loop().set_default_executor(shared)
+    shared.submit(may_end.wait)
+    try:
+        asked = (console.reports.ask(OLGA, other) for _ in range(3))
+        async with asyncio.timeout(20):
+            answers = await asyncio.gather(*asked, return_exceptions=True)
+    finally:
+        may_end.set()
+    assert sum(isinstance(each, ReplayBusyError) for each in answers) == 2
+    assert await console.reports.ask(OLGA, other) is not None
+
+
+async def test_rules_that_are_sent_have_few_people_and_groups_looked_up(console: Console) -> None:
+    groups = ", ".join(f'"slack-group:T1:S{number}"' for number in range(MOST_LOOKED_UP + 1))
+    sent = f"version: 1\nrules:\n  - {{name: r, match: {{requester: [{groups}]}}, decide: ask}}\n"
+    with pytest.raises(RuleQuestionError, match="names more than"):
+        await console.reports.ask(OLGA, RuleQuestion("workshop__make", "slack:T1:U1", policy=sent))
+    fewer = sent.replace('"slack-group:T1:S0", ', "")
+    answer = await console.reports.ask(OLGA, RuleQuestion("workshop__make", "slack:T1:U1", policy=fewer))
+    assert answer is not None
+    assert len(answer.facts.groups) == MOST_LOOKED_UP
 
 
 # --------------------------------------------------------------------------------------------- replay
