@@ -97,9 +97,11 @@ def _parse(text: str, source: str, written: bytes) -> Policy:
     version = hashlib.sha256(written).hexdigest()[:12]
     try:
         policy = Policy(tuple(_read_rules(read_yaml(text), source, version)), source, version, text)
+        policy.prepare()
     except LineError as fault:
         raise PolicyError(source, fault.line, fault.reason) from None
-    policy.prepare()
+    except ValueError as error:  # RE2 takes each pattern, but not what becomes of it, or of several
+        raise PolicyError(source, None, f"a pattern in it cannot be read: {error}") from None
     return policy
 
 

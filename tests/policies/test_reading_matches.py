@@ -348,3 +348,9 @@ def test_a_file_beyond_all_measure_is_refused_before_it_is_read() -> None:
     assert "too large" in error.reason
     assert error.line is not None
     assert error.line > 100_000
+
+
+@pytest.mark.parametrize("match", ["{tool: '%s'}", "{args: {a: '%s'}}"])
+def test_a_pattern_beyond_all_measure_is_refused_as_a_mistake(match: str) -> None:
+    error = refused(f"version: 1\nrules:\n  - {{name: r, match: {match % ('*a' * 90_000)}, decide: allow}}\n")
+    assert "too large" in error.reason
