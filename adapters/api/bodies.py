@@ -54,6 +54,8 @@ def _checked(raw: bytes, kind: type[ModelT]) -> ModelT:
 
 def read_query(request: web.Request, kind: type[ModelT]) -> ModelT:
     """The query of a request, in which each name stands once. Raises `Problem`: 422."""
+    if any(value != storable(value) for value in request.query.values()):
+        raise Problem(422, "The query has a character that isn’t text (NUL or half of a surrogate pair).")
     twice = sorted({name for name in request.query if len(request.query.getall(name)) > 1})
     if twice:
         raise Problem(422, "A parameter is given more than once.", errors=dict.fromkeys(twice, "is given twice"))

@@ -9,7 +9,9 @@ from typing import Any, Literal, TypeVar
 from aiohttp import web
 from pydantic import BaseModel
 
+from adapters.shared.problems import Problem
 from bot.identity.principal import Principal, Scope
+from graph.json_values import storable
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 AnyScope = Literal["any"]
@@ -46,8 +48,11 @@ class ApiCall:
         return self.asked
 
     def path(self, name: str) -> str:
-        """A part of the path."""
-        return self.request.match_info[name]
+        """A part of the path. Raises `Problem` (404) where it is none that anything has."""
+        part = self.request.match_info[name]
+        if part != storable(part):
+            raise Problem(404, "There’s nothing at this address.")
+        return part
 
 
 Handle = Callable[[ApiCall], Awaitable[web.StreamResponse]]

@@ -23,7 +23,7 @@ from bot.services import Services
 from bot.task_threads import turn_of_call
 
 JSON_LINES = "application/jsonl"
-_POSITION = r"^(\d{1,12}(\.\d{1,9})?:\d{1,18})?$"
+_POSITION = r"^([0-9]{1,12}(\.[0-9]{1,9})?:[0-9]{1,18})?$"
 _HASH = "^[0-9]{1,18}:[0-9a-f]{64}$"
 
 

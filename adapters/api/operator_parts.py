@@ -191,7 +191,7 @@ class AccountsQuery(Body):
 class ParkedQuery(Body):
     """Which page of what was given up."""
 
-    before: Annotated[str, Field(pattern=r"^\d{0,18}$", description="`next` of the page before.")] = ""
+    before: Annotated[str, Field(pattern=r"^[0-9]{0,18}$", description="`next` of the page before.")] = ""
     limit: Annotated[int, Field(ge=1, le=MOST_PARKED)] = 50
 
 

@@ -358,9 +358,9 @@ class WaitingQuery(Body):
     rule: Annotated[str, Field(max_length=LONGEST_LINE, description="Only those that this rule asks for.")] | None = (
         None
     )
-    after: Annotated[str, Field(pattern=r"^(\d+(\.\d+)?:[!-~]{1,200})?$", description="`next` of the page before.")] = (
-        ""
-    )
+    after: Annotated[
+        str, Field(pattern=r"^([0-9]+(\.[0-9]+)?:[!-~]{1,200})?$", description="`next` of the page before.")
+    ] = ""
     limit: Annotated[int, Field(ge=1, le=MOST_WAITING)] = 50
 
     @property
@@ -382,7 +382,9 @@ class TurnsQuery(Body):
     reference: (
         Annotated[str, Field(pattern="^[0-9a-f]{8}$", description="As people were told with a failure.")] | None
     ) = None
-    before: Annotated[str, Field(pattern=r"^\d{0,18}(\.\d{1,12})?$", description="`next` of the page before.")] = ""
+    before: Annotated[
+        str, Field(pattern=r"^[0-9]{0,18}(\.[0-9]{1,12})?$", description="`next` of the page before.")
+    ] = ""
     limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 50
 
 

@@ -197,3 +197,18 @@ def test_whatever_is_written_meanwhile_all_entries_get_their_terms_and_the_newes
         done |= set(range(first, last + 1))
     assert done == set(range(1, newest + 1))
     assert newest == 0 or indexed == Indexed(1, newest)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "audit?person=%00",
+        "audit?before=1:\u0663",
+        "turns?before=\U00011f50",
+        "waiting?after=\U00011f50:a",
+        "parked?before=\u0663",
+    ],
+)
+async def test_what_no_record_has_is_refused_before_any_is_read(olga: ApiUser, asked: str) -> None:
+    assert (await olga.get(f"operator/{asked}")).status == 422
+    assert (await olga.get("operator/turns/a%00b")).status == 404
