@@ -32,6 +32,7 @@ import hashlib
 import json
 import re
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, BinaryIO, NamedTuple, TextIO
@@ -103,9 +104,13 @@ def _checked(said: dict[str, Any], text: str, event: dict[str, Any] | None) -> E
     seq, previous, hash_ = said.get("seq"), said.get("previous"), said.get("hash")
     if type(seq) is not int:
         raise Unreadable("has no number (seq)")
-    if not isinstance(previous, str) or not isinstance(hash_, str):
+    if not _is_hash(previous) or not _is_hash(hash_):
         raise Unreadable(f"entry {seq} has no hash, or no hash of the entry before (was it exported as CSV?)")
     return Entry(seq, text, previous, hash_, event)
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and _HASH.fullmatch(value) is not None
 
 
 def _parsed(text: str) -> Any:
@@ -247,7 +252,8 @@ def _disagreements(entry: Entry) -> Iterator[str]:
         said += [(f"unmapped.entry.{name}", here, inside.get(name)) for name, here in copied.items()]
     for name, here, there in said:
         if here != there:
-            yield f"entry {entry.seq}: {name} is not what the entry itself says"
+            shown = name.encode("unicode_escape").decode()  # a terminal must not obey it
+            yield f"entry {entry.seq}: {shown} is not what the entry itself says"
 
 
 def _at(event: dict[str, Any], *names: str) -> Any:
@@ -275,8 +281,9 @@ def _read(names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         with contextlib.ExitStack() as stack:
             source = sys.stdin.buffer if name == "-" else stack.enter_context(open(name, "rb"))  # noqa: PTH123
             for number, line in enumerate(lines_of(source), start=1):
-                if line.strip():
-                    yield f"{name}:{number}", line
+                said = line[len(BOM_UTF8) :] if number == 1 and line.startswith(BOM_UTF8) else line
+                if said.strip():
+                    yield f"{name}:{number}", said
 
 
 def verify(lines: Iterable[tuple[str, bytes]], verification: Verification, out: TextIO, *, any_order: bool) -> int:

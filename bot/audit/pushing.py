@@ -42,6 +42,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds before a try after one that failed; they double."""
 REFUSED_PAUSE = 300.0
 """The same after a refusal, which only a person can do something about."""
+FURTHEST_AHEAD = 900.0
+"""Seconds from now within which a next try can be, with room for clocks that differ; a service may ask to wait 600.
+What is further ahead was written by a clock that has been set back since."""
 ENDING_SECONDS = 1.5
 """Seconds at the end for what is left to be sent."""
 HEALTH_SECONDS = 2.0
@@ -205,12 +208,12 @@ class AuditPush:
             row, newest = await audit_pushes.get(tx, self.destination), await audit_pushes.newest(tx)
         if newest == ((row.seq, row.hash) if row is not None else (0, newest[1])):
             return None
-        if row is not None and row.next_at > now and self._has_tried:  # a start tries: something may be mended
-            return None
-        if row is not None and row.holder not in ("", self._me) and row.held_until >= now:
+        if row is not None and now < row.next_at <= now + FURTHEST_AHEAD and self._has_tried:
+            return None  # a start tries: something may be mended
+        if row is not None and row.is_held_by_another(self._me, now, HELD_SECONDS):
             return None
         async with self._database.writing_apart(UNLOCKED) as tx:  # one statement decides
-            return await audit_pushes.take(tx, self.destination, self._me, now, now + HELD_SECONDS)
+            return await audit_pushes.take(tx, self.destination, self._me, now, HELD_SECONDS)
 
     async def _following(self, row: PushRow) -> Sequence[Link]:
         """The entries after those that were taken; none: the log is not the one that these were of, and is to be sent

@@ -36,6 +36,16 @@ class PushRow:
     pushed_at: float | None
     """When something was taken last."""
 
+    def is_held_by_another(self, by: str, now: float, seconds: float) -> bool:
+        """Whether another process sends, where each does for so many seconds."""
+        return self.holder not in {"", by} and now <= self.held_until <= _furthest(now, seconds)
+
+
+def _furthest(now: float, seconds: float) -> float:
+    """Until when a process can send whose clock is nearly ours; what is later was written by a clock that has been set
+    back since."""
+    return now + 2 * seconds
+
 
 _row = reader(PushRow)
 _TO: sa.BindParameter[str] = sa.bindparam("to")
@@ -45,7 +55,10 @@ _TAKE = Prepared(
     sa.update(audit_pushes)
     .where(
         audit_pushes.c.destination == _TO,
-        sa.or_(audit_pushes.c.holder == sa.bindparam("by"), audit_pushes.c.held_until < sa.bindparam("now")),
+        sa.or_(
+            audit_pushes.c.holder == sa.bindparam("by"),
+            sa.not_(audit_pushes.c.held_until.between(sa.bindparam("now"), sa.bindparam("furthest"))),
+        ),
     )
     .values(holder=sa.bindparam("by"), held_until=sa.bindparam("until"))
     .returning(audit_pushes)
@@ -92,10 +105,11 @@ async def newest(tx: Transaction) -> tuple[int, str]:
     return (0, BEGINNING) if row is None else (int(row.seq), str(row.hash))
 
 
-async def take(tx: Transaction, destination: str, by: str, now: float, until: float) -> PushRow | None:
-    """Be the one that sends, until then; `None`: another process is."""
+async def take(tx: Transaction, destination: str, by: str, now: float, seconds: float) -> PushRow | None:
+    """Be the one that sends, for so long; `None`: another process is."""
     blank = PushRow(destination, 0, BEGINNING, "", 0.0, 0.0, 0, None, "", None)
-    values = {"to": destination, "by": by, "now": now, "until": until}
+    until, furthest = now + seconds, _furthest(now, seconds)
+    values = {"to": destination, "by": by, "now": now, "until": until, "furthest": furthest}
     row = await tx.first(_row, _TAKE, values)
     if row is None and await insert_new(tx, audit_pushes, {name: getattr(blank, name) for name in blank.__slots__}):
         row = await tx.first(_row, _TAKE, values)

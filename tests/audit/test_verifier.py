@@ -265,3 +265,27 @@ def test_a_copied_field_of_an_event_that_says_something_else_is_told(pushed: Lin
     code, out = verified([json.dumps(event), *pushed[1:]], "--whole")
     assert code == 1
     assert f"unmapped.entry.{name} is not what the entry itself says" in out
+
+
+# ------------------------------------------------------------------------------------------- written by other programs
+
+
+def test_a_mark_of_utf_8_at_the_beginning_of_a_file_is_no_fault(whole: Lines) -> None:
+    """Windows' programs write one."""
+    assert verified([f"\ufeff{whole[0]}", *whole[1:]], "--whole")[0] == 0
+    assert verified([whole[0], f"\ufeff{whole[1]}", *whole[2:]], "--whole")[0] == 1
+
+
+def test_what_an_event_calls_a_field_is_told_without_a_terminal_obeying_it(pushed: Lines) -> None:
+    event = json.loads(pushed[0])
+    event["unmapped"]["entry"]["\ud800\x1b[2J"] = "forged"
+    code, out = verified([json.dumps(event), *pushed[1:]], "--whole")
+    assert code == 1
+    assert r"unmapped.entry.\ud800\x1b[2J is not what the entry itself says" in out
+
+
+def test_a_hash_that_is_none_is_told(whole: Lines) -> None:
+    code, out = verified([changed(whole[0], previous="\x1b[2J")])
+    assert code == 1
+    assert "has no hash" in out
+    assert "\x1b" not in out

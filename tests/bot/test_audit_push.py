@@ -296,6 +296,22 @@ async def test_another_process_takes_over_once_the_one_that_sent_is_silent(
     await other.collector.close()
 
 
+@pytest.mark.parametrize("trouble", [None, Trouble(429, {"Retry-After": "600"})], ids=["held", "asked to wait"])
+async def test_after_a_clock_was_set_back_nobody_waits_for_what_it_said_before(
+    database: Database, clock: SetClock, siem: FakeSiem, sender: Sender, trouble: Trouble | None
+) -> None:
+    await keep(database, entries(1))
+    siem.troubles.extend([] if trouble is None else [trouble, trouble])
+    other = Sender(database, clock, siem, "two")
+    await other.sends_all()
+    await sender.sends_all()
+    await keep(database, entries(2)[1:])
+    clock.move(-86_400)
+    await sender.sends_all()
+    assert siem.numbers == upto(2)
+    await other.collector.close()
+
+
 async def test_one_that_was_held_up_and_overtaken_changes_nothing(
     database: Database, clock: SetClock, siem: FakeSiem, sender: Sender
 ) -> None:
