@@ -4,7 +4,7 @@ import { api, newId } from "./api.js";
 import { wireComposer } from "./composer.js";
 import { wireConnections } from "./connections.js";
 import { byId } from "./dom.js";
-import { hideDoor, showDoor, wireDoor } from "./door.js";
+import { hideDoor, openWanted, showDoor, wireDoor } from "./door.js";
 import { wireGrants } from "./grants.js";
 import { drawHeader } from "./header.js";
 import { consoleIn } from "./console_address.js";
@@ -60,6 +60,7 @@ function enter(session) {
   if (view) view.session = session;
   else view = new ThreadView({ session, sessionChanged: start, refused: checkSession, startNew });
   drawHeader(session, { become, refresh: api.session });
+  openWanted();
   openFromAddress();
 }
 

@@ -5,6 +5,8 @@ import { byId } from "./dom.js";
 import { t } from "./language.js";
 
 const SHARED = "countersign";
+// What follows # in an address is not sent anywhere: this tab keeps it on the way to an issuer and back.
+const WANTED = "countersign-wanted";
 
 let login = "local";
 let registering = false;
@@ -32,6 +34,13 @@ export function showDoor(session, message = "") {
 export function hideDoor() {
   byId("door").hidden = true;
   byId("app").hidden = false;
+}
+
+/** Open what was wanted before the way to an issuer, where the page came back without it. */
+export function openWanted() {
+  const wanted = sessionStorage.getItem(WANTED);
+  sessionStorage.removeItem(WANTED);
+  if (wanted && !location.hash) history.replaceState(null, "", wanted);
 }
 
 function draw() {
@@ -64,6 +73,7 @@ export function wireDoor(signedIn) {
       byId("door-submit").disabled = false;
     }
   };
+  byId("door-issuer").onclick = () => sessionStorage.setItem(WANTED, location.hash);
   byId("door-switch").onclick = () => {
     registering = !registering;
     byId("door-error").textContent = "";

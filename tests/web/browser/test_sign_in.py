@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.web.browsing import PATIENCE
+from tests.web.issuer import ISSUER, GivenIssuer, way_back
 from tests.web.serving import serve
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -38,4 +39,20 @@ async def test_somebody_makes_an_account_signs_in_and_is_shown_the_door_when_rem
         assert product.identity is not None
         await product.identity.users.remove("web:ana")
         await expect(page.get_by_label("Password")).to_be_visible()
+        await context.close()
+
+
+async def test_who_signs_in_at_an_issuer_comes_back_to_what_they_wanted_to_open(chrome: Chromium) -> None:
+    async def at_the_issuer(route: Route) -> None:
+        await route.fulfill(status=302, headers={"Location": way_back(route.request.url, code="ana")})
+
+    async with serve(login="oidc", open_id=GivenIssuer()) as product:
+        context = await chrome.new_context()
+        context.set_default_timeout(PATIENCE)
+        page = await context.new_page()
+        await page.route(f"{ISSUER}/**", at_the_issuer)
+        await page.goto(f"{product.url}/#web:thread-of-a-link")
+        await page.get_by_role("link", name="Sign in with Example").click()
+        await expect(page.get_by_text("Signed in as Ana Lee")).to_be_visible()
+        await expect(page).to_have_url(f"{product.url}/#web:thread-of-a-link")
         await context.close()
