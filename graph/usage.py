@@ -50,6 +50,17 @@ def use_of(answer: AIMessage, seconds: float) -> ModelUse:
     )
 
 
+def use_of_lost(given: int, made: int, seconds: float) -> ModelUse:
+    """What came to nothing: tokens of the question, and of what there was of an answer."""
+    return ModelUse(
+        calls=1,
+        input_tokens=_bounded(given),
+        cached_tokens=0,
+        output_tokens=_bounded(made),
+        seconds=round(max(seconds, 0.0), 3),
+    )
+
+
 def with_use(usage: Usage, model: str, use: ModelUse) -> Usage:
     """The usage with one more call, or several."""
     before = usage.get(model)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -252,7 +253,8 @@ class MemoryHandler:
         known = {item.memory_id: item.text for item in (*own.items, *of_channel)}
         words = [each.body["words"] for each in asked]
         rules, given = memory_request(words, (*own.items, *of_channel))
-        asking = Asking(self.observer, None, "memory", name_of(self.model), self.clock)
+        count = partial(self.budget.spent, person, name_of(self.model), channel=channel)
+        asking = Asking(self.observer, None, "memory", name_of(self.model), self.clock, keep_lost=count)
         async with asyncio.timeout(PICKING_SECONDS):
             answer, use = await ask(
                 self.model,
@@ -261,7 +263,7 @@ class MemoryHandler:
                 retry=self.retry,
                 asking=asking,
             )
-        await self.budget.spent(person, name_of(self.model), use, channel)
+        await count(use)
         picked = {}
         for each, changes in zip(asked, changes_in(answer.text, words, known, in_channel=bool(channel)), strict=True):
             remember = [asdict(passage) for passage in changes.remember if self._may_be_kept(passage.text)]

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import structlog
 from langchain_core.messages import AIMessage, AnyMessage
 
 from graph.models.problems import ModelProblem
 from graph.models.streaming import AnswerTimes, Model, Retry, stream_message
 from graph.observing import ModelAsked, Observer, TurnHandling
-from graph.usage import ModelUse, use_of
+from graph.usage import ModelUse, use_of, use_of_lost
+
+log = structlog.get_logger(__name__)
+KeepLost = Callable[[ModelUse], Awaitable[None]]
+"""Counts what went into tries that gave no answer, since their service counts it."""
+
+
+async def _not_counted(_use: ModelUse) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +37,7 @@ class Asking:
     """The name under which its usage is counted."""
     clock: Callable[[], float]
     """Returns seconds since the epoch."""
+    keep_lost: KeepLost = _not_counted
 
 
 async def ask(
@@ -61,6 +71,17 @@ async def ask(
     except asyncio.CancelledError:
         tell("broken off")
         raise
+    finally:
+        if times.lost_input or times.lost_output:
+            await _kept(asking.keep_lost, use_of_lost(times.lost_input, times.lost_output, time.monotonic() - began))
     use = use_of(answer, time.monotonic() - began)
     tell(use=use, answer=answer)
     return answer, use
+
+
+async def _kept(keep_lost: KeepLost, use: ModelUse) -> None:
+    """Also where whoever asks is broken off. What cannot be counted changes nothing of how asking ends."""
+    try:
+        await asyncio.shield(asyncio.ensure_future(keep_lost(use)))
+    except Exception:
+        log.exception("lost_answer_not_counted")

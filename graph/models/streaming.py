@@ -46,6 +46,9 @@ _UNDER_WAY = frozenset({"queued", "in_progress"})
 _FILTERED = frozenset({"content_filter", "safety", "prohibited_content", "blocklist", "spii", "recitation"})
 """What they say when a filter ended it."""
 
+_AFTER_IT_BEGAN = frozenset({Trouble.BROKE_OFF, Trouble.FILTERED, Trouble.TOO_MUCH, Trouble.MALFORMED})
+"""Troubles of an answer that had begun."""
+
 CHARACTERS_A_TOKEN = 4
 """Characters of English text in a token, https://help.openai.com/en/articles/4936856."""
 
@@ -73,6 +76,11 @@ class AnswerTimes:
     """When the first piece of the answer came, in seconds of `time.monotonic`; `None`: none has come."""
     refusals: int = 0
     """How often its service said that it is asked too often."""
+    lost_input: int = 0
+    """Tokens of tries that gave no answer after something of it had come, or that were broken off: their service counts
+    them. Estimated, where it said nothing of them by then."""
+    lost_output: int = 0
+    """The same of what had come."""
 
     def piece(self) -> None:
         """Note that a piece of the answer is there."""
@@ -125,11 +133,15 @@ async def stream_message(
 
 def estimated_tokens(question: Sequence[AnyMessage], answer: AIMessage) -> UsageMetadata:
     """What a service that does not count would have counted, roughly: a limit must not depend on its manners."""
-    asked = sum(len(message.text) for message in question) // CHARACTERS_A_TOKEN + 1
+    asked = _tokens_of_question(question)
     made = (
         len(answer.text) + sum(len(json.dumps(call["args"])) for call in answer.tool_calls)
     ) // CHARACTERS_A_TOKEN + 1
     return UsageMetadata(input_tokens=asked, output_tokens=made, total_tokens=asked + made)
+
+
+def _tokens_of_question(question: Sequence[AnyMessage]) -> int:
+    return sum(len(message.text) for message in question) // CHARACTERS_A_TOKEN + 1
 
 
 def pause_before(tried: int, problem: ModelProblem, retry: Retry, chance: float) -> float | None:
@@ -176,23 +188,37 @@ async def _ask(model: Model, messages: list[AnyMessage], show: _Shown, times: An
         show(text)
 
     pieces = _pieces(model, messages, take)
-    async with aclosing(pieces):
-        while True:
-            try:
-                piece = await anext(pieces, None)
-                if piece is not None:
-                    times.piece()
-                    answer.add(piece)
-            except Exception as error:  # whatever a provider's client raises is the model's failure
-                if error is show.fault or isinstance(error, ModelProblem):  # which has its own cause
-                    raise
-                raise explain_model_error(error) from error
-            if piece is None:
-                break
-            show(piece.text)
-            if answer.pieces % _AT_ONCE == 0:
-                await asyncio.sleep(0)
-    return await answer.finished()
+    try:
+        async with aclosing(pieces):
+            while True:
+                try:
+                    piece = await anext(pieces, None)
+                    if piece is not None:
+                        times.piece()
+                        answer.add(piece)
+                except Exception as error:  # whatever a provider's client raises is the model's failure
+                    if error is show.fault or isinstance(error, ModelProblem):  # which has its own cause
+                        raise
+                    raise explain_model_error(error) from error
+                if piece is None:
+                    break
+                show(piece.text)
+                if answer.pieces % _AT_ONCE == 0:
+                    await asyncio.sleep(0)
+        return await answer.finished()
+    except BaseException as end:
+        if answer.pieces or _has_its_price(end):
+            given, made = answer.tokens_so_far(messages)
+            times.lost_input += given
+            times.lost_output += made
+        raise
+
+
+def _has_its_price(end: BaseException) -> bool:
+    """Whether a try of which nothing was read may cost something: a service that refuses wants nothing for it."""
+    if isinstance(end, ModelProblem):
+        return end.trouble in _AFTER_IT_BEGAN
+    return isinstance(end, asyncio.CancelledError)
 
 
 @runtime_checkable
@@ -251,6 +277,13 @@ class _Answer:
         if max(self._characters, self.pieces) > LONGEST_ANSWER:
             raise ModelProblem(Trouble.TOO_MUCH)
         self._text.append(text)
+
+    def tokens_so_far(self, question: Sequence[AnyMessage]) -> tuple[int, int]:
+        """Of the question, and of what has come: as the service has said, or estimated."""
+        given = self._usage["input_tokens"] if self._usage is not None else 0
+        made = self._usage["output_tokens"] if self._usage is not None else 0
+        written = (self._characters + self._calls.characters) // CHARACTERS_A_TOKEN
+        return given if given > 0 else _tokens_of_question(question), max(made, written)
 
     def _note_end(self, metadata: Mapping[str, Any]) -> None:
         ended = _ended(metadata)

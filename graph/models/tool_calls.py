@@ -98,6 +98,11 @@ class WrittenCalls:
     def __bool__(self) -> bool:
         return bool(self._calls)
 
+    @property
+    def characters(self) -> int:
+        """How many were written of names and arguments."""
+        return self._characters
+
     def add(
         self, number: int | None, *, call_id: str | None = None, name: str | None = None, text: str | None = None
     ) -> WrittenCall:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import structlog
@@ -30,13 +31,14 @@ def fold_history(ports: Ports) -> Node:
         folded, summary = to_fold(state["messages"]), state.get("summary", "")
         turn, usage, name = turn_of(state), state.get("usage", NO_USAGE), name_of(ports.model)
         run = TurnHandling(turn, runtime.context.delivery)
-        asking = Asking(ports.observer, run, "summary", name, runtime.context.clock)
+        count = partial(ports.budget.spent, turn["requester"], name, channel=turn["channel"])
+        asking = Asking(ports.observer, run, "summary", name, runtime.context.clock, keep_lost=count)
         try:
             answer, use = await ask(
                 ports.model, summary_request(summary, folded), lambda _: None, retry=ports.retry, asking=asking
             )
             usage = with_use(usage, name, use)
-            await ports.budget.spent(turn["requester"], name, use, turn["channel"])
+            await count(use)
             new = answer.text.strip()[:LONGEST_SUMMARY]
         except ModelProblem as problem:
             log.warning("summary_without_model", cause=str(problem))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.fakes.openai_server import Brain, Reply, fake_openai
+from tests.support.brain import obedient
 from tests.support.product import ProductFolder, product_here
 from tests.support.product_records import change_records
 from tests.support.tools import Workshop
@@ -64,6 +66,36 @@ async def test_over_the_tokens_of_a_day_they_are_told_so_also_after_a_restart(wo
         await thread.says("You have used today’s 20 tokens.")
         await bens.send("mine")
         await bens.says("you said: mine")
+
+
+def telling(reply: Reply) -> Brain:
+    """Answers “tell” so, and anything else as ever."""
+    return lambda request: reply if request["messages"][-1]["content"] == "tell" else obedient(request)
+
+
+async def test_an_answer_that_somebody_stops_counts_with_its_question(workshop_home: ProductFolder) -> None:
+    story = Reply(text=" ".join(f"word{n}" for n in range(2_000)), pause=0.01)
+    workshop_home.variables["LIMIT_TOKENS_PER_DAY"] = "100"
+    async with fake_openai(telling(story)) as server:
+        workshop_home.variables["OPENAI_BASE_URL"] = server.base_url
+        async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+            await thread.send("tell")
+            await thread.until(lambda: "word3" in "".join(thread.live_texts), "the beginning of the answer")
+            assert (await thread.stop()).status == 200
+            await thread.notice("stopped")
+            await thread.send("and now?")
+            await thread.says("You have used today’s 100 tokens.")
+
+
+async def test_an_answer_that_its_service_breaks_off_counts_with_its_question(workshop_home: ProductFolder) -> None:
+    workshop_home.variables["LIMIT_TOKENS_PER_DAY"] = "100"
+    async with fake_openai(telling(Reply(text="word1 word2 word3 word4", drop_after=4))) as server:
+        workshop_home.variables["OPENAI_BASE_URL"] = server.base_url
+        async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+            await thread.send("tell")
+            await thread.notice("The language model", "(Reference ")
+            await thread.send("and now?")
+            await thread.says("You have used today’s 100 tokens.")
 
 
 async def test_switched_off_it_begins_nothing_and_sees_through_what_has_begun(

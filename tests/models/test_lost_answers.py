@@ -1,0 +1,100 @@
+"""What a service counts although nothing came of it: an answer that broke off, or that somebody broke off."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
+
+from graph.models.asking import Asking, ask
+from graph.models.problems import ModelProblem
+from graph.models.streaming import Retry
+from graph.observing import NOBODY
+from graph.usage import ModelUse
+from tests.fakes.openai_server import Reply, ToolUse, fake_openai
+from tests.models.conftest import ONCE, QUICK, Connect
+
+ASK: list[AnyMessage] = [SystemMessage("r" * 400), HumanMessage("h" * 40)]
+QUESTION = 111
+"""Tokens, by its length."""
+SHOWN = "some forty letters and signs of a story. "
+
+
+class Counted:
+    """Notes what it is told to count."""
+
+    def __init__(self) -> None:
+        self.uses: list[ModelUse] = []
+
+    async def __call__(self, use: ModelUse) -> None:
+        self.uses.append(use)
+
+    @property
+    def tokens(self) -> list[tuple[int, int]]:
+        return [(use["input_tokens"], use["output_tokens"]) for use in self.uses]
+
+
+async def asked(
+    model: BaseChatModel, counted: Counted, retry: Retry = ONCE, first: asyncio.Event | None = None
+) -> ModelUse:
+    def show(_text: str) -> None:
+        if first is not None:
+            first.set()
+
+    asking = Asking(NOBODY, None, "answer", "any", time.time, keep_lost=counted)
+    _answer, use = await ask(model, ASK, show, retry=retry, asking=asking)
+    return use
+
+
+async def test_an_answer_that_breaks_off_counts_by_its_question_and_what_had_come(connect: Connect) -> None:
+    counted = Counted()
+    async with fake_openai([Reply(text=SHOWN * 10, drop_after=60)]) as server:
+        with pytest.raises(ModelProblem):
+            await asked(connect(server), counted)
+    ((given, made),) = counted.tokens
+    assert given == QUESTION
+    assert 60 <= made <= 103
+
+
+async def test_what_is_broken_off_in_the_middle_counts_too(connect: Connect) -> None:
+    counted, first = Counted(), asyncio.Event()
+    async with fake_openai([Reply(text=SHOWN * 10, pause=0.01)]) as server:
+        asking = asyncio.create_task(asked(connect(server), counted, first=first))
+        await first.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    ((given, made),) = counted.tokens
+    assert given == QUESTION
+    assert made < 103
+
+
+async def test_a_broken_try_counts_beside_the_answer_that_came_of_the_next_one(connect: Connect) -> None:
+    counted = Counted()
+    broken = Reply(calls=[ToolUse("tasks__list_tasks", {"of": "w" * 400})], drop_after=3)
+    async with fake_openai([broken, Reply(text="Here", usage=(120, 1))]) as server:
+        use = await asked(connect(server), counted, QUICK)
+    assert (use["input_tokens"], use["output_tokens"]) == (120, 1)
+    assert [given for given, _ in counted.tokens] == [QUESTION]
+
+
+@pytest.mark.parametrize("refusal", [Reply(status=401), Reply(status=429), Reply(status=500)])
+async def test_what_its_service_refuses_costs_nothing(connect: Connect, refusal: Reply) -> None:
+    counted = Counted()
+    async with fake_openai(lambda _: refusal) as server:
+        with pytest.raises(ModelProblem):
+            await asked(connect(server), counted)
+    assert counted.tokens == []
+
+
+async def test_what_cannot_be_counted_changes_nothing_of_how_it_ends(connect: Connect) -> None:
+    class Away(Counted):
+        async def __call__(self, use: ModelUse) -> None:
+            raise ConnectionError("the records are away")
+
+    async with fake_openai([Reply(text=SHOWN, drop_after=4)]) as server:
+        with pytest.raises(ModelProblem):
+            await asked(connect(server), Away())
