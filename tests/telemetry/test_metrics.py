@@ -15,12 +15,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from adapters.telemetry.metrics import PrometheusMetrics
 from bot.measures import ProcessNow, ServerMeasure
 from bot.prices import NO_PRICES
+from graph.observing import CallJudged, TurnHandling
+from policies.model import Allow, Tool
 from tests.api.contract_clients import with_tokens
 from tests.api.stream_clients import program
 from tests.fakes.openai_server import Reply, fake_openai
 from tests.support.forks import ROOT
 from tests.support.product import ProductFolder, product_here
 from tests.support.visitor import WITHIN, visiting
+from tests.telemetry.test_spans import turn_of
 
 TOKEN = "0123456789abcdef"
 Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
@@ -143,6 +146,20 @@ async def test_while_the_records_are_away_it_is_told_and_the_rest_goes_on() -> N
     assert (value(samples, "records_up"), value(samples, "tool_server_up", server="crm")) == (0, 0)
     assert (value(samples, "replicas"), value(samples, "turn_places")) == (2, 8)
     assert not [name for name, _ in samples if "approvals_open" in name or "deliveries" in name]
+
+
+async def test_a_standing_approval_is_no_label_of_its_own_and_names_nobody() -> None:
+    async def away() -> None:
+        return None
+
+    metrics = PrometheusMetrics("1", NO_PRICES)
+    for person in ("slack:T1:U1", "slack:T1:U2"):
+        verdict = Allow(rule=f"always allow by {person} until 2026-11-28 10:00 UTC", source="a:1", version="1")
+        run = TurnHandling(turn_of("m1"), "m1")
+        metrics.note(CallJudged(run, "m1.0.0", 1, Tool("crm", "make"), verdict, 0.0, 0.0))
+    samples = read((await metrics.page(away, lambda: ProcessNow(0, 8, [], 1))).decode())
+    assert value(samples, "policy_verdicts_total", verdict="allow", rule="standing approval") == 2
+    assert not [labels for name, labels in samples if "U1" in str(labels)]
 
 
 @pytest.mark.parametrize(
