@@ -244,8 +244,9 @@ def suggest(file: Path, database: str, out: TextIO) -> int:
     found = suggestions(policy, history, not_whole=not_whole)
     for each in found:
         out.writelines(f"{visible(line)}\n" for line in _suggestion_lines(each))
+    why = "too many calls were not approved as they were, or one of them cannot be read"
     for server, tool in sorted(not_whole):
-        out.write(f"{visible(server)}: {visible(tool)}: too many calls were not approved as they were: none.\n")
+        out.write(f"{visible(server)}: {visible(tool)}: {why}: none.\n")
     rules = "1 rule" if len(found) == 1 else f"{len(found)} rules"
     out.write(f"{len(history)} calls speak for {rules}. Nothing was changed: put one into {file} where it says so.\n")
     return 0
@@ -277,7 +278,7 @@ def _parts(links: Iterator[tuple[Link, float]]) -> Iterator[list[tuple[Link, flo
 
 def _past(reader: AuditReader) -> tuple[list[HistoricCall], set[tuple[str, str]]]:
     """The newest calls, and of those before them the ones that people did not approve as they were; and the tools of
-    which there are too many of these."""
+    which there are too many of these, or some that cannot be read."""
     newest: deque[tuple[LoggedEnd, CallOutcome]] = deque()
     before: list[tuple[LoggedEnd, CallOutcome]] = []
     of_tool: Counter[tuple[str, str]] = Counter()
@@ -294,5 +295,5 @@ def _past(reader: AuditReader) -> tuple[list[HistoricCall], set[tuple[str, str]]
             if outcome.outcome in UNAPPROVED and of_tool[outcome.server, outcome.tool] <= MOST_UNAPPROVED:
                 before.append((end, outcome))
     kept = [*before, *newest]
-    history = past_calls([end for end, _ in kept], {outcome.seq: outcome for _, outcome in kept})
-    return history, {tool for tool, times in of_tool.items() if times > MOST_UNAPPROVED}
+    history, not_whole = past_calls([end for end, _ in kept], {outcome.seq: outcome for _, outcome in kept})
+    return history, not_whole | {tool for tool, times in of_tool.items() if times > MOST_UNAPPROVED}

@@ -473,8 +473,8 @@ class RuleReports:
         try:
             policy, now = self._policy(), self._clock()
             await self._counts.count_all()
-            history = [past async for part in self._history() for past in part]
-            not_whole = await self._add_unapproved(history)
+            history, not_whole = await self._history()
+            not_whole |= await self._add_unapproved(history)
             found = await asyncio.to_thread(suggestions, policy, history, not_whole=not_whole)
             since = history[0].at if history else ""
             self._suggested = SuggestedRules("ready", now, policy.version, len(history), since, found)
@@ -482,18 +482,24 @@ class RuleReports:
             if not is_outage(error):
                 log.exception("rules_not_suggested")
 
-    async def _history(self) -> AsyncIterator[Sequence[HistoricCall]]:
+    async def _history(self) -> tuple[list[HistoricCall], set[tuple[str, str]]]:
+        """The newest calls, as `past_calls` returns them."""
+        history: list[HistoricCall] = []
+        not_whole: set[tuple[str, str]] = set()
         async for entries in self._entries(await self._stretch(0.0, None, self._most_past)):
-            yield await self._past(entries)
+            some, unreadable = await self._past(entries)
+            history += some
+            not_whole |= unreadable
+        return history, not_whole
 
-    async def _past(self, entries: Sequence[LogEntry]) -> Sequence[HistoricCall]:
+    async def _past(self, entries: Sequence[LogEntry]) -> tuple[list[HistoricCall], set[tuple[str, str]]]:
         ends = await asyncio.to_thread(ends_among, entries)
         outcomes = {each.seq: each for each in await read_outcomes(self._database, ends)}
         return await asyncio.to_thread(past_calls, ends, outcomes)
 
     async def _add_unapproved(self, history: list[HistoricCall]) -> set[tuple[str, str]]:
         """Adds the calls of the same tools, from before, that people did not approve as they were; the tools that have
-        more of them than are read."""
+        more of them than are read, or some that cannot be read."""
         known = {past.call_id for past in history}
         not_whole: set[tuple[str, str]] = set()
         before: list[HistoricCall] = []
@@ -506,7 +512,9 @@ class RuleReports:
             for start in range(0, len(seqs), _READ_AT_ONCE):
                 async with self._database.reading() as tx:
                     entries = await rule_counts.entries_of(tx, seqs[start : start + _READ_AT_ONCE])
-                before += [past for past in await self._past(entries) if past.call_id not in known]
+                some, unreadable = await self._past(entries)
+                before += [past for past in some if past.call_id not in known]
+                not_whole |= unreadable
         history[:0] = before
         return not_whole
 

@@ -4,17 +4,21 @@ rules history speaks for."""
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import pytest
+import sqlalchemy as sa
 
 from bot.approvals.directory import PeopleDirectory
 from bot.console.access import OperatorAccess
 from bot.domain import Person
+from bot.records import audit, tables
 from bot.records.database import Database
+from bot.records.locks import UNLOCKED
 from bot.rules.counting import RuleCounts
 from bot.rules.reports import (
     MADE_ANEW,
@@ -381,5 +385,19 @@ async def test_other_rules_get_suggestions_of_their_own_at_once(console: Console
 async def test_a_rejection_counts_however_long_ago_it_was(console: Console) -> None:
     await console.logbook.end(said="rejected", title="t")
     for number in range(20):
+        await console.logbook.end(said="approved", title=f"t{number}")
+    assert (await console.made()).suggestions == []
+
+
+async def test_a_rejection_that_cannot_be_read_any_more_counts_against_whatever_its_tool_does(
+    console: Console, database: Database
+) -> None:
+    await console.logbook.end(said="rejected", title="x")
+    async with database.writing(UNLOCKED) as tx:
+        ((link, _at),) = await audit.dated_links(tx, -1, 1)
+        entry = json.loads(link.entry)
+        del entry["judged"]["tool"]["annotations"]
+        await tx.run(sa.update(tables.audit).where(tables.audit.c.seq == link.seq).values(entry=json.dumps(entry)))
+    for number in range(12):
         await console.logbook.end(said="approved", title=f"t{number}")
     assert (await console.made()).suggestions == []
