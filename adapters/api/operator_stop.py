@@ -95,7 +95,7 @@ class OperatorStop:
                 "Lets everything go on; for operators. The audit log says who did and why.",
                 self.go_on,
                 {200: Answer("Everything goes on.", ResultShape)},
-                scope="run",
+                scope="approve",
                 body=ResumptionForm,
                 problems=SETTLING,
                 tag="operator",

@@ -199,6 +199,15 @@ async def test_calls_of_other_agents_are_refused_and_those_under_way_are_told(
     assert shop.done == ["make_slowly lamp", "make_slowly vase"]
 
 
+async def test_an_agent_with_an_operators_token_to_call_tools_does_not_let_itself_go_on(home: ProductFolder) -> None:
+    async with product_here(home) as url, http() as connections:
+        agents = Caller(url, connections, token("olga", "run read"))
+        assert (await agents.post(STOP, {"why": "it repeats itself"})).status == 200
+        assert (await agents.post(GO_ON, {"why": "I need it"})).status == 403
+        assert (await agents.get(STOP)).body["stopped"]
+        assert (await Caller(url, connections, token("olga", "approve")).post(GO_ON, {})).status == 200
+
+
 @pytest.mark.parametrize("body", [{}, {"why": ""}, {"why": "  "}, {"why": "x" * 201}])
 async def test_whoever_stops_everything_is_an_operator_and_says_why(home: ProductFolder, body: dict[str, Any]) -> None:
     async with product_here(home) as url, http() as connections:
