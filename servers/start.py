@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import hmac
 import os
 import sqlite3
@@ -53,6 +54,7 @@ def start_server(name: str, *, database_variable: str, build: Callable[[str], Pl
     except ValueError as error:
         sys.exit(f"{name}: {error}")
     server.requesters = requesters
+    gc.freeze()  # what is imported stays: it need not be looked through for garbage, not even at the end
     try:
         if options.http is None:
             server.run(transport="stdio")
