@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any, Literal
@@ -15,6 +14,7 @@ from adapters.api.models import LONGEST_LINE, Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.results import MOST_CHARACTERS_OF_AN_ID, ResultShape, for_operators, id_in, settled
 from adapters.shared.problems import Problem
+from bot.audit.entries import read_entry
 from bot.conversations import MOST_AUDIT_ENTRIES
 from bot.domain import AlreadySettled, Feedback, GrantView
 from bot.identity.principal import Scope
@@ -166,7 +166,7 @@ class AuditEntryShape(Shape):
     model_config = ConfigDict(frozen=True, title="AuditEntry")
     seq: int
     hash: str
-    entry: dict[str, Any]
+    entry: dict[str, Any] | None = Field(description="null: it was changed and cannot be read.")
 
 
 class AuditShape(Shape):
@@ -383,5 +383,5 @@ class OwnResources:
         )
         found = for_operators(found, "Only operators can read the audit log.")
         return json_answer(
-            AuditShape(entries=[AuditEntryShape(seq=e.seq, hash=e.hash, entry=json.loads(e.entry)) for e in found])
+            AuditShape(entries=[AuditEntryShape(seq=e.seq, hash=e.hash, entry=read_entry(e.entry)) for e in found])
         )

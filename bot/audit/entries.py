@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from graph.agents import DEFAULT
+from graph.json_values import storable
 from policies.commands import argument_of_command
 from policies.defaults import plain, with_defaults
 from policies.masking import A_TEXT, DEEPEST, Masker, exceeds
@@ -42,6 +44,13 @@ ACTED = "acted"
 """Status of an entry that says that an operator did something that changes what happens for everybody."""
 LOOKED_UP = "looked up"
 """Status of an entry that says that a tool which only reads was called to show people what a waiting call is about."""
+_NOT_STORABLE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
+"""Half of a character, or NUL: no database takes them."""
+_DEEPEST_ENTRY = 100
+"""Levels; arguments have `DEEPEST` at most."""
+_A_VOTE = frozenset({"person", "name", "verb", "authority", "at"})
+_SINGLE = ("requester", "server", "tool", "input", "mode", "decision", "rule", "source", "version", "note", "output")
+"""What an entry says in one text, where it says anything."""
 LONGEST_REASON = 200
 """Characters of what somebody wrote with a vote: a reason, or a note."""
 
@@ -142,12 +151,42 @@ def contents_of(end: CallEnd, masker: Masker) -> dict[str, Any]:
 
 
 def read_entry(text: str) -> dict[str, Any] | None:
-    """What an entry says; `None`: it was changed and cannot be read."""
+    """What an entry says; `None`: it was changed and cannot be read. Whoever changed one keeps nobody from the others:
+    what is returned can be shown and written out."""
     try:
         entry = json.loads(text)
     except (TypeError, ValueError, RecursionError):
         return None
-    return entry if isinstance(entry, dict) else None
+    if not isinstance(entry, dict) or not _has_its_form(entry):
+        return None
+    if _NOT_STORABLE.search(text) is not None and storable(entry) != entry:
+        return None
+    is_deep = text.count("[") + text.count("{") > _DEEPEST_ENTRY and not _is_within(entry, _DEEPEST_ENTRY)
+    return None if is_deep else entry
+
+
+def _has_its_form(entry: Mapping[str, Any]) -> bool:
+    """Whether what readers take for texts, votes and choices are such."""
+    is_of_texts = all(isinstance(entry.get(name), str) for name in ("at", "call", "status"))
+    votes, settled = entry.get("votes", []), entry.get("settled", {})
+    return (
+        is_of_texts
+        and isinstance(votes, list)
+        and all(isinstance(vote, dict) and vote.keys() >= _A_VOTE for vote in votes)
+        and isinstance(settled, dict)
+        and (not settled or settled.keys() >= {"choice", "by"})
+        and not any(isinstance(entry.get(name), dict | list) for name in _SINGLE)
+    )
+
+
+def _is_within(value: Any, levels: int) -> bool:
+    match value:
+        case dict():
+            return levels > 0 and all(_is_within(item, levels - 1) for item in value.values())
+        case list():
+            return levels > 0 and all(_is_within(item, levels - 1) for item in value)
+        case _:
+            return True
 
 
 def key_of(call_id: str, attempt: int | None, status: str, settled: Mapping[str, str], at: str) -> str:

@@ -148,18 +148,49 @@ async def test_a_log_as_it_was_written_has_no_faults_and_a_changed_one_has(serve
     assert (await olga.post("operator/audit/verification", {"anchor": "4"})).status == 422
 
 
+def with_more(**more: Any) -> str:
+    """An entry that somebody has changed."""
+    return json.dumps({**json.loads(entry_of(ended(1), PLAIN)), **more})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "gone",
+        "[]",
+        "{}",
+        with_more(note="half of \ud800"),
+        with_more(call="m\ud800.0.0"),
+        with_more(call="m\0.0.0"),
+        with_more(call=7),
+        with_more(settled={"a": 1}),
+        with_more(votes="abc"),
+        with_more(votes=[None]),
+        with_more(rule=["a"]),
+        with_more()[:-1] + f', "more": {"[" * 300 + "]" * 300}}}',
+        with_more()[:-1] + f', "more": {"[" * 99_000 + "]" * 99_000}}}',
+        with_more()[:-1] + f', "more": {"9" * 9_000}}}',
+    ],
+    ids=range(14),
+)
 async def test_an_entry_that_cannot_be_read_any_more_keeps_nothing_else_from_being_found(
-    served: ServedApi, olga: ApiUser
+    served: ServedApi, olga: ApiUser, changed: str
 ) -> None:
     await write(served, ended(1), ended(2))
     async with served.database.writing(UNLOCKED) as tx:
-        await tx.run(sa.update(audit_table).where(audit_table.c.seq == 1).values(entry="gone"))
+        await tx.run(sa.update(audit_table).where(audit_table.c.seq == 1).values(entry=changed))
     assert calls((await olga.get("operator/audit?tool=make")).body["entries"]) == ["m2.0.0"]
     page = (await olga.get(f"operator/audit?until={NOON + 2}")).body
     assert {each["seq"]: each["entry"] for each in page["entries"]}[1] is None
     exported = (await olga.get(f"operator/audit/export?until={NOON + 2}")).body
     lines = {line["seq"]: line for line in map(json.loads, exported.splitlines())}
     assert lines[1]["note"] == "this entry was changed and cannot be read"
+    table = (await olga.get(f"operator/audit/export?until={NOON + 2}&format=csv")).body
+    assert {row["seq"]: row["note"] for row in csv.DictReader(io.StringIO(table))}["1"] == lines[1]["note"]
+    assert [each["entry"] is None for each in (await olga.get("audit?limit=2")).body["entries"]] == [True, False]
+    for path in ("rules", "fatigue", "suggestions"):
+        assert (await olga.get(f"operator/{path}")).status == 200
+    assert "entry 1 was changed" in [fault["what"] for fault in (await verified(olga))["faults"]]
 
 
 async def verified(olga: ApiUser, anchor: str | None = None) -> dict[str, Any]:

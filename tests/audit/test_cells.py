@@ -56,7 +56,8 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
 
 @pytest.mark.parametrize("sign", ["\x85", "\u2028", "\u2029", "\n", "\r"])
 def test_an_entry_is_one_line_of_json_for_whoever_reads_lines(sign: str) -> None:
-    link = Link(seq=1, key="k", entry=json.dumps({"note": f"a{sign}b"}), previous="", hash="")
+    entry = {"at": "", "call": "", "status": "acted", "note": f"a{sign}b"}
+    link = Link(seq=1, key="k", entry=json.dumps(entry), previous="", hash="")
     (line,) = as_json_line(link).splitlines()
     assert json.loads(line)["note"] == f"a{sign}b"
 
