@@ -133,7 +133,7 @@ class HaltSwitch:
                 return AlreadySettled(_("Countersign is stopped already."))
             halt = HaltRow(self._new_id(), operator.person_id, storable(operator.name), reason, self._clock())
             await halts.add(tx, halt)
-            await self._audit.acted(tx, operator, "stopped everything", note=reason)
+            await self._audit.acted(tx, operator, "stopped everything", of=halt.halt_id, note=reason)
             self._tell_when_written(tx, halt)
         await self._tell_those_who_wait(halt)
         return Settled(_("Stopped."))
@@ -147,7 +147,7 @@ class HaltSwitch:
             now, reason = self._clock(), storable(why).strip()[:LONGEST_WHY]
             if halt is None or not await halts.end(tx, halt.halt_id, operator.person_id, reason, now):
                 return AlreadySettled(_("Countersign isn’t stopped."))
-            await self._audit.acted(tx, operator, "let everything go on", note=reason)
+            await self._audit.acted(tx, operator, "let everything go on", of=halt.halt_id, note=reason)
             self._tell_when_written(tx, None)
         return Settled(_("Countersign goes on."))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -206,6 +207,20 @@ async def test_an_agent_with_an_operators_token_to_call_tools_does_not_let_itsel
         assert (await agents.post(GO_ON, {"why": "I need it"})).status == 403
         assert (await agents.get(STOP)).body["stopped"]
         assert (await Caller(url, connections, token("olga", "approve")).post(GO_ON, {})).status == 200
+
+
+async def test_whatever_operators_do_at_once_the_log_has_each_of_it(home: ProductFolder) -> None:
+    async with product_here(home) as url, http() as connections, visiting(url) as ana, ana.thread() as thread:
+        olga = Caller(url, connections, token("olga"))
+        asked = [olga.post(STOP, {"why": "a race"}) if number % 2 else olga.post(GO_ON, {}) for number in range(40)]
+        done = [answer for answer in await asyncio.gather(*asked) if answer.status == 200]
+        if (await olga.get(STOP)).body["stopped"]:
+            done.append(await olga.post(GO_ON, {}))
+        await thread.send("hello")
+        await thread.says("you said: hello")
+    acts = [entry["settled"]["choice"] for entry in log_of(home) if entry["status"] == "acted"]
+    assert acts == ["stopped everything", "let everything go on"] * (len(done) // 2)
+    assert len(acts) == len(done)
 
 
 @pytest.mark.parametrize("body", [{}, {"why": ""}, {"why": "  "}, {"why": "x" * 201}])
