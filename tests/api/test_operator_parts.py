@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
@@ -91,6 +92,18 @@ async def test_what_was_given_up_for_good_is_listed_no_more_and_does_nothing(ser
     assert (await olga.post("operator/parked/unknown/retry")).status == 410
     async with served.database.reading() as tx:
         assert await deliveries.is_handled(tx, key)
+
+
+async def test_of_operators_who_have_the_same_tried_again_and_given_up_at_once_one_is_first(
+    served: ServedApi, olga: ApiUser
+) -> None:
+    key = await parked(served)
+    asked = [olga.post(f"operator/parked/{key}/{'retry' if n % 2 else 'giving-up'}") for n in range(12)]
+    statuses = sorted(answer.status for answer in await asyncio.gather(*asked))
+    assert statuses == [200, *[410] * 11]
+    await served.engine.rest()
+    log = (await olga.get("operator/audit?outcome=acted")).body["entries"]
+    assert len(log) == 1
 
 
 async def test_nothing_that_waits_gives_way_to_what_is_tried_again(served: ServedApi, olga: ApiUser) -> None:
