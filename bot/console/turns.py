@@ -15,7 +15,7 @@ from bot.console.access import OperatorAccess
 from bot.conversations import FOR_ONE_PERSON
 from bot.domain import Person
 from bot.prices import Prices
-from bot.records import approvals, audit, model_usage, plans, posts, threads, turns
+from bot.records import approvals, audit, model_usage, plans, posts, threads, turns, waiting
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.model_usage import UsageSum
@@ -208,7 +208,7 @@ class TurnsOfEverybody:
                 found = await turns.newest(tx, number, limit + 1)
             else:
                 found = await turns.newest_in(tx, thread_id, number, limit + 1)
-            listed = await _summaries(tx, found[:limit])
+            listed = await _listed(tx, found[:limit])
         return TurnPage(listed, str(found[limit - 1].seq) if len(found) > limit else "")
 
     async def of_person(
@@ -222,7 +222,7 @@ class TurnsOfEverybody:
             found = await turns.of_person(tx, person_id, at, limit + 1)
             known = await turns.with_keys(tx, {key for key, _ in found[:limit]})
             rows = [known[key] for key in dict.fromkeys(key for key, _ in found[:limit]) if key in known]
-            listed = await _summaries(tx, rows)
+            listed = await _listed(tx, rows)
         return TurnPage(listed, repr(found[limit - 1][1]) if len(found) > limit else "")
 
     async def of_approval(self, operator: Person, approval_id: str) -> TurnPage | None:
@@ -247,7 +247,7 @@ class TurnsOfEverybody:
         async with self._database.reading() as tx:
             known = await turns.with_keys(tx, keys)
             newest = sorted(known.values(), key=lambda row: row.seq, reverse=True)
-            return TurnPage(await _summaries(tx, newest[:MOST_LISTED]), "")
+            return TurnPage(await _listed(tx, newest[:MOST_LISTED]), "")
 
     async def whole(self, operator: Person, turn: str) -> WholeTurn | Literal["unknown"] | None:
         """All that happened in a turn, by the key of what began it; `None`: this is no operator."""
@@ -403,6 +403,18 @@ class TurnsOfEverybody:
 def _shown_to(reader: Person, made: ShortAttempt) -> str:
     """What came of an attempt, unless it is for another person alone."""
     return made.text if made.owner in {None, reader.person_id} else FOR_ONE_PERSON
+
+
+async def _listed(tx: Transaction, rows: Sequence[TurnRow]) -> list[TurnSummary]:
+    """The summaries, with what still waits for people, or is done by a plan, of those whose message was handled."""
+    found = await _summaries(tx, rows)
+    handled = {each.thread_id for each in found if each.status == "ended"}
+    if not handled:
+        return found
+    asked, planned = await waiting.calls_in(tx, handled)
+    now: dict[str, TurnWord] = {own_turn_of_call(plan_id): "running" for plan_id in planned}
+    now |= {turn_of_call(call_id): "waiting" for call_id in asked}
+    return [replace(each, status=now.get(each.turn, each.status)) if each.status == "ended" else each for each in found]
 
 
 async def _summaries(tx: Transaction, rows: Sequence[TurnRow]) -> list[TurnSummary]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -334,6 +334,30 @@ class QuestionRow:
 
 _open_question = reader(QuestionRow)
 _RULE = tables.approvals.c.ask["rule"].as_string()
+
+
+async def calls_in(tx: Transaction, thread_ids: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """The calls about which anybody is asked anything in these threads, or in those of the tasks of their plans; and
+    the calls that made the plans that have not ended there. Ids."""
+    of_plans, of_tasks = tables.plans.c, tables.plan_tasks.c
+    tasks = (
+        sa.select(of_tasks.thread_id)
+        .join_from(tables.plans, tables.plan_tasks, of_tasks.plan_id == of_plans.plan_id)
+        .where(of_plans.thread_id.in_(thread_ids), sa.text("plans.status = 'open'"))
+    )
+    asked = sa.union_all(
+        *(
+            sa.select(table.c.call_id).where(is_open, table.c.thread_id.in_(thread_ids) | table.c.thread_id.in_(tasks))
+            for table, is_open in _OPEN_IN
+            if table is not tables.plans
+        )
+    )
+    made = sa.select(of_plans.plan_id).where(of_plans.thread_id.in_(thread_ids), _OPEN)
+    return frozenset(await _texts(tx, asked)), frozenset(await _texts(tx, made))
+
+
+async def _texts(tx: Transaction, query: sa.Executable) -> list[str]:
+    return [row[0] for row in await tx.all(query)]
 
 
 async def all_pending(tx: Transaction, rule: str | None, after: tuple[float, str], limit: int) -> Sequence[ApprovalRow]:

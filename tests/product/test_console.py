@@ -43,10 +43,16 @@ async def once_it_rests(olga: Caller, **which: str) -> dict[str, Any]:
     return turn
 
 
-async def whole_turn(olga: Caller, **which: str) -> dict[str, Any]:
-    """The only turn that there is so."""
+async def listed_turn(olga: Caller, **which: str) -> dict[str, Any]:
+    """The only turn that a list has so."""
     query = "&".join(f"{name}={quote(value, safe='')}" for name, value in which.items())
     (listed,) = (await olga.get(f"/api/v1/operator/turns?{query}")).body["turns"]
+    return listed
+
+
+async def whole_turn(olga: Caller, **which: str) -> dict[str, Any]:
+    """The only turn that there is so."""
+    listed = await listed_turn(olga, **which)
     found = await olga.get(f"/api/v1/operator/turns/{quote(listed['id'], safe='')}")
     assert found.status == 200, found
     return found.body
@@ -153,10 +159,13 @@ async def test_a_turn_in_which_somebody_is_asked_something_waits_until_they_have
         await thread.send("ask lamp")
         question = await thread.question()
         waits = await once_it_rests(olga, thread_id=thread.thread_id)
+        listed = await listed_turn(olga, thread_id=thread.thread_id)
         assert (await thread.answer_form(question["id"], {"size": 4})).status == 200
         await thread.until(lambda: thread.said, "an answer")
         ended = await once_it_rests(olga, thread_id=thread.thread_id)
+        listed_later = await listed_turn(olga, thread_id=thread.thread_id)
     assert [each["turn"]["status"] for each in (waits, ended)] == ["waiting", "ended"]
+    assert [each["status"] for each in (listed, listed_later)] == ["waiting", "ended"]
 
 
 async def test_a_turn_runs_as_long_as_a_task_of_its_plan_does(home: ProductFolder, shop: Workshop) -> None:
@@ -173,6 +182,7 @@ async def test_a_turn_runs_as_long_as_a_task_of_its_plan_does(home: ProductFolde
             await thread.send("plan think: think, look: use look what=chair")
             await stand(thread, think="running", look="done")
             runs = await whole_turn(olga, thread_id=thread.thread_id)
+            listed = await listed_turn(olga, thread_id=thread.thread_id)
             held.set()
             await thread.says("results")
-    assert runs["turn"]["status"] == "running"
+    assert runs["turn"]["status"] == listed["status"] == "running"
