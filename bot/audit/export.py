@@ -24,8 +24,10 @@ full-width or small forms."""
 _PARTS = re.compile(r"([;\t\n])")
 """Where a spreadsheet whose separator is another one than ours ends a cell: Excel in German and French wants
 semicolons, and does not see our quotes then."""
-_ENDS_OF_LINES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "\x85\u2028\u2029"}
+_ENDS_OF_LINES = {sign: f"\\u{ord(sign):04x}" for sign in "\x85\u2028\u2029"}
 """JSON need not escape these, and many readers of lines end one there."""
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Those of Unicode, but for tab and the end of a line, and halves of characters."""
 _UNREADABLE = "this entry was changed and cannot be read"
 
 
@@ -49,7 +51,10 @@ def as_csv_row(link: Link) -> str:
 
 
 def _as_one_line(line: Mapping[str, Any]) -> str:
-    return json.dumps(line, ensure_ascii=False).translate(_ENDS_OF_LINES) + "\n"
+    text = json.dumps(line, ensure_ascii=False)
+    for sign, escape in _ENDS_OF_LINES.items():  # ten times as fast as `translate`
+        text = text.replace(sign, escape)
+    return text + "\n"
 
 
 def csv_heading() -> str:
@@ -107,7 +112,7 @@ def _vote_in_words(vote: dict[str, Any]) -> str:
 def cell(text: str) -> str:
     """A cell that no spreadsheet calculates and no terminal obeys, whatever separates its cells: control characters are
     written as escapes, and what could begin a formula has an apostrophe before it."""
-    shown = "".join(c if c in "\n\t" or not _controls(c) else f"\\u{ord(c):04x}" for c in text)
+    shown = _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     kept = "".join(f"'{part}" if _begins_a_formula(part) else part for part in _PARTS.split(shown))
     return f"'{kept}" if shown[:1] in {"\n", "\t", "'"} else kept
 
@@ -115,10 +120,6 @@ def cell(text: str) -> str:
 def _begins_a_formula(part: str) -> bool:
     seen = next((c for c in unicodedata.normalize("NFKC", part) if c != '"' and not _is_blank(c)), "")
     return seen in _FORMULA
-
-
-def _controls(character: str) -> bool:
-    return unicodedata.category(character) in {"Cc", "Cs"}
 
 
 def _is_blank(character: str) -> bool:

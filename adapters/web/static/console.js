@@ -53,7 +53,7 @@ export class Console {
   }
 
   async #draw(wanted, me) {
-    const [, drawing] = PARTS[wanted.part] ?? PARTS.waiting;
+    const [, drawing] = Object.hasOwn(PARTS, wanted.part) ? PARTS[wanted.part] : PARTS.waiting;
     try {
       const draw = await drawing();
       return await draw({ ...wanted, again: () => this.show(wanted, me) });

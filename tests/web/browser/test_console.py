@@ -58,6 +58,13 @@ async def test_what_somebody_hostile_has_written_is_text(window: Window, part: s
     assert "owned" not in await window.page.title()
 
 
+@pytest.mark.parametrize("part", ["nothing", "constructor", "__proto__"])
+async def test_an_address_of_no_part_shows_the_first_one(window: Window, part: str) -> None:
+    await answer_with(window.page, ANSWERS)
+    await go_to(window, part)
+    await expect(window.page.locator("#console").get_by_role("heading", name="Waiting", level=2)).to_be_visible()
+
+
 @needs_axe
 @pytest.mark.parametrize("part", PARTS)
 async def test_every_part_can_be_used_by_keyboard_and_screen_reader(
