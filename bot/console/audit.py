@@ -129,6 +129,13 @@ class AuditTerms:
             await audit_terms.add(tx, {link.seq: _terms_in(link) for link in links}, indexed)
         return True
 
+    async def collect_all(self) -> None:
+        """Those of all entries: of a million after an upgrade, some minutes."""
+        has_more = True
+        while has_more:
+            has_more = await self.collect()
+            await asyncio.sleep(0)
+
     async def is_whole(self, tx: Transaction) -> bool:
         """Whether there are terms of the oldest entries, too."""
         indexed = await audit_terms.indexed(tx)
@@ -200,8 +207,7 @@ class AuditSearch:
         if form == "csv":
             yield export.csv_heading()
         if any((question.person, question.server, question.tool, question.rule, question.outcome, question.decision)):
-            while await self._terms.collect():  # else what cannot be found yet would be missing, and nobody be told
-                await asyncio.sleep(0)
+            await self._terms.collect_all()  # else what cannot be found yet would be missing, and nobody be told
         after: Position | None = None
         while True:
             page = await self._found(question, after, AT_A_TIME, "oldest")
