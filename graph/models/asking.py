@@ -17,6 +17,8 @@ from graph.observing import ModelAsked, Observer, TurnHandling
 from graph.usage import ModelUse, use_of, use_of_lost
 
 log = structlog.get_logger(__name__)
+KEEPING_SECONDS = 1.0
+"""How long whoever breaks an answer off waits for it to be counted: the records may be away, or the process may end."""
 KeepLost = Callable[[ModelUse], Awaitable[None]]
 """Counts what went into tries that gave no answer, since their service counts it."""
 
@@ -82,6 +84,7 @@ async def ask(
 async def _kept(keep_lost: KeepLost, use: ModelUse) -> None:
     """Also where whoever asks is broken off. What cannot be counted changes nothing of how asking ends."""
     try:
-        await asyncio.shield(asyncio.ensure_future(keep_lost(use)))
+        async with asyncio.timeout(KEEPING_SECONDS):
+            await keep_lost(use)
     except Exception:
         log.exception("lost_answer_not_counted")

@@ -16,6 +16,7 @@ from graph.observing import NOBODY
 from graph.usage import ModelUse
 from tests.fakes.openai_server import Reply, ToolUse, fake_openai
 from tests.models.conftest import ONCE, QUICK, Connect
+from tests.support.waiting import at_most_waiting
 
 ASK: list[AnyMessage] = [SystemMessage("r" * 400), HumanMessage("h" * 40)]
 QUESTION = 111
@@ -88,6 +89,21 @@ async def test_what_its_service_refuses_costs_nothing(connect: Connect, refusal:
         with pytest.raises(ModelProblem):
             await asked(connect(server), counted)
     assert counted.tokens == []
+
+
+async def test_whoever_breaks_it_off_does_not_wait_for_records_that_are_away(connect: Connect) -> None:
+    class Away(Counted):
+        async def __call__(self, use: ModelUse) -> None:
+            await asyncio.Event().wait()
+
+    first = asyncio.Event()
+    async with fake_openai([Reply(text=SHOWN * 10, pause=0.01)]) as server:
+        asking = asyncio.create_task(asked(connect(server), Away(), first=first))
+        await first.wait()
+        asking.cancel()
+        async with at_most_waiting(3):
+            with pytest.raises(asyncio.CancelledError):
+                await asking
 
 
 async def test_what_cannot_be_counted_changes_nothing_of_how_it_ends(connect: Connect) -> None:
