@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,8 @@ _READ = 2 * MOST_REMEMBERED
 _MEMORY = "memory"
 _WISHES = (_MEMORY, "wishes")
 """Namespace of what people want, by person id: not to be remembered any more (`off`), or nothing of what they said
-before (`since`); and, by person id or channel, the ids of what they had forgotten last (`gone`)."""
+before (`since`); and, by person id or channel, the ids of what they had forgotten last (`gone`). Each wish has a row of
+its own, so that none takes another's place."""
 _MOST_GONE = 20
 """Ids of what was forgotten last that are kept, so that what is done again after a crash does not bring it back."""
 
@@ -110,7 +111,8 @@ class Memories:
     async def forget(self, person_id: str, memory_id: str) -> ClickResult:
         """Delete something that is remembered of whoever says so. Raises what the store raises."""
         accounts = await self._accounts(person_id)
-        return await self._delete_one([_of_person(account) for account in accounts], memory_id, accounts)
+        keys = [*map(_gone_of, accounts)]
+        return await self._delete_one([_of_person(account) for account in accounts], memory_id, keys)
 
     async def forget_of_channel(self, channel: str, memory_id: str) -> ClickResult:
         """Delete something that is remembered of a channel, for somebody who is in it. Raises what the store raises."""
@@ -121,7 +123,7 @@ class Memories:
         """Delete all that is remembered of whoever says so. Raises what the store raises."""
         accounts = await self._accounts(person_id)
         # First, so that what is under way keeps nothing of what they said before.
-        await self._wish(accounts, {"since": self._clock()})
+        await self._wish(map(_forgotten_of, accounts), {"since": self._clock()})
         await self._delete_all(accounts)
         return Settled(_("I’ve forgotten everything about you."))
 
@@ -159,19 +161,24 @@ class Memories:
             said_at: when it was accepted, in seconds since the epoch.
         """
         person, of_channel = await self._read(person_id, channel)
+        ids = [memory_id_of(key, number) for number in range(len(changes.remember))]
         if not person.is_remembered or said_at < person.since:
+            # A try that was broken off may have kept some after what there was then had been deleted.
+            kept_then = {item.memory_id for item in (*person.items, *of_channel)}.intersection(ids)
+            places = [_of_person(person_id), *([_of_channel(channel)] if channel else [])]
+            await self._write([PutOp(place, each, None) for place in places for each in sorted(kept_then)])
             return False
         # Newer than all that is there: several messages are seen to within a moment.
         now = max([self._clock(), *(item.at + 1e-6 for item in (*person.items, *of_channel))])
         kept: list[PutOp] = []
         new: dict[Namespace, list[MemoryItem]] = {}
         gone = {*changes.forget}
-        for number, each in enumerate(changes.remember):
+        for number, (memory_id, each) in enumerate(zip(ids, changes.remember, strict=True)):
             is_of_channel = each.about == "channel"
             namespace = _of_channel(channel) if is_of_channel else _of_person(person_id)
             before = of_channel if is_of_channel else person.items
             # Those of one message in their order.
-            item = MemoryItem(memory_id_of(key, number), each.text, now + number / 1e6, name if is_of_channel else "")
+            item = MemoryItem(memory_id, each.text, now + number / 1e6, name if is_of_channel else "")
             if item.memory_id in person.gone:
                 continue  # it was kept before a crash, and has been forgotten since
             gone |= {*superseded_by(each.text, before), each.replaces} & {known.memory_id for known in before}
@@ -215,8 +222,9 @@ class Memories:
     ) -> tuple[PersonMemories, tuple[MemoryItem, ...]]:
         own = [_of_person(account) for account in accounts]
         places = [*own, _of_channel(channel)] if channel else own
-        keys = [*accounts, _wishes_of(channel)] if channel else accounts
-        found = await store.read(tx, places, _WISHES, keys, len(places) * _READ + len(accounts))
+        keys = [key for account in accounts for key in (account, _forgotten_of(account), _gone_of(account))]
+        keys += [_wishes_of(channel)] if channel else []
+        found = await store.read(tx, places, _WISHES, keys, len(places) * _READ)
         items = sorted((item for place in own for item in _items(found, place)), key=_age)
         wishes = [row.value for row in found if row.namespace == _WISHES]
         is_remembered = not any(wish.get("off") for wish in wishes)
@@ -225,8 +233,8 @@ class Memories:
         of_channel = _items(found, _of_channel(channel)) if channel else ()
         return PersonMemories(tuple(items), is_remembered, since, gone), of_channel
 
-    async def _wish(self, accounts: Sequence[str], wish: dict[str, Any]) -> None:
-        await self._write([PutOp(_WISHES, account, wish) for account in accounts])
+    async def _wish(self, keys: Iterable[str], wish: dict[str, Any]) -> None:
+        await self._write([PutOp(_WISHES, key, wish) for key in keys])
 
     async def _delete_one(self, places: Sequence[Namespace], memory_id: str, keys: Sequence[str]) -> ClickResult:
         """`keys`: of the wishes of those whose it is."""
@@ -287,6 +295,16 @@ def _of_person(person_id: str) -> Namespace:
 
 def _of_channel(channel: str) -> Namespace:
     return _MEMORY, "channel", _label(channel)
+
+
+def _forgotten_of(person_id: str) -> str:
+    """Under which stands when somebody had everything forgotten."""
+    return f"forgotten {person_id}"
+
+
+def _gone_of(person_id: str) -> str:
+    """Under which stand the ids of what somebody had forgotten last."""
+    return f"gone {person_id}"
 
 
 def _wishes_of(channel: str) -> str:

@@ -90,15 +90,19 @@ class Remembering:
 
 
 class Interrupted(FileMemories):
-    """The store; before it is written next, something else happens."""
+    """The store; before it is written next, or after that, something else happens."""
 
     before: Callable[[], Awaitable[object]] | None = None
+    after: Callable[[], Awaitable[object]] | None = None
 
     async def write(self, changes: Sequence[PutOp]) -> None:
         meanwhile, self.before = self.before, None
         if meanwhile is not None:
             await meanwhile()
         await super().write(changes)
+        then, self.after = self.after, None
+        if then is not None:
+            await then()
 
 
 @pytest.fixture
@@ -232,6 +236,45 @@ async def test_what_was_said_in_two_conversations_at_once_is_forgotten_as_one(
     forget = MemoryChanges(forget=(either.memory_id,))
     await memories.apply(forget, "chat:ana", "C1", name="Ana", key="m5", said_at=remembering.clock())
     assert await known() == ()
+
+
+async def test_who_does_not_want_to_be_remembered_is_not_once_they_forget_something(remembering: Remembering) -> None:
+    memories, now = remembering.memories, remembering.clock()
+    change = MemoryChanges((WorthKeeping("person", "call me Al"),))
+    await memories.apply(change, "chat:ana", "", name="Ana", key="m1", said_at=now)
+    (kept,) = (await memories.of_person("chat:ana")).items
+    # In another window, at the same time.
+    remembering.store.before = lambda: memories.stop_remembering("chat:ana")
+    await memories.forget("chat:ana", kept.memory_id)
+    assert not (await memories.of_person("chat:ana")).is_remembered
+    await memories.forget_all("chat:ana")
+    assert not (await memories.of_person("chat:ana")).is_remembered
+
+
+@pytest.mark.parametrize("about", ["person", "channel"])
+async def test_nothing_is_left_of_what_was_written_while_they_were_forgotten_and_broken_off_then(
+    remembering: Remembering, about: str
+) -> None:
+    memories, now = remembering.memories, remembering.clock()
+    remembering.clock.move(1)
+
+    async def say() -> bool:
+        change = MemoryChanges((WorthKeeping(cast(About, about), "call it Al"),))
+        return await memories.apply(change, "chat:ana", "C1", name="Ana", key="m1", said_at=now)
+
+    async def dies() -> None:
+        raise ConnectionResetError
+
+    async def forgets() -> None:
+        await memories.forget_all("chat:ana")
+        remembering.store.before = None
+        remembering.store.after = dies
+
+    remembering.store.before = forgets
+    with pytest.raises(ConnectionResetError):
+        await say()
+    assert not await say()
+    assert ((await memories.of_person("chat:ana")).items, await memories.of_channel("C1")) == ((), ())
 
 
 @pytest.mark.parametrize("about", ["person", "channel"])
