@@ -23,12 +23,15 @@ _BETWEEN_SENTENCES = "\ue000"
 """Stands between two sentences while they are folded: a character of no script (private use)."""
 LEFT_OUT = "\ufffc"
 """Stands for a file in a message, and in `typed_words` for all that is left out: U+FFFC, which stands for an object."""
-_NOTE = re.compile(r"^\[(?:attached: |and [0-9]+ more files\]).*$|\[picture: (?:.*\]|.*)", re.MULTILINE)
+_NOTE = re.compile(r"^\[(?:attached: .*\]|and [0-9]+ more files\])$|\[picture: (?:.*\]|[^\n”]*)", re.MULTILINE)
 """What a platform adds to a message for a file or a picture, whose names others choose."""
 
+_UNSEEN = r"\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+"""Characters that cannot be seen, such as marks of the direction of writing, which stand at the ends of lines."""
+_ITEM = r"(?:[-*•◦▪+]|[0-9]{1,9}[.)])\s"
 _QUOTED_LINE = re.compile(
-    r"(?:[\s\u00ad\u200b-\u200f\u2060\ufeff*_~]|(?:[-•+]|[0-9]{1,3}[.)])\s)*+"
-    r"(?:>|&gt;|[＞﹥❯❱|｜￨¦❘❙❚\u2500-\u259f])"
+    rf"(?:[\s{_UNSEEN}*_~]|{_ITEM})*+"
+    r"(?:>|&gt;|[＞﹥˃ᐳ≫≻⟩❭❯❱➤▶►▸|｜￨¦❘❙❚ǀ∣⏐‖⎪\u2500-\u259f])"
 )
 """Also in a list, and in bold, italic or struck-out letters; with any drawn line or block (U+2500 to U+259F)."""
 _QUOTED_TO_THE_END = re.compile(r"\s*(?:>|&gt;|＞){3}")
@@ -37,14 +40,20 @@ FEWEST_TICKS = 3
 """Backticks of a fence around code."""
 _TILDE = "~~~"
 _TICKS = re.compile(r"`{3,}")
-_TILDES = re.compile(r"(?:\s|(?:[-*•+]|[0-9]{1,3}[.)])\s)*+~{3,}")
+_TILDES = re.compile(rf"(?:[\s{_UNSEEN}]|{_ITEM})*+~{{3,}}")
 _INDENTED = re.compile(r"(?: {4}|\t)")
 _CUT = "\0"
 """Stands for what is left out of a message."""
+_APOSTROPHES = "['‘’‚‛′´❛❜״ʼʻʹ׳]"
 _QUOTATION = re.compile(
-    "[\"“”„‟«»‹›「」『』《》〈〉〝〞〟〃″‶＂❝❞｢｣`＇‹›]|(?<![^\\W_])['‘’‚‛′´❛❜״](?=\\S)|(?<=\\S)['‘’‚‛′´❛❜״](?![^\\W_])"
+    '["“”„‟«»‹›「」『』《》〈〉〝〞〟〃″‴‶‷⁗＂❝❞｢｣`＇｀﹁﹂﹃﹄⟨⟩⟪⟫❬❭❮❯❰❱⸂⸃⸌⸍⸜⸝⸠⸡⹂🙶🙷🙸ʺˮ˝]'
+    rf"|(?<![^\W_]){_APOSTROPHES}(?=\S)|(?<=\S){_APOSTROPHES}(?![^\W_])|(?<!\S){_APOSTROPHES}(?!\S)"
+    r"|</?(?:a|blockquote|q|pre|code|cite)(?![\w-])[^<>]*+>|<!--|-->|\[/?(?:quote|code)(?![\w-])[^\[\]]*+\]",
+    re.IGNORECASE,
 )
-"""Quotation marks of any script and inline code; single ones only where they are no apostrophes."""
+"""Quotation marks of any script, inline code, and tags that quote; single marks only where they are no apostrophes."""
+_OPENS = re.compile(r"(?<![^\W_])\S(?=\w)")
+"""A quotation mark that seems to begin a quotation."""
 _NAMES_OF_OTHERS = (
     re.compile(r"(?<![\w.+-])@[^\n]*|(?<=[\w.+-])@(?![\w-]+(?:\.[\w-]+)+(?![\w@]))[^\n]*"),
     re.compile(r"＠[^\n]*"),
@@ -53,15 +62,16 @@ _NAMES_OF_OTHERS = (
 """Mentions, which go on to the end of the line for all that anybody can tell; and files."""
 _OF_OTHERS = (
     *_NAMES_OF_OTHERS,
-    re.compile(r"(?<!\w)#\S+"),
-    re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE),
+    re.compile(r"#\S+"),
+    re.compile(r"(?<!\d):(?=[\d_+-]*[^\W\d_])[\w+'-]++:"),
+    re.compile(
+        r"(?<![a-z0-9+.-])(?:[a-z0-9+.-]++://|(?:mailto|tel):|[a-z0-9-]++(?:\.[a-z0-9-]++)++/)\S*", re.IGNORECASE
+    ),
     re.compile(r"~{1,2}(?=\S)[^~\n]*~{1,2}"),
     re.compile(r"~~(?=\S)(?:[^~]|~(?!~))*~~"),
 )
-"""Names of others, and of channels; addresses; and what is struck out."""
-_LINK = re.compile(
-    r"(?:\][(\[:]|\((?:[a-z][a-z0-9+.-]{0,30}:|www\.))[^\n()]*(?:\([^\n()]*\)[^\n()]*)*\)?", re.IGNORECASE
-)
+"""Names of others, of channels and of emoji; addresses; and what is struck out."""
+_LINK = re.compile(r"(?:\][(\[:]|\((?:[a-z][a-z0-9+.-]*+:|www\.))[^\n()]*(?:\([^\n()]*\)[^\n()]*)*\)?", re.IGNORECASE)
 _FROM = (
     "from|von|de|da|van|från|fra|od|от|від|lähettäjä|gönderen|feladó|expéditeur|remitente|mittente|remetente|afzender"
     "|avsändare|发件人|寄件者|差出人|보낸 ?사람|מאת|من"
@@ -71,22 +81,56 @@ _SUBJECT = (
     "|主题|主旨|件名|제목|נושא|الموضوع"
 )
 _WROTE = (
-    "wrote|schrieb|geschrieben|a écrit|escribió|ha scritto|schreef|escreveu|skrev|kirjoitti|napisał(?:a|\\(a\\))?"
-    "|napsal(?:a|\\(a\\))?|написал[аи]?|пише|yazdı"
+    "wrote|said|says|schrieb|geschrieben|a écrit|escribió|ha scritto|schreef|escreveu|skrev|kirjoitti"
+    "|napisał(?:a|\\(a\\))?|napsal(?:a|\\(a\\))?|написал[аи]?|пише|yazdı"
 )
+_BEFORE = rf"[ \t|{_UNSEEN}]*+(?:[-*•+][ \t])?[*_]{{0,2}}"
+_IS = r"[*_]{0,2}[ \t]?[:：]"
+_LINES = r"(?:[^\n]*\n){1,14}?"
+_TO_THE_END = rf"[:：][*_ \t{_UNSEEN}]*$"
 _MAIL = re.compile(
-    r"^[ \t]*+-{3,}+[ \t]*+[^\W\d_][^\n]{0,80}?-{3,}+[ \t]*+$"
-    rf"|^[ \t]*(?:[-*•+][ \t])?[*_]{{0,2}}(?:{_FROM})[*_]{{0,2}}[ \t]?[:：](?:[^\n]{{0,200}}[\w.+-]@\w"
-    rf"|(?:[^\n]*\n){{1,14}}?[ \t]*(?:[-*•+][ \t])?[*_]{{0,2}}(?:{_SUBJECT})[*_]{{0,2}}[ \t]?[:：])"
-    rf"|^[^\n]{{0,200}}(?<!\w)(?:{_WROTE})(?!\w)[^\n]{{0,100}}[:：][*_ \t]*$"
-    "|^[^\\n]{0,200}写道[:：][ \\t]*$",
+    rf"^[ \t{_UNSEEN}]*+-{{3,}}+[ \t]*+[^\W\d_][^\n]{{0,80}}?-{{3,}}+[ \t]*+$"
+    rf"|^{_BEFORE}(?:{_FROM}){_IS}(?:[^\n]{{0,200}}[\w.+-]@\w|{_LINES}{_BEFORE}(?:{_SUBJECT}){_IS})"
+    rf"|^{_BEFORE}(?:{_SUBJECT}){_IS}{_LINES}{_BEFORE}(?:{_FROM}){_IS}"
+    rf"|^[^\n]{{0,200}}(?<!\w)(?:{_WROTE})(?!\w)[^\n]{{0,100}}{_TO_THE_END}|^[^\n]{{0,200}}写道{_TO_THE_END}"
+    rf"|^[^\n]{{0,200}}[\w.+-]@[^\s@<>]{{1,200}}>[^\n]{{0,40}}{_TO_THE_END}",
     re.IGNORECASE | re.MULTILINE,
 )
 """Where a mail begins that somebody forwards or answers: the line that mail programs draw above it, its head, or the
 line that says who wrote it. How long such a mail is, nobody can tell."""
+_TIME = r"[0-9]{1,2}[:：][0-9]{2}(?:[:：][0-9]{2})?(?:[.,][0-9]{1,3})?(?:[ \u00a0\u202f]?(?:[ap]\.?m\.?|uhr))?"
+_DATE = (
+    r"(?:(?:[^\W\d_]{2,9}\.?,? )?"
+    r"(?:[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}|[0-9]{1,2}\.? [^\W\d_]{3,9}\.?(?:,? [0-9]{4})?"
+    r"|[^\W\d_]{3,9}\.? [0-9]{1,2}(?:,? [0-9]{4})?)(?:,? (?:at |um |à |- )?|T))"
+)
+_DAY = r"(?:(?i:today|yesterday|heute|gestern|aujourd[’']hui|hier|hoy|ayer|oggi|ieri)(?: at| um| à)? )"
+_NAME = r"[^\W\d_a-zß-öø-ÿα-ωа-я][^\s:：]*+"
+"""A word that begins with a capital, or with a letter of a script that has none."""
+_GOES_ON = r"[ \t]*\n(?=\s*\S)"
+_CHAT = re.compile(
+    rf"^[ \t*_{_UNSEEN}]*+(?:[-•+][ \t])?(?:"
+    # [10:31] Ben: …, and a name below it
+    rf"\[[^\[\]\n]{{0,40}}?(?i:{_TIME})[^\[\]\n]{{0,40}}\]"
+    # 10:31 Ben: …, 12/11/25, 10:31 - Ben: …, 10:31 <ben> …, 00:10:31 --> …
+    rf"|\(?{_DATE}?(?i:{_TIME})\)?"
+    rf"(?:[ \t]*-->|[ \t,–—-]*[ \t](?:[^\n:：]{{1,60}}[:：](?!\S)|<[^<>\n]{{1,60}}>))"
+    # <ben> …
+    rf"|<[^<>\n@]{{1,40}}>[ \t]"
+    # Ben Adams  10:31 AM, Ben — Today at 10:31, Ben, [10:31]
+    rf"|[^\n]{{1,80}}?(?:[ \t]{{2,20}}+|\t|[ ]?[—–|•·][ ]|,? ?\[)[^\n:：]{{0,30}}?(?i:{_TIME})\]?{_GOES_ON}"
+    # Ben Adams 10:31
+    rf"|{_NAME}(?: {_NAME}){{1,3}} {_DATE}?(?i:{_TIME}){_GOES_ON}"
+    # Ben Adams, and below it 10:31
+    rf"|[^\W\d_][^\n:：]{{0,60}}(?<![\s,.;?!])\s*\n[ \t]*[\[(]?(?:{_DATE}|{_DAY})?(?i:{_TIME})[\])]?{_GOES_ON}"
+    rf")",
+    re.MULTILINE,
+)
+"""Where a chat begins that somebody pastes: a line that begins with a time and who wrote then, or ends with both, or a
+name above a time, as chat services and transcripts have it. How long it is, nobody can tell."""
 _END_OF_SENTENCE = re.compile(
     r"(?<=[^\W_]{3})\.(?=\s+[^\sa-z]|\s*\Z)|[!?](?=\s|\Z)|[。！？｡]"
-    r"|\n(?=[ \t]*\n)|\n(?=[ \t]*(?:[-*•+]|[0-9]{1,3}[.)])\s)"
+    r"|\n(?=[ \t]*\n)|\n(?=[ \t]*(?:[-*•+]|[0-9]{1,9}[.)])\s)"
 )
 _NEGATIONS = """
     not no nor never none nobody nothing neither cannot without dont doesnt didnt cant wont wouldnt shouldnt mustnt
@@ -108,7 +152,7 @@ _NEGATION = re.compile(
 _EMPHASIS = re.compile(r"[*_~]+")
 """Marks of bold, italic and struck-out letters: `do _not_ delete` negates."""
 _AROUND = "\"'«»"
-_LIST = re.compile(r"\s*(?:[-*•+]|[0-9]{1,3}[.)])\s")
+_LIST = re.compile(r"\s*(?:[-*•+]|[0-9]{1,9}[.)])\s")
 """A list that follows a sentence belongs to it: “Do not do any of these” and what they are."""
 _AFTER_COLON = " \t\r\n*_~"
 _ALIKE = str.maketrans(dict.fromkeys("‘’‚‛′`´", "'") | dict.fromkeys("“”„‟″", '"') | dict.fromkeys("‐‑‒–—−", "-"))
@@ -123,12 +167,12 @@ def own_words(text: str) -> tuple[str, ...]:
     """The stretches of a message (Markdown, as adapters write it) that its author surely typed and surely wishes.
 
     Left out is what they may have from others, or may not mean: lines that quote (`> …`, from `>>>` on everything),
-    mails that are forwarded or answered (from what stands above them on), code of every kind, everything between the
-    first and the last fence, and between the first and the last quotation mark, names that are mentioned (whatever
-    follows an `@` in its line, since nobody can tell where a name ends), channels, links with what stands before them
-    in their line (their label), what is struck out, every sentence with a word that negates, and what comes after such
-    a one that ends in a colon or before a list. In doubt it is left out. What was pasted without any sign of it cannot
-    be told from what was typed.
+    mails that are forwarded or answered and chats that are pasted (from what stands above them on), code of every kind,
+    everything between the first and the last fence, and between the first and the last quotation mark (to the end where
+    one may be open), names that are mentioned (whatever follows an `@` in its line, since nobody can tell where a name
+    ends), channels, emoji by name, links with what stands before them in their line (their label), what is struck out,
+    every sentence with a word that negates, and what comes after such a one that ends in a colon or before a list. In
+    doubt it is left out. What was pasted without any sign of it cannot be told from what was typed.
     """
     text = _NOTE.sub(LEFT_OUT, text)
     kept = [True] * len(text)
@@ -142,7 +186,7 @@ def own_words(text: str) -> tuple[str, ...]:
                 kept[sentence.start :] = [False] * (len(kept) - sentence.start)
                 break
             kept[sentence] = [False] * len(kept[sentence])
-    _leave_out_others(outside, _OF_OTHERS, kept)
+    _leave_out_others(text, outside, _OF_OTHERS, kept)
     written = "".join(c if keep else _CUT for c, keep in zip(text, kept, strict=True))
     stretches = [stretch.strip() for stretch in written.split(_CUT)]
     if len(stretches) > 1:  # of what is left of a message, fewer words are not the whole of it
@@ -152,9 +196,9 @@ def own_words(text: str) -> tuple[str, ...]:
 
 def typed_words(text: str) -> str:
     """What of a message (Markdown, as adapters write it) its author typed, as far as can be told: without lines that
-    quote, mails (as in `own_words`), code in blocks and what stands between them, names of files, mentions and links
-    (with what stands in their line where nobody can tell where they end), and whatever stands between the first and the
-    last quotation mark. `LEFT_OUT` stands between what did not stand together.
+    quote, mails and chats (as in `own_words`), code in blocks and what stands between them, names of files, mentions
+    and links with labels (with what stands in their line where nobody can tell where they end), and whatever stands
+    between the first and the last quotation mark. `LEFT_OUT` stands between what did not stand together.
 
     Unlike `own_words` it keeps sentences that negate: “I don’t eat meat” is a wish, too.
     """
@@ -162,7 +206,7 @@ def typed_words(text: str) -> str:
     kept = [True] * len(text)
     _leave_out_blocks(text, kept)
     outside = _outside(text, kept)
-    _leave_out_others(outside, _NAMES_OF_OTHERS, kept)
+    _leave_out_others(text, outside, _NAMES_OF_OTHERS, kept)
     written = "".join(c if keep else _CUT for c, keep in zip(text, kept, strict=True))
     stretches = [stretch.strip() for stretch in written.split(_CUT)]
     return f"\n{LEFT_OUT}\n".join(stretch for stretch in stretches if stretch)
@@ -250,40 +294,53 @@ def _outside(text: str, kept: list[bool]) -> str:
     return "".join(c if keep or c == "\n" else " " for c, keep in zip(text, kept, strict=True))
 
 
-def _leave_out_others(outside: str, of_others: Iterable[re.Pattern[str]], kept: list[bool]) -> None:
-    """What others may have written, outside of blocks: by patterns, links with their labels, and quotations."""
-    for pattern in of_others:
-        for found in pattern.finditer(outside):
-            kept[found.start() : found.end()] = [False] * (found.end() - found.start())
-    at = 0
-    for line in outside.split("\n"):
-        if links := [found.end() for found in _LINK.finditer(line)]:
-            kept[at : at + links[-1]] = [False] * links[-1]
-        at += len(line) + 1
-    marks = [found.start() for found in _QUOTATION.finditer(outside)]
-    if marks:
-        end = marks[-1] + 1 if len(marks) > 1 else len(kept)
-        kept[marks[0] : end] = [False] * (end - marks[0])
+def _leave_out_others(text: str, outside: str, of_others: Iterable[re.Pattern[str]], kept: list[bool]) -> None:
+    """What others may have written, outside of blocks: by patterns, links with their labels, and quotations. A name and
+    a label may hold a mark of code themselves, so that the rest of it is in none."""
+    for seen in (text, outside):
+        for pattern in of_others:
+            for found in pattern.finditer(seen):
+                _leave_out(found.start(), found.end(), kept)
+        at = 0
+        for line in seen.split("\n"):
+            if links := [*_LINK.finditer(line)]:
+                label = seen.find("[", seen.rfind("\n\n", 0, at) + 1, at) if "]" in line else -1
+                _leave_out(label if label >= 0 else at, at + links[-1].end(), kept)
+            at += len(line) + 1
+    if marks := [found.span() for found in _QUOTATION.finditer(outside)]:
+        # Its other mark may be in what is left out already.
+        everywhere = sorted([*marks, *(found.span() for found in _QUOTATION.finditer(text))])
+        begins = marks[0] if _OPENS.match(text, marks[0][0]) else everywhere[0]
+        ends = everywhere[-1]
+        is_closed = len(marks) % 2 == 0 and not _OPENS.match(text, ends[0])
+        _leave_out(begins[0], ends[1] if is_closed else len(kept), kept)
+
+
+def _leave_out(start: int, end: int, kept: list[bool]) -> None:
+    kept[start:end] = [False] * (end - start)
 
 
 def _leave_out_blocks(text: str, kept: list[bool]) -> None:
-    """Lines that quote, mails, and code in blocks: everything between the first fence and the last, since nobody can
-    tell which of them belong together where code, a name or a label holds one itself."""
-    if mail := _MAIL.search(text):
-        kept[mail.start() :] = [False] * (len(kept) - mail.start())
+    """Lines that quote, mails, chats, and code in blocks: everything between the first fence and the last, since nobody
+    can tell which of them belong together where code, a name or a label holds one itself."""
+    for pattern in (_MAIL, _CHAT):
+        if found := pattern.search(text):
+            kept[found.start() :] = [False] * (len(kept) - found.start())
     fence, at = "", 0
     fences: list[int] = []
     quotes_on = to_the_end = after_text = False
     for line in text.splitlines(keepends=True):
         indented = _INDENTED.match(line) is not None and not after_text
         tildes = _TILDES.match(line) if fence in ("", _TILDE) else None
-        quotes_on = quotes_on or (not fence and _QUOTED_LINE.match(line) is not None)
+        quotes_on = quotes_on or _QUOTED_LINE.match(line) is not None
         to_the_end = to_the_end or (not fence and _QUOTED_TO_THE_END.match(line) is not None)
         if quotes_on or to_the_end or tildes or fence == _TILDE or (indented and not fence):
             kept[at : at + len(line)] = [False] * len(line)
             if tildes and not quotes_on:
                 fence = "" if fence else _TILDE
                 fences.append(at)
+            elif fences:
+                fences += [at + found.start() for found in _TICKS.finditer(line)]
         else:
             fences += [at + found.start() for found in _TICKS.finditer(line)]
             fence = _leave_out_code(line, at, kept, fence)
