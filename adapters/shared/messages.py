@@ -48,9 +48,9 @@ _IN_AN_ADDRESS = re.compile(r"[\w.+-]")
 
 
 def apart(before: str, mention: str) -> str:
-    """Returns a mention (`@name`) with a space before it where it would follow what an address of mail may hold: nobody
-    could tell that the name begins there. `before`: the character that it follows; empty: none."""
-    return f" {mention}" if mention[:1] == "@" and before and _IN_AN_ADDRESS.match(before) else mention
+    """Returns a mention (`@name`, `#name`) with a space before it where it would follow what an address of mail may
+    hold: nobody could tell that the name begins there. `before`: the character that it follows; empty: none."""
+    return f" {mention}" if mention[:1] in ("@", "#") and before and _IN_AN_ADDRESS.match(before) else mention
 
 
 MOST_FILES = 20

@@ -21,7 +21,7 @@ _TOKEN = re.compile(r"<([^<>]+)>")
 _ID_TOKEN = re.compile(r"<([@#])([A-Z0-9]{1,30})>")
 _ADDRESS = re.compile(r"[ \t]*[,:]?[ \t]*")
 """What follows a name at the beginning of a sentence that speaks to it."""
-_MAIL_OR_PHONE = ("mailto:", "tel:")
+_MAIL_OR_PHONE = re.compile(r"mailto:([^\s@]+@[^\s@]+)|tel:([+0-9 ().-]+)")
 _EVERYBODY = {"!here": "@here", "!channel": "@channel", "!everyone": "@everyone"}
 
 
@@ -128,21 +128,20 @@ def _special(target: str, label: str) -> str:
     if kind == "!subteam" and rest:
         return f"@{label.removeprefix('@') or rest[0]}"
     if kind == "!date" and rest:
-        return label or _date(rest[0])
-    return label
+        return _date(rest[0])  # as people see it; its label may say anything
+    return f"“{label}”" if label else ""
 
 
 def _date(seconds: str) -> str:
     try:
         return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%d %H:%M UTC")
     except (ValueError, OverflowError, OSError):
-        return seconds
+        return ""
 
 
 def _link(url: str, label: str) -> str:
-    for scheme in _MAIL_OR_PHONE:
-        if url.startswith(scheme) and label in ("", url.removeprefix(scheme)):
-            return url.removeprefix(scheme)
+    if (found := _MAIL_OR_PHONE.fullmatch(url)) and label in ("", found[1] or found[2]):
+        return found[1] or found[2]
     shown = url.partition("://")[2]
     return url if label.rstrip("/") in ("", url.rstrip("/"), shown.rstrip("/")) else f"{label} ({url})"
 

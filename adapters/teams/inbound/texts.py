@@ -53,17 +53,22 @@ _KEPT = frozenset(
 """Tags that mean something; of the others only what is in them counts."""
 _UNSEEN = (
     *("script", "style", "head", "title", "template", "noscript", "attachment", "iframe", "object"),
-    *("audio", "canvas", "video"),
+    *("audio", "canvas", "video", "select", "textarea"),
 )
 """Tags whose content nobody sees. `attachment` stands for a file or card that comes beside the text."""
 _HIDDEN = re.compile(
     r"(?:display|mso-hide)\s*+:\s*+(?:none|all)|visibility\s*+:\s*+(?:hidden|collapse)"
+    r"|(?<![\w-])color\s*+:\s*+transparent|font-size\s*+:\s*+[01]?(?:\.[0-9]*+)?p[tx]"
     r"|(?:opacity|font-size)\s*+:\s*+0*+(?:\.0*+)?[a-z%]*+\s*+(?:;|!|\Z)",
     re.IGNORECASE,
 )
 """Styles of what nobody sees."""
-_MARKING = re.compile(r"<(?:blockquote|pre|code|codeblock|samp|kbd|tt|table|s|strike|del|q)\b", re.IGNORECASE)
-"""Tags that set something apart as not said by the author, or not meant; plain text is without them."""
+_STYLE_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?")
+_MARKING = re.compile(
+    r"<(?:a|blockquote|pre|code|codeblock|samp|kbd|tt|table|s|strike|del|q|img|emoji)\b|<[^<>]*\s(?:hidden|style)\b",
+    re.IGNORECASE,
+)
+"""Tags that set something apart as not said by the author, not meant or not seen; plain text is without them."""
 _SAME_AS = {
     "strike": "s",
     "samp": "code",
@@ -144,7 +149,8 @@ def _remove_unseen(tree: BeautifulSoup) -> None:
 
 
 def _is_unseen(tag: Tag) -> bool:
-    return tag.name in _UNSEEN or tag.has_attr("hidden") or _HIDDEN.search(str(tag.get("style") or "")) is not None
+    style = _STYLE_COMMENT.sub("", str(tag.get("style") or ""))
+    return tag.name in _UNSEEN or tag.has_attr("hidden") or _HIDDEN.search(style) is not None
 
 
 def _replace_mentions(tree: BeautifulSoup, mention: Mentions) -> None:
@@ -240,11 +246,12 @@ class _Converter(MarkdownConverter):
     def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         # In one line with where it leads, by which it is known as a label, which others may have written.
         href, label = str(el.get("href") or "").strip(), " ".join(text.split())
-        if parent_tags & _CODE or not _is_web(href) or not label:
+        if parent_tags & _CODE or not label or not el.has_attr("href"):
             return text
-        if label in (href, href.removeprefix("mailto:"), href.rstrip("/")):
-            return label
-        return f"{label} ({href})"
+        if not _is_web(href):
+            return f"{label} (link:)"
+        is_itself = label in (href, href.rstrip("/")) or ("@" in label and label == href.removeprefix("mailto:"))
+        return label if is_itself else f"{label} ({href})"
 
     def convert_s(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         # Each line by itself: what goes over several is not struck out everywhere, and may hold a quote.
