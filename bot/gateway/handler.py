@@ -199,17 +199,17 @@ class GatewayCallHandler:
 
     def _note(self, delivery: Delivery, row: GatewayCallRow | None, ending: HandlingEnding, trouble: str = "") -> None:
         """Tells whoever measures turns of a try: a call is one of its own."""
-        turn = row.state["turn"] if row is not None and row.state is not None else None
+        progress = _progress_of(row) if row is not None and row.state is not None else None
         began, now = self._began.get(delivery.thread_id, self.clock()), self.clock()
         ran: GraphRun = "began" if delivery.kind == "call" else "was ended" if delivery.kind == "stop" else "resumed"
-        stop = _progress_of(row).stop if row is not None and row.state is not None and ran == "resumed" else None
+        stop = progress.stop if progress is not None and ran == "resumed" else None
         self.observer.note(
             DeliveryHandled(
                 delivery.key,
                 delivery.kind,
                 delivery.thread_id,
                 "mcp",
-                turn,
+                progress.state["turn"] if progress is not None else None,
                 ran,
                 ending,
                 delivery.accepted_at,

@@ -21,6 +21,7 @@ from bot.records import deliveries, posts, waiting
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
 from bot.records.posts import PostRow
+from graph.observing import DeliveryHandled, Happening
 from graph.ports import Ports
 from graph.single_calls import SingleCalls
 from policies.policy_file import parse_policy
@@ -68,6 +69,8 @@ class GatewayStage:
         default_factory=lambda: Bench(["free", "ask", "ask_again", "ask_there", "ask_soon", "deny_it"])
     )
     engine: Any = field(default_factory=HandEngine)
+    handled: list[DeliveryHandled] = field(default_factory=list)
+    """What whoever measures was told of."""
 
     def __post_init__(self) -> None:
         self.chat = Chat("slack", channels={OPS: {BEN.person_id}})
@@ -110,7 +113,13 @@ class GatewayStage:
             self.engine,
             self.clock,
             changes=self.changes,
+            observer=self,
         )
+
+    def note(self, happening: Happening) -> None:
+        """Whoever measures it is told so."""
+        if isinstance(happening, DeliveryHandled):
+            self.handled.append(happening)
 
     def ports(self) -> Ports:
         parts, audit = self.parts, AuditLog(self.database, self.clock, PLAIN)

@@ -74,6 +74,26 @@ async def test_what_is_approved_runs_once_and_is_handed_over_until_it_was_delive
     assert (anew.gateway_call_id != view.gateway_call_id, anew.status, len(stage.bench.called)) == (True, "waiting", 1)
 
 
+@pytest.mark.parametrize("ending", ["approved", "rejected", "stopped"])
+async def test_each_step_of_a_call_is_told_once_to_whoever_measures(stage: GatewayStage, ending: str) -> None:
+    view = await stage.called("ask")
+    async with stage.database.reading() as tx:
+        row = await gateway_calls.get(tx, view.gateway_call_id)
+    assert row is not None
+    if ending == "stopped":
+        async with stage.database.writing(row.thread_id) as tx:
+            await deliveries.add(tx, Delivery("stop", row.thread_id, "stop", {}, True, 0.0, 0.0))
+    else:
+        await stage.decides(BEN, view, "approve" if ending == "approved" else "reject")
+    await stage.work()
+    assert [(each.ran, each.ending, each.trouble) for each in stage.handled] == [
+        ("began", "waits", ""),
+        ("was ended" if ending == "stopped" else "resumed", "done", ""),
+    ]
+    assert {each.turn["requester"] for each in stage.handled if each.turn} == {ANA.person_id}
+    assert [len(each.resumed) for each in stage.handled] == [0, 0 if ending == "stopped" else 1]
+
+
 async def test_a_result_that_nobody_fetches_counts_for_a_day(stage: GatewayStage) -> None:
     first = await stage.called("free")
     stage.clock.move(24 * 3600 - 1.0)
