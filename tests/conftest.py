@@ -71,11 +71,14 @@ def prepare_for_tests(config: pytest.Config) -> None:
     import structlog
     from hypothesis import settings
 
+    from bot.identity import users
     from graph import card_facts
     from tests.support.examples import FEW, MANY
 
     # What a card would show is left out after two seconds, and a machine that runs many tests stands still for longer.
     card_facts.CARD_SECONDS = 30.0
+    # To hash a password is meant to take long, and who knows one in a test proves the same with a cheap hash.
+    users.HASH_COST = users.HashCost(memory_kib=8, rounds=1, lanes=1)
     # A coloured traceback with every local variable takes half a second to draw, and nobody reads it here.
     structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
     settings.load_profile(MANY if config.getoption("--long") else FEW)

@@ -31,11 +31,22 @@ AT_ONCE = 2
 """Hashes that are computed at a time."""
 MOST_WAITING = 40
 """How many more may wait for theirs, each some tenths of a second."""
-_MEMORY_KIB, _ROUNDS, _LANES = 65_536, 3, 4
-"""RFC 9106, 4: the second recommended choice, 64 MiB for each."""
-_NOBODYS_HASH = "$argon2id$v=19$m=65536,t=3,p=4$IGTxS0trpgfnqMnpwZQVRw$i+yjP27kv5ZihCWcfH4mSJrD+vc4iVgoqyYCq84GHB8"
-"""Compared with where there is no such user, so that it takes as long. No password has it."""
+_NOBODYS_HASH = "$argon2id$v=19$m={},t={},p={}$IGTxS0trpgfnqMnpwZQVRw$i+yjP27kv5ZihCWcfH4mSJrD+vc4iVgoqyYCq84GHB8"
+"""Compared with where there is no such user, so that it takes as long; with its cost. No password has it."""
 Done = TypeVar("Done")
+
+
+@dataclass(frozen=True, slots=True)
+class HashCost:
+    """What a hash takes. RFC 9106, 4: the second recommended choice."""
+
+    memory_kib: int = 65_536
+    rounds: int = 3
+    lanes: int = 4
+
+
+HASH_COST = HashCost()
+"""Of each hash that is made from now on."""
 
 
 class BadUserError(Exception):
@@ -147,7 +158,7 @@ class Users:
             return None
         async with self._database.reading() as tx:
             row = await identity.user(tx, name.strip().lower()) if "\0" not in name else None
-        known = row.password_hash if row is not None else _NOBODYS_HASH
+        known = row.password_hash if row is not None else _nobodys_hash()
         is_right = await self._hashing(lambda: self._is_of(known, password))
         if row is None or not is_right:
             return None
@@ -158,7 +169,7 @@ class Users:
         if self._made_hasher is None:
             from argon2 import PasswordHasher  # noqa: PLC0415  # of no use until somebody signs in
 
-            self._made_hasher = PasswordHasher(time_cost=_ROUNDS, memory_cost=_MEMORY_KIB, parallelism=_LANES)
+            self._made_hasher = PasswordHasher(HASH_COST.rounds, HASH_COST.memory_kib, HASH_COST.lanes)
         return self._made_hasher
 
     def _is_of(self, password_hash: str, password: str) -> bool:
@@ -178,6 +189,10 @@ class Users:
                 return await asyncio.to_thread(work)
         finally:
             self._waiting -= 1
+
+
+def _nobodys_hash() -> str:
+    return _NOBODYS_HASH.format(HASH_COST.memory_kib, HASH_COST.rounds, HASH_COST.lanes)
 
 
 def _user_of(row: UserRow) -> User:

@@ -10,6 +10,7 @@ import pytest
 
 from bot.crypto import hashed
 from bot.domain import Person
+from bot.identity import users as users_module
 from bot.identity.own_tokens import OwnTokens
 from bot.identity.ports import Claims
 from bot.identity.sessions import PROGRAM_SECONDS, PageSessions
@@ -46,7 +47,12 @@ async def test_a_user_is_known_by_name_and_password_and_by_nothing_less(users: U
     async with database.reading() as tx:
         row = await identity.user(tx, "ana")
     assert row is not None
-    assert row.password_hash.startswith("$argon2id$")
+    cost = users_module.HASH_COST
+    assert row.password_hash.startswith(f"$argon2id$v=19$m={cost.memory_kib},t={cost.rounds},p={cost.lanes}$")
+
+
+def test_a_hash_takes_what_the_rfc_recommends_where_no_test_says_otherwise() -> None:
+    assert users_module.HashCost() == users_module.HashCost(memory_kib=64 * 1024, rounds=3, lanes=4)
 
 
 async def test_a_name_is_given_once_and_strangers_get_none_that_somebody_had(
