@@ -61,11 +61,29 @@ def read_facts(home: ProductFolder, address: str | None = None) -> Facts:
     """Read them; the product may run or not. `address`: of its records, if not where a product in tests has them."""
     with connected(address or home.database) as connection:
         found = {
-            name: [dict(row) for row in connection.execute(sa.select(tables.metadata.tables[name])).mappings()]
+            name: _rows(connection, name)
             for name in ("deliveries", "approvals", "attempts", "gateway_calls", "posts", "model_usage")
         }
     effects, tries = (Counter(lines_of(home.folder / name)) for name in ("acts", "tries"))
     return Facts(**found, effects=effects, tries=tries)
+
+
+def rows_of(home: ProductFolder, table: str) -> list[Row]:
+    """One table of them, for whoever looks at it again and again."""
+    with connected(home.database) as connection:
+        return _rows(connection, table)
+
+
+def broke_off(home: ProductFolder) -> set[str]:
+    """Ids of the attempts whose outcome is unknown, and of which nobody has said yet what came of them."""
+    attempts = tables.attempts.c
+    with connected(home.database) as connection:
+        open_ = sa.select(attempts.attempt_id).where(attempts.status == "unknown", attempts.choice.is_(None))
+        return set(connection.execute(open_).scalars())
+
+
+def _rows(connection: sa.Connection, table: str) -> list[Row]:
+    return [dict(row) for row in connection.execute(sa.select(tables.metadata.tables[table])).mappings()]
 
 
 def check_usage(facts: Facts) -> None:

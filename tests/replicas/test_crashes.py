@@ -22,7 +22,7 @@ from tests.support.product import ProductFolder
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(1_800)]
 
-THREADS = 8
+FEW_THREADS, MANY_THREADS = 4, 8
 STILL_SECONDS = 8.0
 """Seconds that a replica stands still: longer than it takes others to take it for dead, and to take over."""
 REACHED_WITHIN = 60.0
@@ -43,15 +43,17 @@ async def test_nothing_is_lost_or_done_twice_at_whichever_write_a_replica_dies_o
     home: ProductFolder,
     address: str,
     seed: int,
+    tries: Callable[[int, int], int],
     pytestconfig: pytest.Config,
     record_property: Callable[[str, object], None],
 ) -> None:
+    threads = tries(FEW_THREADS, MANY_THREADS)
     points = _few(seed) if not pytestconfig.getoption("--long") else _share(seed, pytestconfig)
     await asyncio.to_thread(make_notes, address)
     program = ("-m", "tests.replicas.crash_points")
     async with replicas(home, address, program=program, **{FOLDER: str(home.folder)}) as pair:
         await asyncio.gather(*(replica.up() for replica in pair))
-        async with loaded(pair, address, THREADS, seed) as load:
+        async with loaded(pair, address, threads, seed) as load:
             for point in points:
                 print(point, flush=True)
                 await _crash(pair, home.folder, point, load)
@@ -60,7 +62,7 @@ async def test_nothing_is_lost_or_done_twice_at_whichever_write_a_replica_dies_o
     print(seed, figures)
     record_property("crashes", figures)
     assert load.refused == []
-    assert figures["effects"] >= THREADS, "so few effects prove nothing"
+    assert figures["effects"] >= threads, "so few effects prove nothing"
 
 
 def _few(seed: int) -> list[CrashPoint]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,17 @@ def address_for(file: Path) -> str:
 @contextmanager
 def connected(address: str) -> Iterator[sa.Connection]:
     """A connection past the product."""
+    with _engine(address).begin() as connection:
+        yield connection
+
+
+@lru_cache(maxsize=8)
+def _engine(address: str) -> sa.Engine:
+    """It keeps no connections, but what it has compiled: who waits for something reads the same again and again."""
     url = sa.make_url(address)
-    engine = sa.create_engine(
+    return sa.create_engine(
         url if url.drivername == "sqlite" else url.set(drivername="postgresql+psycopg"), poolclass=NullPool
     )
-    with engine.begin() as connection:
-        yield connection
 
 
 def rows_of(address: str, table: str) -> list[Mapping[str, Any]]:

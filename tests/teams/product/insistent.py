@@ -12,7 +12,7 @@ import aiohttp
 
 from tests.fakes.teams import activities
 from tests.fakes.teams.server import FakeTeams
-from tests.kills.facts import Facts, key_of
+from tests.kills.facts import Row, key_of
 from tests.kills.mortal import TAKEOVER
 from tests.support.teams_people import TeamsPerson
 from tests.support.teams_transports import Answer, HttpTransport
@@ -51,7 +51,10 @@ class Conversation:
     talk: Talk
     ben: TeamsPerson
     rng: random.Random
-    facts: Callable[[], Facts]
+    approvals: Callable[[], list[Row]]
+    """What is asked, by the records."""
+    broke_off: Callable[[], set[str]]
+    """Ids of the attempts, of whomever, of which somebody has to say what came of them."""
     said: list[str] = field(default_factory=list)
     """The last words of the person's messages, in order; each is unmistakable."""
     unknown: int = 0
@@ -95,10 +98,10 @@ class Conversation:
         return [m for m in self.talk.of_the_bot() if subject in subjects(m)]
 
     def _asked(self, key: str) -> list[str]:
-        return [a["approval_id"] for a in self.facts().approvals if key_of(a).startswith(f"{key}/")]
+        return [a["approval_id"] for a in self.approvals() if key_of(a).startswith(f"{key}/")]
 
     def _is_open(self, approval_id: str) -> bool:
-        return any(a["approval_id"] == approval_id and a["status"] == "pending" for a in self.facts().approvals)
+        return any(a["approval_id"] == approval_id and a["status"] == "pending" for a in self.approvals())
 
     def _heard(self, text: str) -> bool:
         return any(text in words(m) and not m["streaming"] for m in self.talk.of_the_bot())
@@ -114,8 +117,8 @@ class Conversation:
             raise AssertionError(f"never came: {what}, but {shown}") from None
 
     async def _settle_outcomes(self) -> None:
-        open_ = {a["attempt_id"] for a in self.facts().attempts if a["status"] == "unknown" and a["choice"] is None}
-        for message in self.talk.of_the_bot():
+        open_ = self.broke_off()
+        for message in self.talk.of_the_bot() if open_ else ():
             for subject in open_ & subjects(message):
                 await self.clicks(self.talk.person, message["id"], self.rng.choice(OUTCOMES), subject)
                 open_.discard(subject)

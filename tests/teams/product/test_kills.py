@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from bot.records.tables import posts
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, fake_openai
 from tests.fakes.teams.server import ANA, BEN, CHLOE, FakeTeams
-from tests.kills.facts import Facts, key_of, read_facts
+from tests.kills.facts import Facts, broke_off, key_of, read_facts, rows_of
 from tests.kills.mortal import TAKEOVER, MortalProduct, effects_server, mortal_product
 from tests.support.product import ProductFolder
 from tests.support.product_records import connected_to_records
@@ -240,7 +240,8 @@ def _conversation(
     home: ProductFolder, teams: FakeTeams, transport: InsistentTransport, user: str, place: str, rng: random.Random
 ) -> Conversation:
     talk = Talk(teams, TeamsPerson(teams, user, transport), place)
-    return Conversation(teams, talk, TeamsPerson(teams, BEN, transport), rng, lambda: read_facts(home))
+    ben = TeamsPerson(teams, BEN, transport)
+    return Conversation(teams, talk, ben, rng, lambda: rows_of(home, "approvals"), lambda: broke_off(home))
 
 
 async def _live(each: Conversation, over: asyncio.Event, number: int) -> None:
