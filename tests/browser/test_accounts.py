@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,36 +18,51 @@ from tests.fakes.openai_server import FakeOpenAI, fake_openai
 from tests.support import everything as ev
 from tests.support.brain import obedient
 from tests.support.product import ProductFolder, product_here
-from tests.web.browsing import Window, window_of
+from tests.web.browsing import Window, window_in, window_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
+@dataclass(frozen=True)
+class Place:
+    """What a test has of its own, and what it shares with others."""
+
+    folder: Path
+    port: str
+    tab: Page
+
+
+@pytest.fixture
+def place(tmp_path: Path, port: str, tab: Page) -> Place:
+    """Where a product is to be, and Ana's tab."""
+    return Place(tmp_path, port, tab)
+
+
 @asynccontextmanager
-async def at_home(home: ProductFolder, model: FakeOpenAI, chrome: Chromium) -> AsyncIterator[Window]:
+async def at_home(home: ProductFolder, model: FakeOpenAI, tab: Page) -> AsyncIterator[Window]:
     """Ana's window in that product."""
     home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-test-key-of-nobody", "LLM_MODEL": "x"}
-    async with product_here(home) as url, window_of(Served(url), chrome) as window:  # type: ignore[arg-type]
+    async with product_here(home) as url, window_in(tab, Served(url)) as window:  # type: ignore[arg-type]
         yield window
 
 
 @asynccontextmanager
-async def with_accounts(folder: Path, chrome: Chromium) -> AsyncIterator[tuple[Window, ProtectedServer, FakeOpenAI]]:
+async def with_accounts(place: Place) -> AsyncIterator[tuple[Window, ProtectedServer, FakeOpenAI]]:
     """The product with one server that demands an account."""
-    home = ProductFolder(folder)
+    home = ProductFolder(place.folder, {"PORT": place.port})
     async with protected_server() as server, fake_openai(obedient) as model:
         home.tool_servers({"notes": {"url": server.url, "auth": "oauth", "trustAnnotations": True}})
         home.policy("version: 1\nrules:\n  - name: free\n    match: {server: notes}\n    decide: allow\n")
-        async with at_home(home, model, chrome) as window:
+        async with at_home(home, model, place.tab) as window:
             yield window, server, model
 
 
 @asynccontextmanager
-async def with_everything(folder: Path, chrome: Chromium) -> AsyncIterator[Window]:
+async def with_everything(place: Place) -> AsyncIterator[Window]:
     """The product with the server that asks people."""
-    home = ProductFolder(folder)
+    home = ProductFolder(place.folder, {"PORT": place.port})
     ev.everything(home)
-    async with fake_openai(obedient) as model, at_home(home, model, chrome) as window:
+    async with fake_openai(obedient) as model, at_home(home, model, place.tab) as window:
         yield window
 
 
@@ -58,8 +74,8 @@ async def opened_link(window: Window) -> Page:
     return await opened.value
 
 
-async def test_signing_in_in_a_new_tab_and_the_call_goes_on_by_itself(tmp_path: Path, chrome: Chromium) -> None:
-    async with with_accounts(tmp_path, chrome) as (window, server, model):
+async def test_signing_in_in_a_new_tab_and_the_call_goes_on_by_itself(place: Place) -> None:
+    async with with_accounts(place) as (window, server, model):
         await window.say("use notes__sign_in")
         tab = await opened_link(window)
         link = tab.url
@@ -89,8 +105,8 @@ async def test_signing_in_in_a_new_tab_and_the_call_goes_on_by_itself(tmp_path: 
         await expect(window.button("Sign in")).to_be_visible()
 
 
-async def test_a_link_that_ben_was_sent_connects_nothing_of_his(tmp_path: Path, chrome: Chromium) -> None:
-    async with with_accounts(tmp_path, chrome) as (window, server, _):
+async def test_a_link_that_ben_was_sent_connects_nothing_of_his(place: Place, chrome: Chromium) -> None:
+    async with with_accounts(place) as (window, server, _):
         await window.say("use notes__sign_in")
         tab = await opened_link(window)
         async with window_of(window.product, chrome) as bens:
@@ -108,8 +124,8 @@ async def test_a_link_that_ben_was_sent_connects_nothing_of_his(tmp_path: Path, 
 
 @pytest.mark.node
 @ev.needs_everything
-async def test_a_foreign_servers_form_is_filled_in(tmp_path: Path, chrome: Chromium) -> None:
-    async with with_everything(tmp_path, chrome) as window:
+async def test_a_foreign_servers_form_is_filled_in(place: Place) -> None:
+    async with with_everything(place) as window:
         await window.say(ev.ASK_BY_FORM)
         await expect(window.log).to_contain_text("Question from the tool server everything")
         await window.button("Answer").click()
@@ -153,10 +169,8 @@ async def fill(window: Window) -> None:
 @pytest.mark.node
 @ev.needs_everything
 @pytest.mark.parametrize(("button", "says"), [("Decline", ev.DECLINED), ("Cancel", ev.CANCELLED)])
-async def test_a_foreign_servers_form_is_not_filled_in(
-    tmp_path: Path, chrome: Chromium, button: str, says: tuple[str, ...]
-) -> None:
-    async with with_everything(tmp_path, chrome) as window:
+async def test_a_foreign_servers_form_is_not_filled_in(place: Place, button: str, says: tuple[str, ...]) -> None:
+    async with with_everything(place) as window:
         await window.say(ev.ASK_BY_FORM)
         await window.button(button).click()
         for words in says:
@@ -165,8 +179,8 @@ async def test_a_foreign_servers_form_is_not_filled_in(
 
 @pytest.mark.node
 @ev.needs_everything
-async def test_a_foreign_servers_link_shows_its_host_before_it_is_asked_for(tmp_path: Path, chrome: Chromium) -> None:
-    async with with_everything(tmp_path, chrome) as window:
+async def test_a_foreign_servers_link_shows_its_host_before_it_is_asked_for(place: Place) -> None:
+    async with with_everything(place) as window:
         await window.say(ev.ASK_BY_LINK)
         await expect(window.log).to_contain_text("everything asks you to open a link to accounts.example.com")
         await window.button("Sign in").click()

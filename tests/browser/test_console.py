@@ -53,9 +53,9 @@ BODIES = {
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def product(tmp_path: Path, chrome: Chromium) -> AsyncIterator[Served]:
+async def product(tmp_path: Path, port: str) -> AsyncIterator[Served]:
     """The product, whose operator Ana is."""
-    async with product_here(ProductFolder(tmp_path, {"OPERATORS": "web:ana"})) as url:
+    async with product_here(ProductFolder(tmp_path, {"PORT": port, "OPERATORS": "web:ana"})) as url:
         yield Served(url)
 
 

@@ -20,6 +20,8 @@ FLAGS = [
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
+    "--disable-gpu-rasterization",  # Debian's wrapper turns it on
+    "--in-process-gpu",  # there is none: a process less
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",

@@ -118,7 +118,7 @@ class Client:
 @asynccontextmanager
 async def tab(browser: Browser) -> AsyncIterator[Page]:
     """An empty tab for the Playground, which shows it much faster from the second time on."""
-    page = await browser.new_page(viewport={"width": 1500, "height": 1100}, device_scale_factor=2)
+    page = await browser.new_page(viewport={"width": 1500, "height": 1100})
     try:
         page.set_default_timeout(PATIENCE)
         await page.route(re.compile(r"^https://"), lambda route: route.abort())  # fonts and flourishes of its own
@@ -129,7 +129,6 @@ async def tab(browser: Browser) -> AsyncIterator[Page]:
 
 async def client(page: Page, url: str) -> Client:
     """The Playground at `url`, opened anew in a tab."""
-    await page.goto("about:blank")
     await page.goto(url)
     await page.get_by_title("Hide log panel").click()  # which has all texts once more
     return Client(page)
