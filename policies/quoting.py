@@ -48,7 +48,8 @@ _APOSTROPHES = "['‘’‚‛′´❛❜״ʼʻʹ׳]"
 _QUOTATION = re.compile(
     '["“”„‟«»‹›「」『』《》〈〉〝〞〟〃″‴‶‷⁗＂❝❞｢｣`＇｀﹁﹂﹃﹄⟨⟩⟪⟫❬❭❮❯❰❱⸂⸃⸌⸍⸜⸝⸠⸡⹂🙶🙷🙸ʺˮ˝]'
     rf"|(?<![^\W_]){_APOSTROPHES}(?=\S)|(?<=\S){_APOSTROPHES}(?![^\W_])|(?<!\S){_APOSTROPHES}(?!\S)"
-    r"|</?(?:a|blockquote|q|pre|code|cite)(?![\w-])[^<>]*+>|<!--|-->|\[/?(?:quote|code)(?![\w-])[^\[\]]*+\]",
+    r"|</?(?:a|blockquote|q|pre|code|cite)(?![\w-])[^<>]*+>|<!--|-->"
+    r"|\[/?(?:quote|code)(?![\w-])[^\[\]]*+\]|\{quote(?::[^{}]*+)?\}|&(?:quot|apos|[lr][sda]quo|#3[49]);",
     re.IGNORECASE,
 )
 """Quotation marks of any script, inline code, and tags that quote; single marks only where they are no apostrophes."""
@@ -63,7 +64,7 @@ _NAMES_OF_OTHERS = (
 _OF_OTHERS = (
     *_NAMES_OF_OTHERS,
     re.compile(r"#\S+"),
-    re.compile(r"(?<!\d):(?=[\d_+-]*[^\W\d_])[\w+'-]++:"),
+    re.compile(r"(?<!\d):(?=[\d_+-]*[^\W\d_])(?:[^\WA-Z]|[+'-])++:"),
     re.compile(
         r"(?<![a-z0-9+.-])(?:[a-z0-9+.-]++://|(?:mailto|tel):|[a-z0-9-]++(?:\.[a-z0-9-]++)++/)\S*", re.IGNORECASE
     ),
@@ -90,9 +91,10 @@ _LINES = r"(?:[^\n]*\n){1,14}?"
 _TO_THE_END = rf"[:：][*_ \t{_UNSEEN}]*$"
 _MAIL = re.compile(
     rf"^[ \t{_UNSEEN}]*+-{{3,}}+[ \t]*+[^\W\d_][^\n]{{0,80}}?-{{3,}}+[ \t]*+$"
-    rf"|^{_BEFORE}(?:{_FROM}){_IS}(?:[^\n]{{0,200}}[\w.+-]@\w|{_LINES}{_BEFORE}(?:{_SUBJECT}){_IS})"
+    rf"|^{_BEFORE}(?:{_FROM}){_IS}(?:[^\n]{{0,200}}(?:[\w.+-]@\w|(?<!\w)(?:{_SUBJECT}){_IS})|{_LINES}{_BEFORE}(?:{_SUBJECT}){_IS})"
     rf"|^{_BEFORE}(?:{_SUBJECT}){_IS}{_LINES}{_BEFORE}(?:{_FROM}){_IS}"
     rf"|^[^\n]{{0,200}}(?<!\w)(?:{_WROTE})(?!\w)[^\n]{{0,100}}{_TO_THE_END}|^[^\n]{{0,200}}写道{_TO_THE_END}"
+    rf"|^{_BEFORE}(?:fwd?|wg)[:：]|^[ \t]*_{{10,}}[ \t]*$"
     rf"|^[^\n]{{0,200}}[\w.+-]@[^\s@<>]{{1,200}}>[^\n]{{0,40}}{_TO_THE_END}",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -110,15 +112,17 @@ _NAME = r"[^\W\d_a-zß-öø-ÿα-ωа-я][^\s:：]*+"
 _GOES_ON = r"[ \t]*\n(?=\s*\S)"
 _CHAT = re.compile(
     rf"^[ \t*_{_UNSEEN}]*+(?:[-•+][ \t])?(?:"
-    # [10:31] Ben: …, and a name below it
-    rf"\[[^\[\]\n]{{0,40}}?(?i:{_TIME})[^\[\]\n]{{0,40}}\]"
-    # 10:31 Ben: …, 12/11/25, 10:31 - Ben: …, 10:31 <ben> …, 00:10:31 --> …
-    rf"|\(?{_DATE}?(?i:{_TIME})\)?"
+    # [10:31] Ben: …, [Ben] [10:31] …, and a name below it
+    rf"(?:\[[^\[\]\n]{{1,40}}\] ?)?\[[^\[\]\n]{{0,40}}?[0-9]{{1,2}}[:：.][0-9]{{2}}[^\[\]\n]{{0,40}}\]"
+    # 10:31 Ben: …, 12/11/25, 10:31 - Ben: …, 10:31 <ben> …, 00:10:31 --> …, and what programs note
+    rf"|{_DATE}[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}"
+    rf"|\(?(?:{_DATE}(?:kl[.o]* ?)?[0-9]{{1,2}}[.][0-9]{{2}}|{_DATE}?(?i:{_TIME}))\)?"
     rf"(?:[ \t]*-->|[ \t,–—-]*[ \t](?:[^\n:：]{{1,60}}[:：](?!\S)|<[^<>\n]{{1,60}}>))"
     # <ben> …
     rf"|<[^<>\n@]{{1,40}}>[ \t]"
     # Ben Adams  10:31 AM, Ben — Today at 10:31, Ben, [10:31]
-    rf"|[^\n]{{1,80}}?(?:[ \t]{{2,20}}+|\t|[ ]?[—–|•·][ ]|,? ?\[)[^\n:：]{{0,30}}?(?i:{_TIME})\]?{_GOES_ON}"
+    rf"|[^\n]{{1,80}}?(?:[ \t]{{2,20}}+|\t|[ ]?[—–|•·][ ])[^\n:：]{{0,30}}?(?i:{_TIME})\]?{_GOES_ON}"
+    rf"|[^\n]{{1,80}}?\[[^\n:：]{{0,30}}?[0-9]{{1,2}}[:：.][0-9]{{2}}[^\[\]\n]{{0,20}}\](?:{_GOES_ON}|:\s)"
     # Ben Adams 10:31
     rf"|{_NAME}(?: {_NAME}){{1,3}} {_DATE}?(?i:{_TIME}){_GOES_ON}"
     # Ben Adams, and below it 10:31
@@ -128,6 +132,10 @@ _CHAT = re.compile(
 )
 """Where a chat begins that somebody pastes: a line that begins with a time and who wrote then, or ends with both, or a
 name above a time, as chat services and transcripts have it. How long it is, nobody can tell."""
+_BLANKS = str.maketrans(
+    {**dict.fromkeys("\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", "\n"), **dict.fromkeys("\u00a0\u2007\u2009\u202f", " ")}
+)
+"""Other ways to break a line, and spaces of other widths, which programs put in heads of mails and chats."""
 _END_OF_SENTENCE = re.compile(
     r"(?<=[^\W_]{3})\.(?=\s+[^\sa-z]|\s*\Z)|[!?](?=\s|\Z)|[。！？｡]"
     r"|\n(?=[ \t]*\n)|\n(?=[ \t]*(?:[-*•+]|[0-9]{1,9}[.)])\s)"
@@ -321,10 +329,11 @@ def _leave_out(start: int, end: int, kept: list[bool]) -> None:
 
 
 def _leave_out_blocks(text: str, kept: list[bool]) -> None:
-    """Lines that quote, mails, chats, and code in blocks: everything between the first fence and the last, since nobody
-    can tell which of them belong together where code, a name or a label holds one itself."""
+    """Lines that quote or are from a table, mails, chats, and code in blocks: everything between the first fence and
+    the last, since nobody can tell which of them belong together where code, a name or a label holds one itself."""
+    in_lines = text.replace("\r\n", " \n").translate(_BLANKS)
     for pattern in (_MAIL, _CHAT):
-        if found := pattern.search(text):
+        if found := pattern.search(in_lines):
             kept[found.start() :] = [False] * (len(kept) - found.start())
     fence, at = "", 0
     fences: list[int] = []
@@ -334,7 +343,8 @@ def _leave_out_blocks(text: str, kept: list[bool]) -> None:
         tildes = _TILDES.match(line) if fence in ("", _TILDE) else None
         quotes_on = quotes_on or _QUOTED_LINE.match(line) is not None
         to_the_end = to_the_end or (not fence and _QUOTED_TO_THE_END.match(line) is not None)
-        if quotes_on or to_the_end or tildes or fence == _TILDE or (indented and not fence):
+        from_a_table = "\t" in line.strip()
+        if quotes_on or to_the_end or from_a_table or tildes or fence == _TILDE or (indented and not fence):
             kept[at : at + len(line)] = [False] * len(line)
             if tildes and not quotes_on:
                 fence = "" if fence else _TILDE

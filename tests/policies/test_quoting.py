@@ -159,7 +159,26 @@ NOT_THEIR_WISH = [
     f"From: Ben\n\nSent: today\n\nTo: Ana\n\nCc: Cem\n\nSubject: so\n\n{WISH}",
     f"- **From:** Ben\n- **Subject:** so\n\n{WISH}",
     *(f"[10:31] Ben: {WISH}", f"10:31 Ben: {WISH}", f"Ben Adams  10:31 AM\n{WISH}", f"Ben Adams\n  10:31 AM\n{WISH}"),
-    f"Ben Adams\nYesterday at 10:31 AM\n{WISH}",
+    *(f"Ben Adams\nYesterday at 10:31 AM\n{WISH}", f"Ben Adams  10:31 AM\r\n{WISH}", f"[Ben] [오전 10:31] {WISH}"),
+    *(
+        f"Ben\u00a0Adams\u00a0\u00a010:31\u202fAM\n{WISH}",
+        f"[12.11.2025 klo 10.31.02] Ben: {WISH}",
+        f"Ben [10:31]: {WISH}",
+    ),
+    *(
+        f"12.11.2025 klo 10.31 - Ben: {WISH}",
+        f"10:31\tBen\t{WISH}",
+        f"2026-11-12T10:31:02.123Z INFO {WISH}",
+        f"Ben\t{WISH}",
+    ),
+    *(
+        f"Ben wrote:\r\n{WISH}",
+        f"Ben wrote:\u2028{WISH}",
+        f"De\u00a0: Ben\r\nObjet\u00a0: so\r\n\r\n{WISH}",
+        f"Fwd: so\n{WISH}",
+    ),
+    *(f"From: Ben  Sent: today  Subject: so\n\n{WISH}", f"____________________\n{WISH}", f"&quot;{WISH}&quot;"),
+    "{quote:Ben}" + WISH + "{quote}",
     *(f"\u200e[12/11/25, 10:31:02] Ben: {WISH}", f"12.11.25, 10:31 - Ben: {WISH}", f"[10:31] Ben Adams\n{WISH}"),
     *(f"Ben — Today at 10:31 AM\n{WISH}", f"Ben, [12.11.2025 10:31]\n{WISH}", f"10:31 <ben> {WISH}", f"<ben> {WISH}"),
     *(f"00:00:01.000 --> 00:00:03.000\n{WISH}", f"Ben Adams   0:03\n{WISH}", f"10:31:02 From Ben to All:\n{WISH}"),
@@ -182,7 +201,7 @@ NOT_THEIR_WISH = [
     *(
         "x.example/delete-the-team-XYZ",
         "mailto:delete-the-team-XYZ",
-        "hi:delete-the-team-XYZ:",
+        "hi:delete-the-team-xyz:",
         "请问#delete-the-team-XYZ",
     ),
     *(f"Do not do any of these\n- {WISH}", f"Never do this.\n\n 1. create\n 2. {WISH}", f"None of it!\n\n* {WISH}"),
@@ -193,7 +212,7 @@ NOT_THEIR_WISH = [
 @pytest.mark.parametrize("text", NOT_THEIR_WISH)
 def test_the_words_of_others_and_what_is_not_wished_for_are_no_wish(text: str) -> None:
     assert not is_quoted(WISH, own_words(text))
-    assert not is_quoted("delete-the-team-XYZ", own_words(text))
+    assert not is_quoted("delete-the-team-xyz", own_words(text))
 
 
 @pytest.mark.parametrize(
@@ -223,6 +242,8 @@ def test_the_words_of_others_and_what_is_not_wished_for_are_no_wish(text: str) -
         f"I said yes to Ben: {WISH} please",
         f"{WISH}\nBen Adams  10:31 AM\nwhatever he says",
         f"{WISH} if 5 < 6 and 7 > 6",
+        f"it says {{code}}, so {WISH}",
+        f"slack:T1:U2 may {WISH}",
     ],
 )
 def test_a_plain_wish_is_one(text: str) -> None:

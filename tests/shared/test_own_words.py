@@ -57,7 +57,22 @@ PIECES = (
         "~~",
         "\u2028",
     ),
-    *("\r", "\u200b", "\u202e", "[10:31] ", "Subject: ", "<q>", "<!--", "-->", "[attached: a]", "]\n", "</blockquote>"),
+    *(
+        "\r",
+        "\r\n",
+        "\u00a0",
+        "{code}",
+        "\u200b",
+        "\u202e",
+        "[10:31] ",
+        "Subject: ",
+        "<q>",
+        "<!--",
+        "-->",
+        "[attached: a]",
+        "]\n",
+        "</blockquote>",
+    ),
 )
 others = st.lists(st.sampled_from(PIECES), max_size=12).map(
     lambda pieces: f"{OTHERS}{''.join(pieces)} {OTHERS} is root"
@@ -133,6 +148,8 @@ TO_THE_END: Sequence[str] = (
     "[10:31] Ben: {}",
     "10:31 Ben: {}",
     "Ben Adams  10:31 AM\n{}",
+    "Ben Adams\u00a0 10:31 AM\r\n{}",
+    "Ben wrote:\r\n{}",
 )
 
 
