@@ -196,7 +196,15 @@ class Memories:
         gone |= {*too_many(_once(left)), *too_many(_once(left_in_channel))}
         places = [_of_person(account) for account in await self._accounts(person_id)]
         places += [_of_channel(channel)] if channel else []
-        await self._write([*kept, *(PutOp(place, each, None) for place in places for each in sorted(gone))])
+        wishes = [_gone_of(person_id), *([_wishes_of(channel)] if channel else [])] if changes.forget else []
+        noted = [*sorted(person.gone.difference(changes.forget)), *changes.forget][-_MOST_GONE:]
+        await self._write(
+            [
+                *kept,
+                *(PutOp(_WISHES, wish, {"gone": noted}) for wish in wishes),
+                *(PutOp(place, each, None) for place in places for each in sorted(gone)),
+            ]
+        )
         wish, _of_channel_now = await self._read(person_id, channel)
         if wish.is_remembered and said_at >= wish.since:
             return True

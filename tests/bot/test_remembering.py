@@ -298,3 +298,16 @@ async def test_what_was_forgotten_is_not_kept_again_when_a_crash_has_it_done_twi
         await memories.forget_of_channel("C1", kept.memory_id)
     assert not await say()
     assert await known() == ()
+
+
+@pytest.mark.parametrize("about", ["person", "channel"])
+async def test_nor_when_it_was_forgotten_in_another_conversation(remembering: Remembering, about: str) -> None:
+    memories, now = remembering.memories, remembering.clock()
+    change = MemoryChanges((WorthKeeping(cast(About, about), "call it Al"),))
+    assert await memories.apply(change, "chat:ana", "C1", name="Ana", key="m1", said_at=now)
+    (kept,) = (await memories.of_person("chat:ana")).items + await memories.of_channel("C1")
+    by = "chat:ana" if about == "person" else "chat:ben"
+    forget = MemoryChanges(forget=(kept.memory_id,))
+    assert await memories.apply(forget, by, "C1", name="Ben", key="m2", said_at=now)
+    assert not await memories.apply(change, "chat:ana", "C1", name="Ana", key="m1", said_at=now)
+    assert (await memories.of_person("chat:ana")).items + await memories.of_channel("C1") == ()
