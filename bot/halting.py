@@ -96,6 +96,8 @@ class HaltSwitch:
         self._notifications = notifications
         self._stopped: list[Halting] = []
         self._look_now = asyncio.Event()
+        self._written = 0
+        """How often this process has stopped everything or let it go on."""
         self.current: HaltRow | None = None
         """Why nothing runs, as far as this process knows; `None`: it does. For whoever may know."""
         self.is_on = asyncio.Event()
@@ -152,10 +154,14 @@ class HaltSwitch:
         return Settled(_("Countersign goes on."))
 
     def _tell_when_written(self, tx: Transaction, halt: HaltRow | None) -> None:
-        tx.afterwards(lambda: self._follow(halt))
+        tx.afterwards(lambda: self._follow_own(halt))
         notifications = self._notifications
         if notifications is not None:
             tx.afterwards(lambda: notifications.tell(CHANNEL, "changed"))
+
+    def _follow_own(self, halt: HaltRow | None) -> None:
+        self._written += 1
+        self._follow(halt)
 
     def _follow(self, halt: HaltRow | None) -> None:
         before, self.current = self.current, halt
@@ -175,10 +181,12 @@ class HaltSwitch:
         while True:
             await happens(self._look_now, LOOK_SECONDS)
             self._look_now.clear()
+            written = self._written
             try:
                 async with asyncio.timeout(LOOKING_SECONDS), database.at_once() as tx:
                     halt = await halts.open_one(tx)
-                self._follow(halt)
+                if written == self._written:  # else what was read may be older than what was written here meanwhile
+                    self._follow(halt)
                 failure.worked()
             except Exception as error:  # noqa: BLE001  # without the database nothing can begin, and it may be back soon
                 failure.failed(error)
