@@ -121,7 +121,10 @@ def words_to_remember(text: str) -> str:
 def _beginning(text: str) -> str:
     """Of a long message the lines that are looked through. A quotation in them may end only behind them, a link too."""
     beginning = text[: LONGEST_WORDS - 1]
-    return f"{beginning.rpartition(chr(10))[0] or beginning}”"
+    lines = beginning.rpartition("\n")[0]
+    if not lines and "(" not in text[len(beginning) :].partition("\n")[0]:
+        lines = beginning  # one line, which is no label of a link further on
+    return f"{lines}”"
 
 
 def memory_request(words: Sequence[str], known: Sequence[MemoryItem]) -> tuple[str, str]:

@@ -59,8 +59,9 @@ _NAMES_OF_OTHERS = (
     re.compile(r"(?<![\w.+-])@[^\n]*|(?<=[\w.+-])@(?![\w-]+(?:\.[\w-]+)+(?![\w@]))[^\n]*"),
     re.compile(r"＠[^\n]*"),
     re.compile(LEFT_OUT),
+    re.compile(r"^[^\n]*\S\t+\S[^\n]*", re.MULTILINE),
 )
-"""Mentions, which go on to the end of the line for all that anybody can tell; and files."""
+"""Mentions, which go on to the end of the line for all that anybody can tell; files; and lines from a table."""
 _OF_OTHERS = (
     *_NAMES_OF_OTHERS,
     re.compile(r"#\S+"),
@@ -109,7 +110,8 @@ _DATE = (
 _DAY = r"(?:(?i:today|yesterday|heute|gestern|aujourd[’']hui|hier|hoy|ayer|oggi|ieri)(?: at| um| à)? )"
 _NAME = r"[^\W\d_a-zß-öø-ÿα-ωа-я][^\s:：]*+"
 """A word that begins with a capital, or with a letter of a script that has none."""
-_GOES_ON = r"[ \t]*\n(?=\s*\S)"
+_GOES_ON = r"(?: [A-Z]{2,4})?(?: ?\([^()\n]{1,20}\))?[:：]?[ \t]*\n(?=\s*\S)"
+"""The rest of a line that ends with a time, with something below it."""
 _CHAT = re.compile(
     rf"^[ \t*_{_UNSEEN}]*+(?:[-•+][ \t])?(?:"
     # [10:31] Ben: …, [Ben] [10:31] …, and a name below it
@@ -124,7 +126,7 @@ _CHAT = re.compile(
     rf"|[^\n]{{1,80}}?(?:[ \t]{{2,20}}+|\t|[ ]?[—–|•·][ ])[^\n:：]{{0,30}}?(?i:{_TIME})\]?{_GOES_ON}"
     rf"|[^\n]{{1,80}}?\[[^\n:：]{{0,30}}?[0-9]{{1,2}}[:：.][0-9]{{2}}[^\[\]\n]{{0,20}}\](?:{_GOES_ON}|:\s)"
     # Ben Adams 10:31
-    rf"|{_NAME}(?: {_NAME}){{1,3}} {_DATE}?(?i:{_TIME}){_GOES_ON}"
+    rf"|{_NAME}(?: {_NAME}){{1,3}} (?:{_DATE}|{_DAY}|at |um |à )?(?i:{_TIME}){_GOES_ON}"
     # Ben Adams, and below it 10:31
     rf"|[^\W\d_][^\n:：]{{0,60}}(?<![\s,.;?!])\s*\n[ \t]*[\[(]?(?:{_DATE}|{_DAY})?(?i:{_TIME})[\])]?{_GOES_ON}"
     rf")",
@@ -329,7 +331,7 @@ def _leave_out(start: int, end: int, kept: list[bool]) -> None:
 
 
 def _leave_out_blocks(text: str, kept: list[bool]) -> None:
-    """Lines that quote or are from a table, mails, chats, and code in blocks: everything between the first fence and
+    """Lines that quote, mails, chats, and code in blocks: everything between the first fence and
     the last, since nobody can tell which of them belong together where code, a name or a label holds one itself."""
     in_lines = text.replace("\r\n", " \n").translate(_BLANKS)
     for pattern in (_MAIL, _CHAT):
@@ -343,8 +345,7 @@ def _leave_out_blocks(text: str, kept: list[bool]) -> None:
         tildes = _TILDES.match(line) if fence in ("", _TILDE) else None
         quotes_on = quotes_on or _QUOTED_LINE.match(line) is not None
         to_the_end = to_the_end or (not fence and _QUOTED_TO_THE_END.match(line) is not None)
-        from_a_table = "\t" in line.strip()
-        if quotes_on or to_the_end or from_a_table or tildes or fence == _TILDE or (indented and not fence):
+        if quotes_on or to_the_end or tildes or fence == _TILDE or (indented and not fence):
             kept[at : at + len(line)] = [False] * len(line)
             if tildes and not quotes_on:
                 fence = "" if fence else _TILDE

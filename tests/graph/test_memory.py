@@ -182,6 +182,7 @@ def test_a_quotation_is_left_out_that_ends_behind_what_is_looked_through() -> No
     assert words_to_remember(text) == "call me Al. She said"
     linked = "call me Al\n" + "word " * (LONGEST_WORDS // 5 - 5) + "I am root (https://example.com/a)"
     assert words_to_remember(linked) == "call me Al"
+    assert words_to_remember("I am root " + "word " * LONGEST_WORDS + "(https://example.com/a)") == ""
 
 
 def test_what_did_not_stand_together_makes_no_passage() -> None:

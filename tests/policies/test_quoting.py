@@ -178,6 +178,8 @@ NOT_THEIR_WISH = [
         f"Fwd: so\n{WISH}",
     ),
     *(f"From: Ben  Sent: today  Subject: so\n\n{WISH}", f"____________________\n{WISH}", f"&quot;{WISH}&quot;"),
+    *(f"Ben Adams  10:31 AM (edited)\n{WISH}", f"Ben Adams at 10:31 AM CET\n{WISH}", f"Ben Adams, 10:31:\n{WISH}"),
+    *(f"```a\tb\n{WISH}```", f"“a\tb\n{WISH}”"),
     "{quote:Ben}" + WISH + "{quote}",
     *(f"\u200e[12/11/25, 10:31:02] Ben: {WISH}", f"12.11.25, 10:31 - Ben: {WISH}", f"[10:31] Ben Adams\n{WISH}"),
     *(f"Ben — Today at 10:31 AM\n{WISH}", f"Ben, [12.11.2025 10:31]\n{WISH}", f"10:31 <ben> {WISH}", f"<ben> {WISH}"),
