@@ -128,7 +128,7 @@ class ChatContract:
         message = await self._turns.send(principal, thread_id, body.message, key=key, agent=body.agent)
         conversations = self._services.conversations
         number = body.conversation_id or await conversations.number_of(thread_id, principal.person)
-        state = await self._turns.settled(call, thread_id, message, self._longest_wait)
+        state = await self._turns.answered(call, thread_id, message, self._longest_wait)
         if state.status == "running":
             raise runs_on(thread_id, message)
         answer = await self._said(principal, state)

@@ -11,6 +11,8 @@ from adapters.shared.problems import Problem
 from bot.conversations import TurnState
 from bot.safe_text import visible
 
+STOPPED_SECONDS = 60.0
+"""After which a program may ask again while everything is stopped, which takes an operator minutes or hours."""
 LONGEST_KEY = 255
 """Characters of an `Idempotency-Key`."""
 IDEMPOTENCY = {"Idempotency-Key": "The same key again, with the same text, is the same request."}
@@ -42,12 +44,24 @@ def what_failed(state: TurnState) -> str:
 
 def runs_on(thread_id: str, message_id: str) -> Problem:
     """What is said of a turn that has not ended after the longest wait. It goes on."""
-    where = f"/api/v1/threads/{quote(thread_id, safe=':')}/messages/{quote(message_id, safe=':')}"
     detail = (
         "The turn is still running. To keep waiting, send the same request with the same Idempotency-Key, or use the "
         "address in `turn`."
     )
-    return Problem(504, detail, retry_after=AGAIN_SECONDS, more={"turn": where})
+    return Problem(504, detail, retry_after=AGAIN_SECONDS, more={"turn": _address(thread_id, message_id)})
+
+
+def stopped(thread_id: str, message_id: str) -> Problem:
+    """What is said of a turn that does not go on, since an operator has stopped everything."""
+    detail = (
+        "An operator has stopped Countersign. The request is kept, and is answered when it goes on. Do not send it as "
+        "another one: send it with the same Idempotency-Key, or use the address in `turn`."
+    )
+    return Problem(503, detail, retry_after=STOPPED_SECONDS, more={"turn": _address(thread_id, message_id)})
+
+
+def _address(thread_id: str, message_id: str) -> str:
+    return f"/api/v1/threads/{quote(thread_id, safe=':')}/messages/{quote(message_id, safe=':')}"
 
 
 def key_of_request(person_id: str, thread_id: str, body: str) -> str:

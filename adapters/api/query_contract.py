@@ -168,7 +168,7 @@ class QueryContract:
         given, thread_id = await _thread(self._turns, principal, body)
         before = Before.of(await self._turns.newest_state(principal, thread_id))
         message = await self._turns.send(principal, thread_id, body.query, options={"asks": False}, agent=body.agent)
-        state = await self._turns.settled(call, thread_id, message, LONGEST_WAIT)
+        state = await self._turns.answered(call, thread_id, message, LONGEST_WAIT)
         if state.status == "running":
             raise Problem(503, "There’s no answer yet. Look at the conversation later.", retry_after=60)
         said = [visible(each.text) for each in state.said[-1:] if each.message_id not in before.said]

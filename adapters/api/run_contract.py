@@ -357,7 +357,7 @@ class RunContract:
 
     async def _nothing_waits(self, call: ApiCall, given: str, thread_id: str, message: str) -> NothingPending | None:
         """What is said where nothing waits, once what runs has ended; `None`: something does wait."""
-        state = await self._turns.settled(call, thread_id, message, self._longest_wait)
+        state = await self._turns.answered(call, thread_id, message, self._longest_wait)
         match state.status:
             case "running":
                 raise runs_on(thread_id, message)
@@ -367,7 +367,7 @@ class RunContract:
                 return NothingPending(thread_id=given, response=answer_in(state) or "")
 
     async def _answer(self, call: ApiCall, given: str, thread_id: str, message: str) -> web.Response:
-        state = await self._turns.settled(call, thread_id, message, self._longest_wait)
+        state = await self._turns.answered(call, thread_id, message, self._longest_wait)
         match state.status:
             case "running":
                 raise runs_on(thread_id, message)

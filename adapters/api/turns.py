@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from adapters.api.endings import stopped
 from adapters.api.operations import ApiCall
 from adapters.api.thread_names import ThreadNames
 from adapters.shared.live.board import LiveBoard
@@ -71,6 +72,7 @@ class ApiTurns:
         self._conversations: Conversations = services.conversations
         self._agents: AgentChoices = services.agents
         self._files: Files = services.files
+        self._is_stopped = services.console.halts.is_on.is_set
         self.hub = hub
         self.board = board
         self._clock = clock
@@ -193,11 +195,24 @@ class ApiTurns:
         if not await self._inbox.withdraw(key):  # it was being handled by then, or is
             await self._inbox.stop(f"left:{key}", thread_id, principal.person, newest=key, accounts=principal.accounts)
 
-    async def settled(self, call: ApiCall, thread_id: str, key: str, wait: float) -> TurnState:
+    async def answered(self, call: ApiCall, thread_id: str, key: str, wait: float) -> TurnState:
+        """As `settled`, for whoever wants the answer: raises `Problem` (503), too, as soon as an operator has stopped
+        everything, since nobody knows until when."""
+        state = await self.settled(call, thread_id, key, wait, unless=self._is_stopped)
+        if state.status == "running" and self._is_stopped():
+            raise stopped(thread_id, key)
+        return state
+
+    async def settled(
+        self, call: ApiCall, thread_id: str, key: str, wait: float, *, unless: Callable[[], bool] = lambda: False
+    ) -> TurnState:
         """Where it stands when it has ended or waits for people, or after `wait` seconds, or when whoever asked has
         gone away. Raises `Problem`, also (401) when the token does not count any more.
 
         Waiting costs next to nothing: one statement when something was heard, and else less and less often.
+
+        Args:
+            unless: nothing is waited for any more once this is true.
         """
         principal, until = call.principal, time.monotonic() + min(wait, LONGEST_WAIT)
         async with self.watching(principal, thread_id) as reader:
@@ -205,7 +220,8 @@ class ApiTurns:
             with self._watch.watched(principal) as token:
 
                 def is_waited_for() -> bool:
-                    return not token.is_over and is_there(call.request) and time.monotonic() < until
+                    is_wanted = not token.is_over and is_there(call.request) and not unless()
+                    return is_wanted and time.monotonic() < until
 
                 while state.status == "running" and is_waited_for():
                     every = LOOK_SECONDS

@@ -303,7 +303,7 @@ class Unending:
     async def send(self, _principal: Principal, thread_id: str, *_: object, **__: object) -> str:
         return f"{thread_id}:m"
 
-    async def settled(self, _principal: Principal, thread_id: str, key: str, _wait: float) -> TurnState:
+    async def answered(self, _principal: Principal, thread_id: str, key: str, _wait: float) -> TurnState:
         return TurnState(thread_id, key, "running")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.contract_clients import Caller, http, token, with_tokens
+from tests.api.contract_clients import Caller, Runs, http, response_of, token, with_tokens
 from tests.fakes.openai_server import fake_openai
 from tests.gateway.agents import agent, texts
 from tests.gateway.test_on_the_page import called
@@ -17,7 +17,7 @@ from tests.product.test_plans import stand
 from tests.support.planning import planning, with_worker
 from tests.support.product import ProductFolder, product_here, product_process
 from tests.support.tools import Workshop
-from tests.support.visitor import Visitor, visiting
+from tests.support.visitor import WITHIN, Visitor, visiting
 from tests.support.waiting import at_most_waiting
 
 MAKING_IS_FREE = """
@@ -207,6 +207,32 @@ async def test_an_agent_with_an_operators_token_to_call_tools_does_not_let_itsel
         assert (await agents.post(GO_ON, {"why": "I need it"})).status == 403
         assert (await agents.get(STOP)).body["stopped"]
         assert (await Caller(url, connections, token("olga", "approve")).post(GO_ON, {})).status == 200
+
+
+async def test_a_program_that_waits_for_an_answer_is_told_at_once_and_gets_it_later(
+    home: ProductFolder, shop: Workshop
+) -> None:
+    home.variables["TURN_CONCURRENCY"] = "1"
+    async with product_here(home) as url, http() as connections, visiting(url) as ana, ana.thread() as thread:
+        olga, runs = Caller(url, connections, token("olga")), Runs(url, connections, token("ben"))
+        await thread.send("use make_slowly what=lamp")
+        await shop.started.wait()
+        waiting = asyncio.create_task(runs.run("one", "one", key="key one"))
+        async with asyncio.timeout(WITHIN):
+            while not (await runs.get("/api/v1/threads")).body["threads"]:
+                await asyncio.sleep(0.02)
+        await olga.post(STOP, {"why": "a fire"})
+        async with at_most_waiting(10):
+            told = [await waiting, await runs.run("two", "two", key="key two")]
+        for answer in told:
+            assert (answer.status, answer.body["detail"][:36]) == (503, "An operator has stopped Countersign.")
+            turn = await runs.get(answer.body["turn"])
+            assert (turn.status, turn.body["status"]) == (200, "running")
+        shop.may_end.set()
+        await olga.post(GO_ON, {})
+        for name in ("one", "two"):
+            assert response_of(await runs.run(name, name, key=f"key {name}")) == f"You said: {name}"
+        assert len((await runs.get("/api/v1/threads")).body["threads"]) == 2
 
 
 async def test_whatever_operators_do_at_once_the_log_has_each_of_it(home: ProductFolder) -> None:
