@@ -19,10 +19,20 @@ from adapters.files.reader import CHILD, MOST_CHILDREN, MOST_MISSING, ChildFileR
 from bot.files import FileText, FileUnreadable
 from tests.support.containers import xls
 from tests.support.cpu import hold_to, without_collections
-from tests.support.files import HandedOver, archive, docx, laughs, pdf, thirty_files, xlsx
+from tests.support.files import (
+    HandedOver,
+    archive,
+    docx,
+    hostile_files,
+    laughs,
+    ordinary_files,
+    pdf,
+    unreadable_files,
+    xlsx,
+)
 
 
-@pytest.mark.parametrize("file", thirty_files(), ids=lambda file: file.name)
+@pytest.mark.parametrize("file", [*ordinary_files(), *unreadable_files()], ids=lambda file: file.name)
 async def test_what_can_be_read_is_read_and_of_the_rest_is_said_why_not(file: HandedOver) -> None:
     read = await ChildFileReader().read(file.name, "", file.content)
     if file.refused and isinstance(read, FileText):  # a PDF without words, which only who keeps it can tell
@@ -31,8 +41,16 @@ async def test_what_can_be_read_is_read_and_of_the_rest_is_said_why_not(file: Ha
         assert isinstance(read, FileUnreadable) and file.refused in read.reason, read
     else:
         assert isinstance(read, FileText), read
-        seen = read.text if file.holds != "⟨U+200B⟩" else read.text.replace("\u200b", "⟨U+200B⟩")
-        assert file.holds in seen
+        assert file.holds in read.text
+
+
+@pytest.mark.parametrize("file", hostile_files(), ids=lambda file: file.name)
+def test_what_stands_where_people_do_not_look_is_read_too(file: HandedOver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process: that each kind can be read in one that may do nothing else is tried above."""
+    monkeypatch.setattr(conversion, "SECONDS", float("inf"))  # this process has used up more already
+    monkeypatch.setattr(conversion, "CAREFUL_SECONDS", float("inf"))
+    read = conversion.reader_for(file.name, "", file.content)()
+    assert file.holds in read.replace("\u200b", "⟨U+200B⟩")
 
 
 async def test_pages_are_numbered_and_what_is_too_long_is_counted() -> None:

@@ -1,5 +1,5 @@
-"""A folder of files of every kind, some broken, one a bomb, some with instructions, and a model that obeys them all:
-nothing hangs, nothing runs that nobody approved, nothing is remembered, and whatever cannot be read is named."""
+"""A folder of files with instructions, some broken, one a bomb, and a model that obeys them all: nothing hangs, nothing
+runs that nobody approved, nothing is remembered, and whatever cannot be read is named."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from bot.files import MOST_AT_ONCE
 from graph.memory import MEMORY_REQUEST
 from tests.fakes.openai_server import Reply, Request, ToolUse, fake_openai
-from tests.support.files import REMEMBER, HandedOver, thirty_files
+from tests.support.files import REMEMBER, HandedOver, hostile_files, unreadable_files
 from tests.support.product import ProductFolder, product_here
 from tests.support.tools import Workshop, entry
 from tests.support.visitor import Answer, Thread, Visitor, visiting
@@ -48,7 +48,7 @@ class Obeying:
 
 
 async def test_a_folder_of_files_makes_nothing_happen_that_nobody_approved(home: ProductFolder, shop: Workshop) -> None:
-    files = thirty_files()
+    files = [*hostile_files(), *unreadable_files()]
     home.tool_servers({"workshop": entry(shop)})
     model = Obeying()
     async with fake_openai(model) as service:
