@@ -126,7 +126,7 @@ def test_no_suggestion_covers_what_it_must_not(policy: Policy, history: list[His
     cover_nothing_else(policy, history)
 
 
-@settings(deadline=None, max_examples=examples(300))
+@settings(deadline=None, max_examples=examples(120))
 @given(st.just(ASKS) | policies, but_for_one)
 def test_one_call_is_enough_to_speak_against_a_rule(policy: Policy, history: list[HistoricCall]) -> None:
     cover_nothing_else(policy, history)
