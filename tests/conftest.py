@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import shlex
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,6 +95,7 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 2) * 2
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     from tests.support import postgres_cluster
 
@@ -110,12 +111,49 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if item.get_closest_marker(name):
                 item.add_marker(pytest.mark.skip(reason=reason))
 
+    if workers := getattr(config, "workerinput", {}).get("workercount"):
+        items[:] = dealt(items, workers)
+
+
+BEGUN_FIRST: tuple[Callable[[pytest.Item], bool], ...] = (
+    lambda item: item.nodeid.startswith("tests/replicas/"),
+    lambda item: item.get_closest_marker("kills") is not None,
+    lambda item: item.get_closest_marker("browser") is not None,
+)
+"""Tests that take longest, each kind for a worker to begin with: they share a PostgreSQL or a browser, which takes
+seconds to start, and what is left for the end, when workers take over from each other, is short."""
+
+
+def dealt(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
+    """The same tests so that each worker, which is given an equal stretch of them first, begins with what takes long.
+
+    Args:
+        items: in the order in which neighbours share what was started for them.
+        workers: how many there are.
+    """
+    kinds: list[list[pytest.Item]] = [[] for _ in BEGUN_FIRST]
+    others: list[pytest.Item] = []
+    for item in items:
+        kind = next((kind for is_of, kind in zip(BEGUN_FIRST, kinds, strict=True) if is_of(item)), others)
+        kind.append(item)
+    ordered: list[pytest.Item] = []
+    taken = 0
+    for number in range(workers):
+        stretch = (len(items) - len(ordered)) // (workers - number)
+        begins = [item for kind in kinds[number::workers] for item in kind]
+        fill = max(0, stretch - len(begins))
+        ordered += [*begins, *others[taken : taken + fill]]
+        taken += fill
+    return [*ordered, *others[taken:]]
+
 
 def pytest_collection_finish() -> None:
     # Ten thousand tests and what they import are seven hundred thousand objects that stay: looking through them takes
     # 0.4 s of each full collection.
     gc.collect()
     gc.freeze()
+    # What is looked through hundreds of times each second, as usual, takes a twentieth of all tests.
+    gc.set_threshold(20_000, 10, 10)
     gc.enable()
 
 
