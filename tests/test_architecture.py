@@ -72,13 +72,6 @@ def test_nobody_imports_app() -> None:
     assert importing == []
 
 
-def test_messages_are_taken_before_the_graph_and_its_libraries_are_imported() -> None:
-    """They take longer than all the rest of the start."""
-    program = "import app, sys; print(*{'langgraph.graph', 'langsmith', 'openai', 'langchain_openai'} & {*sys.modules})"
-    started = [sys.executable, "-c", program]
-    assert subprocess.run(started, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60).stdout == "\n"
-
-
 def test_nothing_is_left_to_do_later() -> None:
     later = re.compile("TO[D]O|FIX[M]E")
     assert [str(path) for path in sources(*PACKAGES, EVALS, "tests", "bench") if later.search(path.read_text())] == []
