@@ -26,6 +26,7 @@ from graph.memory import (
     too_many,
     words_to_remember,
 )
+from tests.support.cpu import at_most_cpu
 
 WORDS = "Call me Al, please. I prefer   short answers"
 
@@ -210,6 +211,11 @@ def test_the_whole_of_an_address_is_part_of_a_passage() -> None:
     said = "Our wiki is at (https://example.com/wiki). We use #sales, and my pronouns are he/him."
     passages = ["wiki is at (https://example.com/wiki", "https://example.com/wiki", "We use #sales", "are he/him"]
     assert picked(*passages, words=said) == passages
+
+
+def test_rule_13_passages_are_looked_for_at_once_in_a_message_that_is_one_address() -> None:
+    with at_most_cpu(1.5):  # 0.2 s; minutes where each place in it was looked at as a whole
+        assert picked(*["a/a"] * 100, words="a/" * (LONGEST_WORDS // 2)) == []
 
 
 def test_the_model_is_given_what_is_remembered_the_newest_first() -> None:
