@@ -33,10 +33,12 @@ test: .venv/.for-working ## Run all tests, with a few of the random kills and ex
 	$(IN_VENV) -m pytest $(IN_PARALLEL)
 
 # The rules and the platforms: what needs neither the whole product nor a browser, and hardly any other process. Without
-# what is searched with many examples (Hypothesis), what is measured, and the tests of the stand-ins for Slack and Teams.
+# what is searched with many examples (Hypothesis) or dies at every step, what is measured, and the tests of the stand-ins
+# for Slack and Teams.
 FAST := tests/policies tests/graph tests/bot tests/models tests/rendering tests/slack tests/teams
 NOT_FAST := $(foreach each,slack/product slack/local teams/product teams/local,--ignore=tests/$(each)) \
-	--ignore-glob=*/test_fake_*.py --ignore-glob=*/test_slack_people.py --ignore-glob=*/test_teams_people.py
+	--ignore-glob=*/test_fake_*.py --ignore-glob=*/test_slack_people.py --ignore-glob=*/test_teams_people.py \
+	--ignore-glob=*/test_turn_crashes.py
 test-fast: .venv/.for-working ## Run the tests that need neither the whole product nor a browser: the inner loop
 	$(IN_VENV) -m pytest $(IN_PARALLEL) -m "not hypothesis and not imports and not timed and not waits" $(FAST) $(NOT_FAST)
 
