@@ -123,6 +123,14 @@ def test_a_command_line_is_not_allowed_since_nobody_knows_the_next_one() -> None
     assert not suggestions(DEFAULT, history)
 
 
+def test_a_command_that_deleted_keeps_its_tool_from_being_allowed_although_it_takes_none_any_more() -> None:
+    history = [past(n=1) for _ in range(30)]
+    took_one = replace(past(n=1).recorded.call.tool, input_schema=a_command("").tool.input_schema)
+    deleted = past("allowed", of=took_one, command="rm -r all", n=1)
+    assert not suggestions(DEFAULT, [deleted, *history])
+    assert suggestions(DEFAULT, history)
+
+
 def test_what_rules_want_two_people_for_is_not_allowed() -> None:
     four_eyes = a_policy("match: {}, decide: ask, approvers: [any], selfApproval: fourEyes")
     assert not suggestions(four_eyes, [past(n=1) for _ in range(30)])
