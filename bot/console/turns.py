@@ -406,14 +406,16 @@ def _shown_to(reader: Person, made: ShortAttempt) -> str:
 
 
 async def _listed(tx: Transaction, rows: Sequence[TurnRow]) -> list[TurnSummary]:
-    """The summaries, with what still waits for people, or is done by a plan, of those whose message was handled."""
+    """The summaries, with what still runs or waits for people of those whose message was handled, as `_as_it_stands`
+    says it of one."""
     found = await _summaries(tx, rows)
     handled = {each.thread_id for each in found if each.status == "ended"}
     if not handled:
         return found
-    asked, planned = await waiting.calls_in(tx, handled)
-    now: dict[str, TurnWord] = {own_turn_of_call(plan_id): "running" for plan_id in planned}
-    now |= {turn_of_call(call_id): "waiting" for call_id in asked}
+    left = await waiting.calls_under_way(tx, handled)
+    now: dict[str, TurnWord] = {own_turn_of_call(plan_id): "running" for plan_id in left.planned}
+    now |= {turn_of_call(call_id): "waiting" for call_id in left.asked}
+    now |= {own_turn_of_call(call_id): "running" for call_id in left.going_on}
     return [replace(each, status=now.get(each.turn, each.status)) if each.status == "ended" else each for each in found]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -336,9 +337,20 @@ _open_question = reader(QuestionRow)
 _RULE = tables.approvals.c.ask["rule"].as_string()
 
 
-async def calls_in(tx: Transaction, thread_ids: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
-    """The calls about which anybody is asked anything in these threads, or in those of the tasks of their plans; and
-    the calls that made the plans that have not ended there. Ids."""
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """What of some threads, and of the tasks of their plans, is not over. Ids of calls."""
+
+    asked: frozenset[str]
+    """Those about which anybody is asked anything."""
+    planned: frozenset[str]
+    """Those that made the plans that have not ended."""
+    going_on: frozenset[str]
+    """Those that go on by what was decided or answered, or by what came of a plan; and plans of which a task runs."""
+
+
+async def calls_under_way(tx: Transaction, thread_ids: Collection[str]) -> UnderWay:
+    """What is not over in these threads, or in those of the tasks of their plans."""
     of_plans, of_tasks = tables.plans.c, tables.plan_tasks.c
     tasks = (
         sa.select(of_tasks.thread_id)
@@ -353,11 +365,33 @@ async def calls_in(tx: Transaction, thread_ids: Collection[str]) -> tuple[frozen
         )
     )
     made = sa.select(of_plans.plan_id).where(of_plans.thread_id.in_(thread_ids), _OPEN)
-    return frozenset(await _texts(tx, asked)), frozenset(await _texts(tx, made))
+    works = tasks.with_only_columns(of_plans.plan_id).where(of_tasks.status == "running")
+    going_on = works.union_all(*(_resumed(thread_ids, call, subject) for call, subject in _CALLS))
+    return UnderWay(await _texts(tx, asked), await _texts(tx, made), await _texts(tx, going_on))
 
 
-async def _texts(tx: Transaction, query: sa.Executable) -> list[str]:
-    return [row[0] for row in await tx.all(query)]
+_CALLS = (
+    (tables.approvals.c.call_id, tables.approvals.c.approval_id),
+    (tables.clarifications.c.call_id, tables.clarifications.c.clarification_id),
+    (tables.sign_ins.c.call_id, tables.sign_ins.c.sign_in_id),
+    (tables.attempts.c.call_id, tables.attempts.c.attempt_id),
+    (tables.plans.c.plan_id, tables.plans.c.plan_id),
+)
+"""Of which call it is, and the id by which a delivery names what was settled (`bot.turns.engine.resume_thread`)."""
+
+
+def _resumed(thread_ids: Collection[str], call: sa.Column[str], subject: sa.Column[str]) -> sa.Select[Any]:
+    of = tables.deliveries.c
+    named = sa.func.substr(of.key, sa.literal_column("8"))  # what follows "resume:"
+    return (
+        sa.select(call)
+        .join_from(tables.deliveries, subject.table, subject == named)
+        .where(sa.text("deliveries.status = 'waiting'"), of.kind == "resume", of.thread_id.in_(thread_ids))
+    )
+
+
+async def _texts(tx: Transaction, query: sa.Executable) -> frozenset[str]:
+    return frozenset([row[0] for row in await tx.all(query)])
 
 
 async def all_pending(tx: Transaction, rule: str | None, after: tuple[float, str], limit: int) -> Sequence[ApprovalRow]:

@@ -19,6 +19,12 @@ from tests.support.product import ProductFolder, product_here
 from tests.support.tools import Workshop
 from tests.support.visitor import WITHIN, Thread, visiting
 
+ASKS_FOR_ALL = """
+version: 1
+rules:
+  - {name: makers ask, match: {tool: "make*"}, decide: ask, approvers: [requester]}
+"""
+
 
 @pytest.fixture
 def home(workshop_home: ProductFolder) -> ProductFolder:
@@ -166,6 +172,24 @@ async def test_a_turn_in_which_somebody_is_asked_something_waits_until_they_have
         listed_later = await listed_turn(olga, thread_id=thread.thread_id)
     assert [each["turn"]["status"] for each in (waits, ended)] == ["waiting", "ended"]
     assert [each["status"] for each in (listed, listed_later)] == ["waiting", "ended"]
+
+
+async def test_a_turn_runs_in_lists_too_while_a_call_is_made_that_people_have_approved(
+    home: ProductFolder, shop: Workshop
+) -> None:
+    home.policy(ASKS_FOR_ALL)
+    async with at_work(home) as (thread, olga):
+        await thread.send("use make_slowly what=lamp; make what=vase")
+        slow = next(each for each in await thread.waiting(2) if "slowly" in str(each))
+        await thread.approve(slow["id"])
+        await shop.started.wait()
+        runs = await whole_turn(olga, thread_id=thread.thread_id)
+        listed = await listed_turn(olga, thread_id=thread.thread_id)
+        shop.may_end.set()
+        await once_it_rests(olga, thread_id=thread.thread_id)
+        waits = await listed_turn(olga, thread_id=thread.thread_id)
+    assert runs["turn"]["status"] == listed["status"] == "running"
+    assert waits["status"] == "waiting", "for the other call"
 
 
 async def test_a_turn_runs_as_long_as_a_task_of_its_plan_does(home: ProductFolder, shop: Workshop) -> None:
