@@ -98,6 +98,7 @@ def test_alerts_fire_when_they_are_to(tmp_path: Path) -> None:
     assert PROMTOOL is not None
     tool = 'countersign_tool_seconds_bucket{server="crm",tool="find"'
     model = 'countersign_model_seconds_count{model="any",purpose="answer"'
+    stopped = 'countersign_model_seconds_count{model="sound",purpose="answer"'
     cases = {
         "rule_files": [str(MONITORING / "alerts.yml")],
         "evaluation_interval": "1m",
@@ -110,6 +111,8 @@ def test_alerts_fire_when_they_are_to(tmp_path: Path) -> None:
                     {"series": f'{tool},le="+Inf"}}', "values": "0+6x40"},
                     {"series": f'{model},outcome="answered"}}', "values": "0+5x40"},
                     {"series": f'{model},outcome="timed out"}}', "values": "0+5x40"},
+                    {"series": f'{stopped},outcome="answered"}}', "values": "0+5x40"},
+                    {"series": f'{stopped},outcome="broken off"}}', "values": "0+5x40"},  # people have stopped them
                     {"series": 'countersign_records_up{instance="a"}', "values": "0x40"},
                 ],
                 "alert_rule_test": [
