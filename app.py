@@ -388,7 +388,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 model=model,
                 agents=agents,
                 models=await _models_of_agents(agents, settings, {settings.model_spec: model}, models),
-                router=create_router(router_model, retry, observer, clock),
+                router=create_router(router_model, retry, observer, clock, budget),
                 tools=tools,
                 ledger=ledger,
                 approvals=requests,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
@@ -15,7 +16,7 @@ from graph.models.asking import Asking, ask
 from graph.models.streaming import Retry
 from graph.nodes import Node
 from graph.observing import Observer, TurnHandling
-from graph.ports import Picked, Ports, Router
+from graph.ports import Budget, Picked, Ports, Router
 from graph.state import RunContext, State, turn_of
 from graph.usage import NO_USAGE, name_of, with_use
 from policies.model import Tool
@@ -67,17 +68,25 @@ _RULES = (
 )
 
 
-def create_router(model: BaseChatModel, retry: Retry, observer: Observer, clock: Callable[[], float]) -> Router:
-    """A router over a model. It raises `ModelProblem`; an answer that makes no sense picks everything."""
+def create_router(
+    model: BaseChatModel, retry: Retry, observer: Observer, clock: Callable[[], float], budget: Budget
+) -> Router:
+    """A router over a model. It raises `ModelProblem`; an answer that makes no sense picks everything.
+
+    Args:
+        budget: of what comes to nothing; an answer is counted by whoever gets it.
+    """
 
     async def route(messages: Sequence[AnyMessage], categories: Sequence[str], run: TurnHandling) -> Picked:
         recent = [m for m in messages if isinstance(m, HumanMessage)][-_RECENT:]
         bound = model.bind_tools([_tool(categories)])
-        asking = Asking(observer, run, "routing", name_of(model), clock)
+        turn, name = run.turn, name_of(model)
+        count = partial(budget.spent, turn["requester"], name, channel=turn["channel"])
+        asking = Asking(observer, run, "routing", name, clock, keep_lost=count)
         answer, use = await ask(bound, [SystemMessage(_RULES), *recent], lambda _: None, retry=retry, asking=asking)
         picked = [c for call in answer.tool_calls if call["name"] == CHOOSE for c in _listed(call["args"])]
         known = [c for c in categories if c in picked]
-        return Picked(known or list(categories), name_of(model), use)
+        return Picked(known or list(categories), name, use)
 
     return route
 

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from graph.models import close_model
 from graph.models.openai import create_openai_model
 from graph.models.streaming import Retry
+from graph.usage import ModelUse
 from tests.fakes.openai_server import FakeOpenAI
 
 KEY = "sk-secret-key-of-this-test"
@@ -32,3 +33,16 @@ async def connect() -> AsyncIterator[Connect]:
     yield connect
     for model in made:
         await close_model(model)
+
+
+class Spent:
+    """A budget without an end, and what was counted: of whom, in which channel, tokens of questions."""
+
+    def __init__(self) -> None:
+        self.counted: list[tuple[str, str, int]] = []
+
+    async def refusal(self, person_id: str, channel: str = "") -> str | None:
+        return None
+
+    async def spent(self, person_id: str, model: str, use: ModelUse, channel: str = "") -> None:
+        self.counted.append((person_id, channel, use["input_tokens"]))

@@ -12,10 +12,12 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from graph.models.asking import Asking, ask
 from graph.models.problems import ModelProblem
 from graph.models.streaming import Retry
-from graph.observing import NOBODY
+from graph.nodes.policy_router import CHOOSE, create_router
+from graph.observing import NOBODY, TurnHandling
+from graph.state import Turn
 from graph.usage import ModelUse
 from tests.fakes.openai_server import Reply, ToolUse, fake_openai
-from tests.models.conftest import ONCE, QUICK, Connect
+from tests.models.conftest import ONCE, QUICK, Connect, Spent
 from tests.support.waiting import at_most_waiting
 
 ASK: list[AnyMessage] = [SystemMessage("r" * 400), HumanMessage("h" * 40)]
@@ -114,3 +116,24 @@ async def test_what_cannot_be_counted_changes_nothing_of_how_it_ends(connect: Co
     async with fake_openai([Reply(text=SHOWN, drop_after=4)]) as server:
         with pytest.raises(ModelProblem):
             await asked(connect(server), Away())
+
+
+async def test_picking_tool_types_counts_too_when_it_breaks_off(connect: Connect) -> None:
+    budget = Spent()
+    turn = Turn(
+        delivery="m1",
+        requester="web:ana",
+        requester_name="Ana",
+        time_zone="UTC",
+        platform="web",
+        channel="sales",
+        thread_id="t",
+    )
+    broken = Reply(calls=[ToolUse(CHOOSE, {"types": ["mail"] * 20})], drop_after=3)
+    async with fake_openai([broken]) as server:
+        route = create_router(connect(server), ONCE, NOBODY, time.time, budget)
+        with pytest.raises(ModelProblem):
+            await route([HumanMessage("h" * 400)], ["mail", "drive"], TurnHandling(turn, "m1"))
+    ((person, channel, given),) = budget.counted
+    assert (person, channel) == ("web:ana", "sales")
+    assert given > 100

@@ -27,7 +27,7 @@ from graph.state import Turn
 from graph.usage import total_tokens
 from tests.fakes.model_service import ModelService
 from tests.fakes.openai_server import Reply, ToolUse
-from tests.models.conftest import ONCE, QUICK
+from tests.models.conftest import ONCE, QUICK, Spent
 from tests.models.native import ANTHROPIC, GOOGLE, NATIVE, Native, tool
 from tests.support.cpu import at_most_cpu
 
@@ -355,7 +355,7 @@ def test_a_temperature_is_refused_at_the_start_where_the_service_has_none() -> N
 @each_service
 async def test_the_router_picks_tool_types_by_it(native: Native, use: Use) -> None:
     async with native.fake([Reply(calls=[ToolUse(CHOOSE, {"types": ["mail"]})], usage=(7, 3))]) as server:
-        route = create_router(use(native, server), ONCE, NOBODY, time.time)
+        route = create_router(use(native, server), ONCE, NOBODY, time.time, Spent())
         picked = await route([HumanMessage("write a mail")], ["mail", "drive"], TurnHandling(TURN, "m1"))
         assert server.refused == []
     assert picked.use is not None
