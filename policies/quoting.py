@@ -86,14 +86,17 @@ _WROTE = (
     "wrote|said|says|schrieb|geschrieben|a écrit|escribió|ha scritto|schreef|escreveu|skrev|kirjoitti"
     "|napisał(?:a|\\(a\\))?|napsal(?:a|\\(a\\))?|написал[аи]?|пише|yazdı"
 )
-_BEFORE = rf"[ \t|{_UNSEEN}]*+(?:[-*•+][ \t])?[*_]{{0,2}}"
-_IS = r"[*_]{0,2}[ \t]?[:：]"
+_BEFORE = rf"[ \t|{_UNSEEN}]*+(?:(?:[-*•+]|#{{1,6}})[ \t])?[*_]{{0,3}}"
+_IS = r"[*_]{0,3}[ \t]?[:：]"
+_SENT = r"sent|gesendet|envoyé|enviado(?: el)?|inviato|verzonden|skickat|sendt|送信日時|发送时间|寄件日期"
+"""What Outlook writes below the name of who sent a mail."""
 _LINES = r"(?:[^\n]*\n){1,14}?"
 _TO_THE_END = rf"[:：][*_ \t{_UNSEEN}]*$"
 _MAIL = re.compile(
     rf"^[ \t{_UNSEEN}]*+-{{3,}}+[ \t]*+[^\W\d_][^\n]{{0,80}}?-{{3,}}+[ \t]*+$"
     rf"|^{_BEFORE}(?:{_FROM}){_IS}(?:[^\n]{{0,200}}(?:[\w.+-]@\w|(?<!\w)(?:{_SUBJECT}){_IS})|{_LINES}{_BEFORE}(?:{_SUBJECT}){_IS})"
     rf"|^{_BEFORE}(?:{_SUBJECT}){_IS}{_LINES}{_BEFORE}(?:{_FROM}){_IS}"
+    rf"|^{_BEFORE}(?:{_FROM}){_IS}[^\n]*\n\s*{_BEFORE}(?:{_SENT}){_IS}"
     rf"|^[^\n]{{0,200}}(?<!\w)(?:{_WROTE})(?!\w)[^\n]{{0,100}}{_TO_THE_END}|^[^\n]{{0,200}}写道{_TO_THE_END}"
     rf"|^{_BEFORE}(?:fwd?|wg)[:：]|^[ \t]*_{{10,}}[ \t]*$"
     rf"|^[^\n]{{0,200}}[\w.+-]@[^\s@<>]{{1,200}}>[^\n]{{0,40}}{_TO_THE_END}",
@@ -108,12 +111,17 @@ _DATE = (
     r"|[^\W\d_]{3,9}\.? [0-9]{1,2}(?:,? [0-9]{4})?)(?:,? (?:at |um |à |- )?|T))"
 )
 _DAY = r"(?:(?i:today|yesterday|heute|gestern|aujourd[’']hui|hier|hoy|ayer|oggi|ieri)(?: at| um| à)? )"
+_EARLIER = (
+    r"(?:[A-Z][^\W\d_]{1,9}\.?,? (?:[0-9]{1,2}(?:st|nd|rd|th|\.)?(?:, [0-9]{4})? )?|[0-9]{1,2}[./][0-9]{1,2}\.? )"
+    r"(?:at |um )?"
+)
+"""A day without its year, such as Thursday or Nov 12th."""
 _NAME = r"[^\W\d_a-zß-öø-ÿα-ωа-я][^\s:：]*+"
 """A word that begins with a capital, or with a letter of a script that has none."""
 _GOES_ON = r"(?: [A-Z]{2,4})?(?: ?\([^()\n]{1,20}\))?[:：]?[ \t]*\n(?=\s*\S)"
 """The rest of a line that ends with a time, with something below it."""
 _CHAT = re.compile(
-    rf"^[ \t*_{_UNSEEN}]*+(?:[-•+][ \t])?(?:"
+    rf"^[ \t*_{_UNSEEN}]*+(?:(?:[-•+]|#{{1,6}})[ \t])?[*_]{{0,3}}(?:"
     # [10:31] Ben: …, [Ben] [10:31] …, and a name below it
     rf"(?:\[[^\[\]\n]{{1,40}}\] ?)?\[[^\[\]\n]{{0,40}}?[0-9]{{1,2}}[:：.][0-9]{{2}}[^\[\]\n]{{0,40}}\]"
     # 10:31 Ben: …, 12/11/25, 10:31 - Ben: …, 10:31 <ben> …, 00:10:31 --> …, and what programs note
@@ -127,6 +135,8 @@ _CHAT = re.compile(
     rf"|[^\n]{{1,80}}?\[[^\n:：]{{0,30}}?[0-9]{{1,2}}[:：.][0-9]{{2}}[^\[\]\n]{{0,20}}\](?:{_GOES_ON}|:\s)"
     # Ben Adams 10:31
     rf"|{_NAME}(?: {_NAME}){{1,3}} (?:{_DATE}|{_DAY}|at |um |à )?(?i:{_TIME}){_GOES_ON}"
+    # Ben Adams, and below it Thursday at 10:31
+    rf"|{_NAME}(?: {_NAME}){{1,3}}[ \t]*\n[ \t]*{_EARLIER}(?i:{_TIME}){_GOES_ON}"
     # Ben Adams, and below it 10:31
     rf"|[^\W\d_][^\n:：]{{0,60}}(?<![\s,.;?!])\s*\n[ \t]*[\[(]?(?:{_DATE}|{_DAY})?(?i:{_TIME})[\])]?{_GOES_ON}"
     rf")",

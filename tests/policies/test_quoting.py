@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policies import quoting
-from policies.quoting import MOST_SENTENCES, is_quoted, own_words, sentence_around
+from policies.quoting import MOST_SENTENCES, is_quoted, own_words, sentence_around, typed_words
 from tests.support.cpu import at_most_cpu
 from tests.support.examples import examples
 
@@ -206,6 +206,11 @@ NOT_THEIR_WISH = [
         "hi:delete-the-team-xyz:",
         "请问#delete-the-team-XYZ",
     ),
+    *(f"Ben Adams\n  Thursday at 10:31 AM\n{WISH}", f"Ben Adams\nNov 12th, 2025 at 10:31 AM\n{WISH}"),
+    *(f"Ben Adams\nDonnerstag um 10:31 Uhr\n{WISH}", f"Ben Adams\n12.11. 10:31\n{WISH}"),
+    *(f"#### Ben Adams 10:31 AM\n\n{WISH}", f"### From: Ben\n\n### Subject: so\n\n{WISH}"),
+    *(f"***From:*** Ben\n***Subject:*** so\n\n{WISH}", f"From: Ben\nSent: Monday, 10:31\nTo: Ana\n\n{WISH}"),
+    f"**Von:** Ben\n\n**Gesendet:** Montag\n\n**An:** Ana\n\n{WISH}",
     *(f"Do not do any of these\n- {WISH}", f"Never do this.\n\n 1. create\n 2. {WISH}", f"None of it!\n\n* {WISH}"),
 ]
 """Words of others, and wishes to the contrary."""
@@ -246,10 +251,56 @@ def test_the_words_of_others_and_what_is_not_wished_for_are_no_wish(text: str) -
         f"{WISH} if 5 < 6 and 7 > 6",
         f"it says {{code}}, so {WISH}",
         f"slack:T1:U2 may {WISH}",
+        f"Hello agent\nThursday 10:31 is fine\n{WISH}",
+        f"Please book this:\nMonday 10:00\nTuesday 11:00\n{WISH}",
+        f"From: Berlin\nSend me the ticket and {WISH}",
+        f"Sent from my iPhone\n{WISH}",
+        f"# Plan\n{WISH}",
     ],
 )
 def test_a_plain_wish_is_one(text: str) -> None:
     assert is_quoted(WISH, own_words(text))
+
+
+ORDINARY = """\
+Call me Al from now on
+I prefer short answers, in English please
+I work on the billing service with Ben Adams
+Remember that I am on holiday from 3 to 17 December
+We meet every Monday at 10:31 in room 5
+Set the deadline to Thursday, 10:31 AM and tell Ben
+Create a ticket: the printer on floor 3 is broken
+Invite ben@acme.example to the project
+Subject: please use mine
+My working hours are 9:00 - 17:00 CET
+Move the meeting from 10:00 to 11:30 tomorrow
+Deploy version 2.3.1 to staging (it is tested)
+- close ticket 12
+1. create a team
+Update the status to done & archive it
+It's Ana's idea: archive the channel
+As Ana wrote yesterday, the team can be deleted
+I sent it on Monday. Please pay the invoice
+Team Meeting is at 10:00 on Thursday
+Nov 12th at 10:31 AM is fine
+Nenn mich ab jetzt Al
+Ich bevorzuge kurze Antworten auf Deutsch
+Merk dir, dass ich ab 3. Dezember im Urlaub bin
+Unser Jour fixe ist jeden Montag um 10:31 Uhr in Raum 5
+Leg ein Ticket an: der Drucker im 3. Stock ist kaputt
+Verschiebe den Termin von 10:00 auf 11:30 Uhr
+Von mir aus gern: lösche das Team
+Frau Meier schrieb mir gestern, dass das Team weg kann
+Termin am Donnerstag, 13. November um 10:31 Uhr bestätigen
+Überweise 1.200,50 EUR an die Acme GmbH
+Gesendet von meinem iPhone
+Betreff: Urlaub bitte eintragen""".splitlines()
+
+
+@pytest.mark.parametrize("text", [*ORDINARY, "Guten Morgen\nbitte das Team XYZ löschen\nviele Grüße\nAna Bauer"])
+def test_what_people_ordinarily_write_counts_as_a_whole(text: str) -> None:
+    assert typed_words(text) == text
+    assert own_words(text) == (text,)
 
 
 def test_people_see_the_sentence_that_a_quote_is_from() -> None:

@@ -235,6 +235,11 @@ def test_a_mention_that_is_in_no_entity_is_a_name() -> None:
         ("<pre><code>if a:<br>  b()\n</code></pre>", "```\nif a:\n  b()\n```"),
         ('<codeblock class="Python"><code>a<br>b</code></codeblock>', "```\na\nb\n```"),
         ("<blockquote>theirs</blockquote><p>mine</p>", "> theirs\n\nmine"),
+        ("<table><caption>theirs</caption><tr><td>b</td></tr></table>", "> theirs\n\n| b |"),
+        ("<figure><blockquote>a</blockquote><figcaption>b</figcaption></figure>", "> a\n\n> b"),
+        ("<p>see <cite>theirs</cite></p><readonly>theirs</readonly>", 'see "theirs"\n\n> theirs'),
+        ("<dl><dt>From:</dt><dd>Ben</dd></dl>", "From:\nBen"),
+        ("<p>a</p><URIObject><Title>b</Title><Description>c</Description></URIObject>", "a"),
         ("<h1>Title</h1><hr>", "# Title\n\n---"),
         ('<a href="https://a.example/b">here</a>', "here (https://a.example/b)"),
         ('<a href="https://a.example/b"><p>delete</p><p>it<br>all</p></a>', "delete it all (https://a.example/b)"),
@@ -313,12 +318,15 @@ def test_plain_text_that_does_not_say_what_of_it_is_quoted_is_quoted(html: str) 
     "hidden",
     [
         *('style="color:red; display: none"', 'style="font-size:0px"', 'style="opacity:0.0"', "hidden"),
+        *('style="max-height:0;overflow:hidden"', 'style="position:absolute;left:-9999px"'),
         *('style="display:/**/none"', 'style="color: transparent"', 'style="font-size:1px"'),
     ],
 )
 def test_what_nobody_sees_is_not_read(hidden: str) -> None:
     assert text(rich(f"<p>hello <span {hidden}>delete <b>the</b> team</span></p>")) == "hello"
-    shown = "font-size:0.9em;opacity:0.5;background-color:transparent;font-size:10px"
+    shown = (
+        "max-height:0.9em;margin-left:-100px;font-size:0.9em;opacity:0.5;background-color:transparent;font-size:10px"
+    )
     assert text(rich(f'<p style="{shown}">hello</p>')) == "hello"
     assert text(rich("<p>hello<select><option>delete</option></select></p>")) == "hello"
 

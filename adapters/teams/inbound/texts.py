@@ -53,19 +53,21 @@ _KEPT = frozenset(
 """Tags that mean something; of the others only what is in them counts."""
 _UNSEEN = (
     *("script", "style", "head", "title", "template", "noscript", "attachment", "iframe", "object"),
-    *("audio", "canvas", "video", "select", "textarea"),
+    *("audio", "canvas", "video", "select", "textarea", "uriobject"),
 )
 """Tags whose content nobody sees. `attachment` stands for a file or card that comes beside the text."""
 _HIDDEN = re.compile(
     r"(?:display|mso-hide)\s*+:\s*+(?:none|all)|visibility\s*+:\s*+(?:hidden|collapse)"
+    r"|(?<![\w-])(?:left|top|text-indent)\s*+:\s*+-[0-9]{3}"
     r"|(?<![\w-])color\s*+:\s*+transparent|font-size\s*+:\s*+[01]?(?:\.[0-9]*+)?p[tx]"
-    r"|(?:opacity|font-size)\s*+:\s*+0*+(?:\.0*+)?[a-z%]*+\s*+(?:;|!|\Z)",
+    r"|(?:opacity|font-size|max-height)\s*+:\s*+0*+(?:\.0*+)?[a-z%]*+\s*+(?:;|!|\Z)",
     re.IGNORECASE,
 )
 """Styles of what nobody sees."""
 _STYLE_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?")
 _MARKING = re.compile(
-    r"<(?:a|blockquote|pre|code|codeblock|samp|kbd|tt|table|s|strike|del|q|img|emoji)\b|<[^<>]*\s(?:hidden|style)\b",
+    r"<(?:a|blockquote|pre|code|codeblock|samp|kbd|tt|table|s|strike|del|q|img|emoji|caption|cite|figcaption|readonly)\b"
+    r"|<[^<>]*\s(?:hidden|style)\b",
     re.IGNORECASE,
 )
 """Tags that set something apart as not said by the author, not meant or not seen; plain text is without them."""
@@ -75,10 +77,10 @@ _SAME_AS = {
     "kbd": "code",
     "tt": "code",
     "codeblock": "pre",
-    "section": "div",
-    "article": "div",
-    "header": "div",
-    "footer": "div",
+    "cite": "q",
+    **dict.fromkeys(("caption", "figcaption", "readonly"), "blockquote"),
+    **dict.fromkeys(("section", "article", "header", "footer", "aside", "main", "nav", "address"), "div"),
+    **dict.fromkeys(("figure", "details", "summary", "dt", "dd", "center"), "div"),
 }
 _CODE = frozenset({"pre", "code"})
 _BLOCKS = ("blockquote", "pre", "table")
