@@ -82,7 +82,19 @@ async def ask(
 
 
 async def _kept(keep_lost: KeepLost, use: ModelUse) -> None:
-    """Also where whoever asks is broken off. What cannot be counted changes nothing of how asking ends."""
+    """Also where whoever asks is broken off, and broken off once more meanwhile: people press twice. What cannot be
+    counted changes nothing of how asking ends."""
+    keeping = asyncio.create_task(_counted(keep_lost, use), name="lost answer")
+    _keeping.add(keeping)
+    keeping.add_done_callback(_keeping.discard)
+    await asyncio.shield(keeping)
+
+
+_keeping: set[asyncio.Task[None]] = set()
+"""Of which the event loop itself does not take care."""
+
+
+async def _counted(keep_lost: KeepLost, use: ModelUse) -> None:
     try:
         async with asyncio.timeout(KEEPING_SECONDS):
             await keep_lost(use)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from tests.fakes.openai_server import Brain, Reply, fake_openai
 from tests.support.brain import obedient
 from tests.support.product import ProductFolder, product_here
@@ -73,7 +77,8 @@ def telling(reply: Reply) -> Brain:
     return lambda request: reply if request["messages"][-1]["content"] == "tell" else obedient(request)
 
 
-async def test_an_answer_that_somebody_stops_counts_with_its_question(workshop_home: ProductFolder) -> None:
+@pytest.mark.parametrize("times", [1, 2])
+async def test_an_answer_that_somebody_stops_counts_with_its_question(workshop_home: ProductFolder, times: int) -> None:
     story = Reply(text=" ".join(f"word{n}" for n in range(2_000)), pause=0.01)
     workshop_home.variables["LIMIT_TOKENS_PER_DAY"] = "100"
     async with fake_openai(telling(story)) as server:
@@ -81,7 +86,8 @@ async def test_an_answer_that_somebody_stops_counts_with_its_question(workshop_h
         async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
             await thread.send("tell")
             await thread.until(lambda: "word3" in "".join(thread.live_texts), "the beginning of the answer")
-            assert (await thread.stop()).status == 200
+            pressed = await asyncio.gather(*(thread.stop() for _ in range(times)))
+            assert {answer.status for answer in pressed} == {200}
             await thread.notice("stopped")
             await thread.send("and now?")
             await thread.says("You have used today’s 100 tokens.")
