@@ -169,7 +169,7 @@ class Memories:
             await self._write([PutOp(place, each, None) for place in places for each in sorted(kept_then)])
             return False
         # Newer than all that is there: several messages are seen to within a moment.
-        now = max([self._clock(), *(item.at + 1e-6 for item in (*person.items, *of_channel))])
+        now = max([self._clock(), said_at, *(item.at + 1e-6 for item in (*person.items, *of_channel))])
         kept: list[PutOp] = []
         new: dict[Namespace, list[MemoryItem]] = {}
         gone = {*changes.forget}
@@ -206,11 +206,11 @@ class Memories:
             ]
         )
         wish, _of_channel_now = await self._read(person_id, channel)
-        if wish.is_remembered and said_at >= wish.since:
-            return True
+        is_wanted = wish.is_remembered and said_at >= wish.since
         # They said so meanwhile, and what was deleted then did not have these yet.
-        await self._write([PutOp(each.namespace, each.key, None) for each in kept])
-        return False
+        late = [each for each in kept if not is_wanted or each.key in wish.gone]
+        await self._write([PutOp(each.namespace, each.key, None) for each in late])
+        return is_wanted and bool(changes.forget or len(late) < len(kept))
 
     # ------------------------------------------------------------------------------------------- the store
 
@@ -233,11 +233,12 @@ class Memories:
         keys = [key for account in accounts for key in (account, _forgotten_of(account), _gone_of(account))]
         keys += [_wishes_of(channel)] if channel else []
         found = await store.read(tx, places, _WISHES, keys, len(places) * _READ)
-        items = sorted((item for place in own for item in _items(found, place)), key=_age)
         wishes = [row.value for row in found if row.namespace == _WISHES]
         is_remembered = not any(wish.get("off") for wish in wishes)
         since = max((float(wish.get("since", 0.0)) for wish in wishes), default=0.0)
         gone = frozenset(str(each) for wish in wishes for each in wish.get("gone", ()))
+        # Of an account that was not known to be theirs when they had everything forgotten, older ones are there still.
+        items = sorted((item for place in own for item in _items(found, place) if item.at >= since), key=_age)
         of_channel = _items(found, _of_channel(channel)) if channel else ()
         return PersonMemories(tuple(items), is_remembered, since, gone), of_channel
 

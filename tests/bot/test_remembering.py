@@ -14,6 +14,7 @@ from langgraph.store.base import PutOp
 
 from bot.approvals.directory import PeopleDirectory
 from bot.budgets import UNLIMITED, DailyBudget
+from bot.domain import Person
 from bot.memory import Memories
 from bot.memory_threads import MEMORY, memory_thread_id
 from bot.outbox import Outbox
@@ -311,3 +312,50 @@ async def test_nor_when_it_was_forgotten_in_another_conversation(remembering: Re
     assert await memories.apply(forget, by, "C1", name="Ben", key="m2", said_at=now)
     assert not await memories.apply(change, "chat:ana", "C1", name="Ana", key="m1", said_at=now)
     assert (await memories.of_person("chat:ana")).items + await memories.of_channel("C1") == ()
+
+
+@pytest.mark.parametrize("about", ["person", "channel"])
+async def test_what_is_forgotten_while_a_crash_has_it_done_twice_is_not_kept_again(
+    remembering: Remembering, about: str
+) -> None:
+    memories, now = remembering.memories, remembering.clock()
+    change = MemoryChanges((WorthKeeping(cast(About, about), "call it Al"),))
+
+    async def say() -> bool:
+        return await memories.apply(change, "chat:ana", "C1", name="Ana", key="m1", said_at=now)
+
+    assert await say()
+    (kept,) = (await memories.of_person("chat:ana")).items + await memories.of_channel("C1")
+    forget = memories.forget("chat:ana", kept.memory_id)
+    of_channel = memories.forget_of_channel("C1", kept.memory_id)
+    wanted, other = (forget, of_channel) if about == "person" else (of_channel, forget)
+    other.close()
+    remembering.store.before = lambda: wanted
+    assert not await say()
+    assert (await memories.of_person("chat:ana")).items + await memories.of_channel("C1") == ()
+
+
+@pytest.mark.parametrize("wish", [Memories.forget_all, Memories.stop_remembering])
+async def test_what_was_said_with_an_account_whose_platform_could_not_be_asked_is_forgotten_with_the_rest(
+    remembering: Remembering,
+    platforms: dict[str, RecordingPlatform],
+    wish: Callable[[Memories, str], Awaitable[object]],
+) -> None:
+    memories, clock = remembering.memories, remembering.clock
+    platforms["mail"] = RecordingPlatform("mail")
+    async with remembering.database.writing(UNLOCKED) as tx:
+        for person_id in ("chat:ana", "mail:ana"):
+            await threads.remember(tx, Person(person_id, "Ana", email="ana@example.com"), clock())
+    change = MemoryChanges((WorthKeeping("person", "I prefer tea"),))
+    await memories.apply(change, "mail:ana", "", name="Ana", key="m1", said_at=clock())
+    clock.move(1)
+    await wish(memories, "chat:ana")
+    for name, platform in platforms.items():
+        platform.emails[f"{name}:ana"] = "ana@example.com"
+    clock.move(3_600)
+    assert (await memories.recalled("mail:ana", "")).of_person == ()
+    await memories.start_remembering("chat:ana")
+    assert (await memories.recalled("mail:ana", "")).of_person == ()
+    later = MemoryChanges((WorthKeeping("person", "I prefer coffee"),))
+    await memories.apply(later, "mail:ana", "", name="Ana", key="m2", said_at=clock())
+    assert (await memories.recalled("chat:ana", "")).of_person == ("I prefer coffee",)
