@@ -74,6 +74,7 @@ async def test_the_card_of_a_deletion_and_of_a_move_says_what_it_is_about(thread
     await thread.send("create a meeting called Standup tomorrow at 9am")
     (card,) = await thread.waiting()
     await thread.approve(card["id"])
+    await thread.card(card["id"], "approved", result="standup")
     await thread.says("standup")
 
     await thread.send("move the meeting at 9am tomorrow to 11am")
