@@ -264,8 +264,9 @@ class Memories:
         return Settled(_("Forgotten."))
 
     async def _delete_all(self, accounts: Sequence[str]) -> None:
-        found = await self._all_in([_of_person(account) for account in accounts])
-        await self._write([PutOp(row.namespace, row.key, None) for row in found])
+        places = [_of_person(account) for account in accounts]
+        while found := await self._all_in(places):  # many processes at once may have added more than are read
+            await self._write([PutOp(row.namespace, row.key, None) for row in found])
 
     async def _all_in(self, places: Sequence[Namespace], keys: Sequence[str] = ()) -> list[StoredValue]:
         if self._store is None or not places:

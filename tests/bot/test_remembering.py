@@ -359,3 +359,13 @@ async def test_what_was_said_with_an_account_whose_platform_could_not_be_asked_i
     later = MemoryChanges((WorthKeeping("person", "I prefer coffee"),))
     await memories.apply(later, "mail:ana", "", name="Ana", key="m2", said_at=clock())
     assert (await memories.recalled("chat:ana", "")).of_person == ("I prefer coffee",)
+
+
+async def test_all_is_forgotten_however_much_many_processes_have_added_at_once(remembering: Remembering) -> None:
+    place = ("memory", "person", "chat:ana")
+    value = {"text": "I prefer tea", "at": remembering.clock(), "by": ""}
+    await remembering.store.write([PutOp(place, str(number), value) for number in range(250)])
+    remembering.clock.move(1)
+    await remembering.memories.forget_all("chat:ana")
+    async with remembering.database.reading() as tx:
+        assert await remembering.store.read(tx, [place], ("memory", "wishes"), [], 250) == []
