@@ -85,13 +85,14 @@ async def _kept(keep_lost: KeepLost, use: ModelUse) -> None:
     """Also where whoever asks is broken off, and broken off once more meanwhile: people press twice. What cannot be
     counted changes nothing of how asking ends."""
     keeping = asyncio.create_task(_counted(keep_lost, use), name="lost answer")
-    _keeping.add(keeping)
-    keeping.add_done_callback(_keeping.discard)
-    await asyncio.shield(keeping)
-
-
-_keeping: set[asyncio.Task[None]] = set()
-"""Of which the event loop itself does not take care."""
+    broken_off: asyncio.CancelledError | None = None
+    while not keeping.done():
+        try:
+            await asyncio.shield(keeping)
+        except asyncio.CancelledError as error:
+            broken_off = error
+    if broken_off is not None:
+        raise broken_off
 
 
 async def _counted(keep_lost: KeepLost, use: ModelUse) -> None:
