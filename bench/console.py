@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import random
 import statistics
@@ -82,6 +83,8 @@ async def console(rows: int, *, postgres: bool = False) -> list[Figure]:
         rules = _reports(database, access, counts, rows)
         answers = {**_answers(database, access, terms, rows), **_of_rules(rules)}
         taken = {what: await _timed(ask) for what, ask in answers.items()}
+        gc.collect()
+        gc.freeze()  # as the product does when it listens
         replay, held = await _beside(lambda: rules.replay(OLGA, _CHANGED))
     what = f"{where}, {rows:,} entries"
     return [
