@@ -15,7 +15,7 @@ from bot.console.access import OperatorAccess
 from bot.conversations import FOR_ONE_PERSON
 from bot.domain import Person
 from bot.prices import Prices
-from bot.records import approvals, audit, model_usage, plans, posts, threads, turns, waiting
+from bot.records import approvals, audit, model_usage, posts, threads, turns, waiting
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.model_usage import UsageSum
@@ -173,10 +173,6 @@ class _Read:
     """When, the tone, and the sentence."""
     use: Sequence[UsageSum]
     """By agent."""
-    tasks: Sequence[str]
-    """Status of each task of its plans that have not ended."""
-    goes_on: bool
-    """Whether what people decided or answered, or what came of a plan, is being handled."""
     summary: TurnSummary
     names: Mapping[str, str]
     client: str
@@ -265,7 +261,7 @@ class TurnsOfEverybody:
         models = [ModelUseOf(each.key, each.model, total_of("", [each], self._prices)) for each in read.use]
         text = str(row.body.get("text", ""))
         return WholeTurn(
-            summary=_as_it_stands(read, calls),
+            summary=read.summary,
             text=text[:LONGEST_SHOWN],
             calls=calls,
             events=self._events(read, operator),
@@ -283,12 +279,7 @@ class TurnsOfEverybody:
         thread_id = conversation_of(row.thread_id)
         said = [(each.at, each.content or {}) for each in await posts.said_in_turn(tx, thread_id, row.key)]
         told = [(each.at, each.content or {}) for each in await posts.all_notices_about(tx, row.key)]
-        (summary,) = await _summaries(tx, [row])
-        begun = [each.plan_id for each in await plans.open_in(tx, row.thread_id)]
-        own = [each for each in begun if own_turn_of_call(each) == row.key]
-        tasks = [task.status for plan_id in own for task in await plans.tasks_of(tx, plan_id)]
-        subjects = [*(each.attempt_id for each in made), *(each.approval_id for each in rounds)]
-        subjects += (each.subject for each in asked)
+        (summary,) = await _listed(tx, [row])
         people = {each.requester for each in made} | {each.person_id for each in asked}
         return _Read(
             row=row,
@@ -300,8 +291,6 @@ class TurnsOfEverybody:
             said=[(at, str(kept.get("text", "")), bool(kept.get("final", True))) for at, kept in said],
             notices=[(at, str(kept.get("tone", "")), str(kept.get("text", ""))) for at, kept in told],
             use=await model_usage.of_agents(tx, row.key),
-            tasks=tasks,
-            goes_on=await turns.goes_on(tx, row, subjects),
             summary=summary,
             names=await threads.names(tx, {*people, summary.person_id}),
             client=shown_client(await threads.client_of(tx, row.thread_id), row.thread_id),
@@ -406,8 +395,8 @@ def _shown_to(reader: Person, made: ShortAttempt) -> str:
 
 
 async def _listed(tx: Transaction, rows: Sequence[TurnRow]) -> list[TurnSummary]:
-    """The summaries, with what still runs or waits for people of those whose message was handled, as `_as_it_stands`
-    says it of one."""
+    """The summaries. A turn whose message was handled goes on as long as something of it, or of its plans, runs or
+    waits for people."""
     found = await _summaries(tx, rows)
     handled = {each.thread_id for each in found if each.status == "ended"}
     if not handled:
@@ -450,19 +439,6 @@ def _word(row: TurnRow, *, has_failed: bool) -> TurnWord:
             return "running"
         case _:
             return "failed" if has_failed else "ended"
-
-
-def _as_it_stands(read: _Read, calls: Sequence[TurnCall]) -> TurnSummary:
-    """A turn whose message was handled goes on as long as something of it, or of its plans, runs or waits for
-    people."""
-    if read.summary.status != "ended":
-        return read.summary
-    states = {*read.tasks, *(call.status for call in calls)}
-    if "running" in states or read.goes_on:
-        return replace(read.summary, status="running")
-    is_unsettled = any(each.status == "unknown" and each.choice is None for each in read.attempts)
-    is_asked = any(each.status == "open" for each in read.asked)
-    return replace(read.summary, status="waiting") if is_unsettled or is_asked or "waiting" in states else read.summary
 
 
 def _with_reference(keys: Sequence[str], reference: str) -> set[str]:

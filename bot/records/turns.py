@@ -217,17 +217,6 @@ async def approvals_of(tx: Transaction, turn: str) -> Sequence[ApprovalRow]:
     return list(reversed(found))
 
 
-async def goes_on(tx: Transaction, row: TurnRow, subjects: Collection[str]) -> bool:
-    """Whether a turn is going on, since a plan of it has ended, or one of these approvals, questions, sign-ins and
-    attempts (ids) was settled."""
-    keys = [f"resume:{each}" for each in subjects]
-    resumes = sa.select(deliveries.c.key).where(deliveries.c.status == "waiting", deliveries.c.kind == "resume")
-    in_thread = [each.key for each in await tx.all(resumes.where(deliveries.c.thread_id == row.thread_id))]
-    if any(key.startswith(f"resume:{row.key}.") for key in in_thread):  # ids of plans are those of calls
-        return True
-    return bool(keys) and bool(await tx.all(resumes.where(deliveries.c.key.in_(keys)).limit(1)))
-
-
 async def votes_on_all(tx: Transaction, approval_ids: Collection[str]) -> Sequence[VoteOn]:
     """The votes on these approvals, oldest first."""
     if not approval_ids:
