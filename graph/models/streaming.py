@@ -187,21 +187,9 @@ async def _ask(model: Model, messages: list[AnyMessage], show: _Shown, times: An
         answer.add_text(text)
         show(text)
 
-    pieces = _pieces(model, messages, take)
     try:
-        async with aclosing(pieces):
-            while True:
-                try:
-                    piece = await anext(pieces, None)
-                    if piece is not None:
-                        times.piece()
-                        answer.add(piece)
-                except Exception as error:  # whatever a provider's client raises is the model's failure
-                    if error is show.fault or isinstance(error, ModelProblem):  # which has its own cause
-                        raise
-                    raise explain_model_error(error) from error
-                if piece is None:
-                    break
+        async with aclosing(_pieces(model, messages, take)) as pieces:
+            while (piece := await _take_next(pieces, answer, show, times)) is not None:
                 show(piece.text)
                 if answer.pieces % _AT_ONCE == 0:
                     await asyncio.sleep(0)
@@ -212,6 +200,23 @@ async def _ask(model: Model, messages: list[AnyMessage], show: _Shown, times: An
             times.lost_input += given
             times.lost_output += made
         raise
+
+
+async def _take_next(
+    pieces: AsyncGenerator[AIMessage | AIMessageChunk], answer: _Answer, show: _Shown, times: AnswerTimes
+) -> AIMessage | None:
+    """Add the next piece to the answer and return it; `None`: there is none. Raises `ModelProblem` for whatever a
+    provider's client raises, and as it is what showing raised."""
+    try:
+        piece = await anext(pieces, None)
+        if piece is not None:
+            times.piece()
+            answer.add(piece)
+    except Exception as error:
+        if error is show.fault or isinstance(error, ModelProblem):  # which has its own cause
+            raise
+        raise explain_model_error(error) from error
+    return piece
 
 
 def _has_its_price(end: BaseException) -> bool:
