@@ -39,23 +39,23 @@ NO_USAGE: Usage = {}
 def use_of(answer: AIMessage, seconds: float) -> ModelUse:
     """What one answer came to, as its service says: never less than nothing, nor more than can be counted."""
     said = answer.usage_metadata
-    given = _bounded(said["input_tokens"]) if said else 0
-    cached = said.get("input_token_details", {}).get("cache_read", 0) if said else 0
-    return ModelUse(
-        calls=1,
-        input_tokens=given,
-        cached_tokens=min(_bounded(cached), given),
-        output_tokens=_bounded(said["output_tokens"]) if said else 0,
-        seconds=round(max(seconds, 0.0), 3),
-    )
+    if said is None:
+        return _one_call(0, 0, 0, seconds)
+    cached = said.get("input_token_details", {}).get("cache_read", 0)
+    return _one_call(said["input_tokens"], cached, said["output_tokens"], seconds)
 
 
 def use_of_lost(given: int, made: int, seconds: float) -> ModelUse:
     """What came to nothing: tokens of the question, and of what there was of an answer."""
+    return _one_call(given, 0, made, seconds)
+
+
+def _one_call(given: int, cached: int, made: int, seconds: float) -> ModelUse:
+    given = _bounded(given)
     return ModelUse(
         calls=1,
-        input_tokens=_bounded(given),
-        cached_tokens=0,
+        input_tokens=given,
+        cached_tokens=min(_bounded(cached), given),
         output_tokens=_bounded(made),
         seconds=round(max(seconds, 0.0), 3),
     )
