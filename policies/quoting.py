@@ -207,8 +207,7 @@ def own_words(text: str) -> tuple[str, ...]:
                 break
             kept[sentence] = [False] * len(kept[sentence])
     _leave_out_others(text, outside, _OF_OTHERS, kept)
-    written = "".join(c if keep else _CUT for c, keep in zip(text, kept, strict=True))
-    stretches = [stretch.strip() for stretch in written.split(_CUT)]
+    stretches = _kept_stretches(text, kept)
     if len(stretches) > 1:  # of what is left of a message, fewer words are not the whole of it
         stretches = [stretch for stretch in stretches if len(_WORD.findall(stretch)) >= FEWEST_WORDS]
     return tuple(stretch for stretch in stretches if stretch)
@@ -227,9 +226,14 @@ def typed_words(text: str) -> str:
     _leave_out_blocks(text, kept)
     outside = _outside(text, kept)
     _leave_out_others(text, outside, _NAMES_OF_OTHERS, kept)
-    written = "".join(c if keep else _CUT for c, keep in zip(text, kept, strict=True))
-    stretches = [stretch.strip() for stretch in written.split(_CUT)]
+    stretches = _kept_stretches(text, kept)
     return f"\n{LEFT_OUT}\n".join(stretch for stretch in stretches if stretch)
+
+
+def _kept_stretches(text: str, kept: Sequence[bool]) -> list[str]:
+    """What is kept of a text, piece by piece; some are empty."""
+    written = "".join(c if keep else _CUT for c, keep in zip(text, kept, strict=True))
+    return [stretch.strip() for stretch in written.split(_CUT)]
 
 
 def words_in(text: str) -> int:
