@@ -38,7 +38,7 @@ LONGEST_EMOJI = 16
 OURSELVES = "\ue000"
 """Stands where we were mentioned, until the text is finished: a character of no script (private use)."""
 MENTIONED = "\ue001"
-"""Likewise, before the `@` of somebody else's name."""
+"""Stands before the `@` of another person's name, until the text is finished."""
 _UNCLOSED = re.compile(r"<(?=[^<>]*(?:<|\Z))")
 _MARKS = re.compile(f"[{OURSELVES}{MENTIONED}]")
 _BLANK = re.compile(rf"[ \t]{{{LONGEST_BLANK},}}")
@@ -375,7 +375,7 @@ def written_in(activity: Activity) -> Written:
     mentions = mentions_in(activity)
     html = _html(activity)
     rich = read_html(html, lambda number, text: _in_words(number, text, mentions)) if html else None
-    written = rich or Written(_plain(activity, mentions, is_marked=_MARKING.search(html) is not None))
+    written = rich or Written(_quoted_where_unclear(html, _plain(activity, mentions)))
     notes = file_notes(activity, pictures=rich is None)
     text = "\n".join(line for line in (_named(_without_us(written.text)), *notes) if line)
     if not text and any(mention.is_us for mention in mentions):
@@ -392,10 +392,14 @@ def _html(activity: Activity) -> str:
     return ""
 
 
-def _plain(activity: Activity, mentions: Sequence[MentionInText], *, is_marked: bool) -> str:
-    """The plain text, in which mentions are tags. What somebody typed that looks like one is in no entity.
+def _quoted_where_unclear(html: str, plain: str) -> str:
+    """The plain text of a message. Where its HTML says of a part of it that it is quoted or code, the text does not say
+    which: all of it is marked as quoted."""
+    return "\n".join(f"> {line}" for line in plain.splitlines()) if _MARKING.search(html) else plain
 
-    `is_marked`: it holds quotes or code, and does not say where. All of it is then marked as quoted."""
+
+def _plain(activity: Activity, mentions: Sequence[MentionInText]) -> str:
+    """The plain text, in which mentions are tags. What somebody typed that looks like one is in no entity."""
     text = _QUOTED.sub("", _MARKS.sub("", words(activity, "text"))).replace("\u00a0", " ")
     count, known = 0, {mention.words for mention in mentions}
 
@@ -407,8 +411,7 @@ def _plain(activity: Activity, mentions: Sequence[MentionInText], *, is_marked: 
         count += 1
         return _in_words(str(count - 1), said, mentions)
 
-    said = shorten(_AT.sub(replaced, text), MOST_TEXT)
-    return "\n".join(f"> {line}" for line in said.splitlines()) if is_marked else said
+    return shorten(_AT.sub(replaced, text), MOST_TEXT)
 
 
 def _in_words(number: str, text: str, mentions: Sequence[MentionInText]) -> str:
