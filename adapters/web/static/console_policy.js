@@ -121,7 +121,7 @@ function replay(found) {
   const button = h("button", { type: "submit", className: "button primary" }, t("Replay"));
   const reset = h("button", { type: "button", className: "button", onclick: () => (box.value = found.text) }, t("As in force"));
   const form = h("form", { className: "console-section", noValidate: true }, h("div", { className: "filter" }, h("label", { for: id }, t("The changed file")), box), error, h("div", { className: "filter-buttons" }, button, reset), said);
-  const replay = async () => {
+  const send = async () => {
     error.textContent = "";
     box.setAttribute("aria-invalid", "false");
     said.replaceChildren(h("p", { className: "muted" }, t("Replaying the calls of the last 30 days…")));
@@ -137,7 +137,7 @@ function replay(found) {
   };
   form.onsubmit = (event) => {
     event.preventDefault();
-    onceAtATime(button, replay);
+    onceAtATime(button, send);
   };
   if (given !== null) requestAnimationFrame(() => form.scrollIntoView({ block: "start" }));
   return [h("p", { className: "muted small" }, t("Nothing is called or changed: the calls of the audit log are judged once more, by this file. To put it in force, change the file on the server.")), form];
