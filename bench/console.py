@@ -73,8 +73,7 @@ async def console(rows: int, *, postgres: bool = False) -> list[Figure]:
         access = OperatorAccess(_everybody, _nothing)
         terms = AuditTerms(database)
         began = time.perf_counter()
-        while await terms.collect():
-            pass
+        await terms.collect_all()
         seconds = time.perf_counter() - began
         counts = RuleCounts(database)
         began = time.perf_counter()
