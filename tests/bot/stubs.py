@@ -49,6 +49,7 @@ from bot.queries import Queries
 from bot.questions import Questions
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
+from bot.records.notifications import Notifications
 from bot.rules.counting import RuleCounts
 from bot.rules.reports import RuleReports
 from bot.services import Services
@@ -283,6 +284,29 @@ def make_parts(
     return Parts(services, requests, standing_approvals, directory, sign_ins, codes, flow, open_requests)
 
 
+def make_switch(
+    database: Database,
+    outbox: Outbox,
+    clock: Clock,
+    new_id: NewId,
+    is_operator: Callable[[Person], Awaitable[bool]],
+    notifications: Notifications | None = None,
+) -> HaltSwitch:
+    """The switch that stops everything, for these operators."""
+    audit = AuditLog(database, clock, PLAIN)
+    return HaltSwitch(
+        database,
+        outbox,
+        clock,
+        new_id,
+        audit=audit,
+        ledger=AttemptLedger(database, outbox, clock, new_id, audit),
+        is_operator=is_operator,
+        find_tool=no_tool,
+        notifications=notifications,
+    )
+
+
 def make_console(
     database: Database,
     outbox: Outbox,
@@ -295,16 +319,7 @@ def make_console(
     """The console for these operators."""
     audit = AuditLog(database, clock, PLAIN)
     access = OperatorAccess(is_operator, audit.read)
-    halts = HaltSwitch(
-        database,
-        outbox,
-        clock,
-        new_id,
-        audit=audit,
-        ledger=AttemptLedger(database, outbox, clock, new_id, audit),
-        is_operator=is_operator,
-        find_tool=no_tool,
-    )
+    halts = make_switch(database, outbox, clock, new_id, is_operator)
     return Console(
         waiting=WaitingForAnybody(database, access, clock),
         turns=TurnsOfEverybody(database, access, PLAIN, NO_PRICES),

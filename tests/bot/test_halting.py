@@ -7,18 +7,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
-from bot.audit.log import AuditLog
-from bot.card_masks import PLAIN
 from bot.crypto import random_id
 from bot.domain import Person, Settled
-from bot.halting import HaltSwitch
-from bot.ledger import AttemptLedger
 from bot.outbox import Outbox
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
 from bot.records.notifications import Notifications
 from tests.bot.conftest import SetClock, until
-from tests.bot.stubs import no_tool
+from tests.bot.stubs import make_switch
 
 OLGA = Person("web:olga", "Olga")
 
@@ -70,22 +66,13 @@ async def test_a_look_that_began_before_everything_was_stopped_lets_nothing_go_o
     database: Database, clock: SetClock
 ) -> None:
     slow, engine = SlowLooks(database), Stopped()
-    outbox, audit = Outbox(database, clock, {}), AuditLog(database, clock, PLAIN)
+    outbox = Outbox(database, clock, {})
 
     async def is_operator(person: Person) -> bool:
         return person == OLGA
 
-    switch = HaltSwitch(
-        cast("Database", slow),
-        outbox,
-        clock,
-        random_id,
-        audit=audit,
-        ledger=AttemptLedger(database, outbox, clock, random_id, audit),
-        is_operator=is_operator,
-        find_tool=no_tool,
-        notifications=cast("Notifications", Silent()),
-    )
+    notifications = cast("Notifications", Silent())
+    switch = make_switch(cast("Database", slow), outbox, clock, random_id, is_operator, notifications)
     async with switch.stopping(engine):
         await slow.has_read.wait()
         assert isinstance(await switch.stop(OLGA, "a fire"), Settled)
