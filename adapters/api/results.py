@@ -68,7 +68,7 @@ def _word(result: Settled | AlreadySettled | Refused | Unknown) -> ResultWord:
 
 
 def for_operators(found: Found | None, refusal: str = ONLY_OPERATORS) -> Found:
-    """What a service has for operators. Raises `Problem` (403) where it has none, since whoever asks is no operator."""
+    """What a service returned. Raises `Problem` (403) for `None`, which it returns to a person who is no operator."""
     if found is None:
         raise Problem(403, refusal)
     return found

@@ -196,8 +196,8 @@ class ApiTurns:
             await self._inbox.stop(f"left:{key}", thread_id, principal.person, newest=key, accounts=principal.accounts)
 
     async def answered(self, call: ApiCall, thread_id: str, key: str, wait: float) -> TurnState:
-        """As `settled`, for whoever wants the answer: raises `Problem` (503), too, as soon as an operator has stopped
-        everything, since nobody knows until when."""
+        """As `settled`, for a caller that wants the answer. Raises `Problem` (503) as soon as an operator has stopped
+        everything, too: nobody knows when it will go on."""
         state = await self.settled(call, thread_id, key, wait, unless=self._is_stopped)
         if state.status == "running" and self._is_stopped():
             raise stopped(thread_id, key)

@@ -151,8 +151,8 @@ def contents_of(end: CallEnd, masker: Masker) -> dict[str, Any]:
 
 
 def read_entry(text: str) -> dict[str, Any] | None:
-    """What an entry says; `None`: it was changed and cannot be read. Whoever changed one keeps nobody from the others:
-    what is returned can be shown and written out."""
+    """What an entry says; `None`: it was changed and cannot be read. One that was changed does not stop the
+    others from being read: what is returned can be shown and written out."""
     try:
         entry = json.loads(text)
     except (TypeError, ValueError, RecursionError):

@@ -134,7 +134,7 @@ class AuditTerms:
         has_more = True
         while has_more:
             has_more = await self.collect()
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # others get their turn, also where the records answer without waiting
 
     async def is_whole(self, tx: Transaction) -> bool:
         """Whether there are terms of the oldest entries, too."""

@@ -398,7 +398,7 @@ class RuleReports:
                 raise RuleQuestionError("policy", "takes too long to judge calls by") from None
 
     async def _in_its_thread(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
-        running = copy_context().run  # whoever asks has a language
+        running = copy_context().run  # texts are in the language of the person who asks
         return await asyncio.get_running_loop().run_in_executor(self._apart, running, function, *arguments)
 
     async def _parsed(self, text: str) -> Policy:

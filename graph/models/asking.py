@@ -18,7 +18,8 @@ from graph.usage import ModelUse, use_of, use_of_lost
 
 log = structlog.get_logger(__name__)
 KEEPING_SECONDS = 1.0
-"""How long whoever breaks an answer off waits for it to be counted: the records may be away, or the process may end."""
+"""How long counting a lost answer may hold up the end of its turn: the records may be away, or the process may be
+ending."""
 KeepLost = Callable[[ModelUse], Awaitable[None]]
 """Counts what went into tries that gave no answer, since their service counts it."""
 
@@ -82,8 +83,8 @@ async def ask(
 
 
 async def _kept(keep_lost: KeepLost, use: ModelUse) -> None:
-    """Also where whoever asks is broken off, and broken off once more meanwhile: people press twice. What cannot be
-    counted changes nothing of how asking ends."""
+    """Count a lost answer, even when the turn is cancelled meanwhile, and once more: people press Stop twice. When it
+    cannot be counted, asking ends as it would have anyway."""
     keeping = asyncio.create_task(_counted(keep_lost, use), name="lost answer")
     broken_off: asyncio.CancelledError | None = None
     while not keeping.done():

@@ -74,7 +74,7 @@ def create_router(
     """A router over a model. It raises `ModelProblem`; an answer that makes no sense picks everything.
 
     Args:
-        budget: of what comes to nothing; an answer is counted by whoever gets it.
+        budget: counts lost answers. The caller counts the answer that it gets.
     """
 
     async def route(messages: Sequence[AnyMessage], categories: Sequence[str], run: TurnHandling) -> Picked:

@@ -69,7 +69,7 @@ def read_facts(home: ProductFolder, address: str | None = None) -> Facts:
 
 
 def rows_of(home: ProductFolder, table: str) -> list[Row]:
-    """One table of them, for whoever looks at it again and again."""
+    """One table: reading all of them takes long for a test that polls."""
     with connected(home.database) as connection:
         return _rows(connection, table)
 

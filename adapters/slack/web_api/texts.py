@@ -84,8 +84,8 @@ def mentioned(text: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def with_names(text: str, names: Mapping[str, str]) -> str:
-    """The text with `@name` or `#name` for each id; one without a name stays as `@U123`. A name that follows a letter
-    stands apart from it, lest both together look like an address of mail."""
+    """The text with `@name` or `#name` for each id; one without a name stays as `@U123`. A space goes before a
+    name that follows a letter: otherwise both together look like an e-mail address."""
 
     def named(token: re.Match[str]) -> str:
         return apart(

@@ -70,7 +70,7 @@ class GatewayStage:
     )
     engine: Any = field(default_factory=HandEngine)
     handled: list[DeliveryHandled] = field(default_factory=list)
-    """What whoever measures was told of."""
+    """What the observer was told."""
 
     def __post_init__(self) -> None:
         self.chat = Chat("slack", channels={OPS: {BEN.person_id}})
@@ -117,7 +117,7 @@ class GatewayStage:
         )
 
     def note(self, happening: Happening) -> None:
-        """Whoever measures it is told so."""
+        """As an observer."""
         if isinstance(happening, DeliveryHandled):
             self.handled.append(happening)
 
