@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from bot.dates import day_of, number_in_words
 from bot.domain import Clock
 from bot.limits import NO_LIMIT
 from bot.prices import NO_PRICES, Prices
-from bot.records import daily_usage, threads
+from bot.records import daily_usage, model_usage, threads
 from bot.records.daily_usage import UsedInDay
 from bot.records.database import Database, Transaction
 from bot.records.locks import UNLOCKED
+from bot.records.model_usage import UsageOf
+from bot.usage import usage_of
 from graph.usage import ModelUse, total_tokens
 from translations import gettext as _
+
+if TYPE_CHECKING:
+    from graph.state import Turn
 
 WARNS_AT = Decimal("0.8")
 """Part of a budget from which on people are told."""
@@ -94,6 +100,16 @@ class DailyBudget:
                 await daily_usage.add(tx, person_id, self._today(), tokens, cost)
             if channel and self._of_channel:
                 await daily_usage.add(tx, _channel_name(channel), self._today(), tokens, cost)
+
+    async def lost(self, turn: Turn, model: str, use: ModelUse) -> None:
+        """Records what went into tries that gave no answer in a turn, which keeps nothing of them."""
+        await self.lost_of(usage_of(turn, self._clock()), model, use)
+
+    async def lost_of(self, of: UsageOf, model: str, use: ModelUse) -> None:
+        """The same, also where it is no turn."""
+        async with self._database.writing_apart(UNLOCKED) as tx:
+            await model_usage.add_lost(tx, of, model, use)
+        await self.spent(of.person_id, model, use, of.channel)
 
     async def warnings(self, tx: Transaction, person_id: str, channel: str) -> Sequence[BudgetWarning]:
         """Of the budgets of which at least `WARNS_AT` is used, but not all: that is said when the next turn is

@@ -82,19 +82,20 @@ class UsageOfEverybody:
 
 async def keep_usage(tx: Transaction, turn: Turn, usage: Usage, now: float) -> None:
     """Keep what a turn has used so far, in the place of what was kept of it before."""
-    await model_usage.keep(
-        tx,
-        UsageOf(
-            turn=turn["delivery"],
-            message=turn_of_call(f"{turn['delivery']}.0.0"),
-            agent=name_in(turn),
-            thread_id=turn["thread_id"],
-            person_id=turn["requester"],
-            channel=turn["channel"],
-            day=day_of(now).isoformat(),
-            at=now,
-        ),
-        usage,
+    await model_usage.keep(tx, usage_of(turn, now), usage)
+
+
+def usage_of(turn: Turn, now: float) -> UsageOf:
+    """Whose the usage of a turn is."""
+    return UsageOf(
+        turn=turn["delivery"],
+        message=turn_of_call(f"{turn['delivery']}.0.0"),
+        agent=name_in(turn),
+        thread_id=turn["thread_id"],
+        person_id=turn["requester"],
+        channel=turn["channel"],
+        day=day_of(now).isoformat(),
+        at=now,
     )
 
 

@@ -48,7 +48,7 @@ class ModelAsked:
     first_after: float | None = None
     """Until the first piece of the answer; `None`: there was none, or it was not looked at."""
     use: ModelUse | None = None
-    """`None`: it failed."""
+    """What it came to, also where it failed. `None`: nobody counted."""
     trouble: str = ""
     """A `graph.models.Trouble`; empty: it answered."""
     refusals: int = 0

@@ -449,6 +449,10 @@ class Budget(Protocol):
         """This went into an answer for this person, in this channel. `model`: the name it is counted under."""
         ...
 
+    async def lost(self, turn: Turn, model: str, use: ModelUse) -> None:
+        """This went into tries that gave no answer in a turn, which keeps nothing of them."""
+        ...
+
 
 # Tools to call, and what can come of a call.
 

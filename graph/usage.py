@@ -36,27 +36,24 @@ Usage = Mapping[str, ModelUse]
 NO_USAGE: Usage = {}
 
 
-def use_of(answer: AIMessage, seconds: float) -> ModelUse:
-    """What one answer came to, as its service says: never less than nothing, nor more than can be counted."""
-    said = answer.usage_metadata
-    if said is None:
-        return _one_call(0, 0, 0, seconds)
-    cached = said.get("input_token_details", {}).get("cache_read", 0)
-    return _one_call(said["input_tokens"], cached, said["output_tokens"], seconds)
+def use_of(answer: AIMessage | None, seconds: float, *, lost_input: int = 0, lost_output: int = 0) -> ModelUse:
+    """What asking once came to, never less than nothing, nor more than can be counted: the answer, as its service says,
+    and tries that gave none.
 
-
-def use_of_lost(given: int, made: int, seconds: float) -> ModelUse:
-    """What came to nothing: tokens of the question, and of what there was of an answer."""
-    return _one_call(given, 0, made, seconds)
-
-
-def _one_call(given: int, cached: int, made: int, seconds: float) -> ModelUse:
-    given = _bounded(given)
+    Args:
+        answer: `None`: no try gave one.
+        lost_input: tokens of the question in tries that gave none.
+        lost_output: those that had come of them.
+    """
+    said = answer.usage_metadata if answer is not None else None
+    given = _bounded(said["input_tokens"]) if said else 0
+    cached = said.get("input_token_details", {}).get("cache_read", 0) if said else 0
+    made = _bounded(said["output_tokens"]) if said else 0
     return ModelUse(
         calls=1,
-        input_tokens=given,
+        input_tokens=given + _bounded(lost_input),
         cached_tokens=min(_bounded(cached), given),
-        output_tokens=_bounded(made),
+        output_tokens=made + _bounded(lost_output),
         seconds=round(max(seconds, 0.0), 3),
     )
 

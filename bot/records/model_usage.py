@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import sqlalchemy as sa
 
 from bot.records.database import Transaction, insert_for, reader
 from bot.records.statements import Prepared
 from bot.records.tables import model_usage
-from graph.usage import Usage
+from graph.usage import ModelUse, Usage
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
 
 AT_ONCE = 4
 """Models in one statement: a turn uses one, or two with `ROUTER_MODEL`."""
@@ -28,7 +31,7 @@ class UsageOf:
     """Whose the usage of a turn is."""
 
     turn: str
-    """Key of its delivery."""
+    """Key of its delivery; what gave no answer in it has a row of its own, `lost:` before the key."""
     message: str
     """The same, but for a task of a plan the key of the message that the plan was made for."""
     agent: str
@@ -64,40 +67,52 @@ async def keep(tx: Transaction, of: UsageOf, usage: Usage) -> None:
     listed = list(usage.items())
     for start in range(0, len(listed), AT_ONCE):
         some = listed[start : start + AT_ONCE]
-        common = {
-            "turn": of.turn,
-            "agent": of.agent,
-            "message": of.message,
-            "thread_id": of.thread_id,
-            "person_id": of.person_id,
-            "channel": of.channel,
-            "day": of.day,
-            "at": of.at,
-        }
-        values: dict[str, Any] = {f"given_{name}": value for name, value in common.items()}
-        for number, (model, use) in enumerate(some):
-            values |= {f"model_{number}": model, **{f"{name}_{number}": use[name] for name in _COUNTS}}  # type: ignore[literal-required]
-        await tx.run(_keep(len(some)), values)
+        await tx.run(_keep(len(some)), _values(of, some))
+
+
+async def add_lost(tx: Transaction, of: UsageOf, model: str, use: ModelUse) -> None:
+    """Add what went into tries of a turn that gave no answer, in a row beside its own, which is replaced."""
+    await tx.run(_ADD, _values(replace(of, turn=f"lost:{of.turn}"), [(model, use)]))
+
+
+def _values(of: UsageOf, some: Sequence[tuple[str, ModelUse]]) -> dict[str, Any]:
+    values: dict[str, Any] = {f"given_{name}": value for name, value in asdict(of).items()}
+    for number, (model, use) in enumerate(some):
+        values |= {f"model_{number}": model, **{f"{name}_{number}": use[name] for name in _COUNTS}}  # type: ignore[literal-required]
+    return values
 
 
 @cache
 def _keep(models: int) -> Prepared:
     def statement(dialect: str) -> sa.Executable:
-        rows = [
-            {
-                column.name: sa.bindparam(
-                    f"{column.name}_{number}" if column.name in {"model", *_COUNTS} else f"given_{column.name}",
-                    type_=column.type,
-                )
-                for column in model_usage.c
-            }
-            for number in range(models)
-        ]
-        insert = insert_for(dialect, model_usage).values(rows)
+        insert = _insert(dialect, models)
         replaced = {name: insert.excluded[name] for name in _COUNTS}
         return insert.on_conflict_do_update(index_elements=list(model_usage.primary_key), set_=replaced)
 
     return Prepared(statement)
+
+
+def _add(dialect: str) -> sa.Executable:
+    insert = _insert(dialect, 1)
+    together = {name: model_usage.c[name] + insert.excluded[name] for name in _COUNTS}
+    return insert.on_conflict_do_update(index_elements=list(model_usage.primary_key), set_=together)
+
+
+_ADD = Prepared(_add)
+
+
+def _insert(dialect: str, models: int) -> sqlite.Insert | postgresql.Insert:
+    rows = [
+        {
+            column.name: sa.bindparam(
+                f"{column.name}_{number}" if column.name in {"model", *_COUNTS} else f"given_{column.name}",
+                type_=column.type,
+            )
+            for column in model_usage.c
+        }
+        for number in range(models)
+    ]
+    return insert_for(dialect, model_usage).values(rows)
 
 
 def _sums(key: sa.ColumnElement[str]) -> sa.Select[Any]:

@@ -206,8 +206,11 @@ class MemoryHandler:
 
     async def _keep_usage(self, tx: Transaction, head: Delivery, use: ModelUse) -> None:
         """What looking through costs is the person's, and no part of an answer."""
+        await model_usage.keep(tx, self._usage_of(head), {name_of(self.model): use})
+
+    def _usage_of(self, head: Delivery) -> UsageOf:
         now = self.clock()
-        of = UsageOf(
+        return UsageOf(
             turn=head.key,
             message=head.key,
             agent=MEMORY,
@@ -217,7 +220,6 @@ class MemoryHandler:
             day=day_of(now).isoformat(),
             at=now,
         )
-        await model_usage.keep(tx, of, {name_of(self.model): use})
 
     async def _remember(self, delivery: Delivery) -> None:
         """Keep and forget what was found in a message; done twice it comes to the same."""
@@ -253,8 +255,9 @@ class MemoryHandler:
         known = {item.memory_id: item.text for item in (*own.items, *of_channel)}
         words = [each.body["words"] for each in asked]
         rules, given = memory_request(words, (*own.items, *of_channel))
-        count = partial(self.budget.spent, person, name_of(self.model), channel=channel)
-        asking = Asking(self.observer, None, "memory", name_of(self.model), self.clock, keep_lost=count)
+        name = name_of(self.model)
+        lost = partial(self.budget.lost_of, self._usage_of(head), name)
+        asking = Asking(self.observer, None, "memory", name, self.clock, keep_lost=lost)
         async with asyncio.timeout(PICKING_SECONDS):
             answer, use = await ask(
                 self.model,
@@ -263,7 +266,7 @@ class MemoryHandler:
                 retry=self.retry,
                 asking=asking,
             )
-        await count(use)
+        await self.budget.spent(person, name, use, channel)
         picked = {}
         for each, changes in zip(asked, changes_in(answer.text, words, known, in_channel=bool(channel)), strict=True):
             remember = [asdict(passage) for passage in changes.remember if self._may_be_kept(passage.text)]

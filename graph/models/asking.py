@@ -14,14 +14,15 @@ from langchain_core.messages import AIMessage, AnyMessage
 from graph.models.problems import ModelProblem
 from graph.models.streaming import AnswerTimes, Model, Retry, stream_message
 from graph.observing import ModelAsked, Observer, TurnHandling
-from graph.usage import ModelUse, use_of, use_of_lost
+from graph.usage import ModelUse, total_tokens, use_of
 
 log = structlog.get_logger(__name__)
 KEEPING_SECONDS = 1.0
 """How long counting a lost answer may hold up the end of its turn: the records may be away, or the process may be
 ending."""
 KeepLost = Callable[[ModelUse], Awaitable[None]]
-"""Counts what went into tries that gave no answer, since their service counts it."""
+"""Counts what went into tries of which none gave an answer: their service counts it. An answer, with the tries before
+it, is counted by the caller."""
 
 
 async def _not_counted(_use: ModelUse) -> None:
@@ -46,10 +47,11 @@ class Asking:
 async def ask(
     model: Model, messages: Sequence[AnyMessage], on_text: Callable[[str], None], *, retry: Retry, asking: Asking
 ) -> tuple[AIMessage, ModelUse]:
-    """Ask as `stream_message` does. Returns the answer, and what it came to. Raises `ModelProblem`."""
+    """Ask as `stream_message` does. Returns the answer, and what it came to with the tries before it. Raises
+    `ModelProblem`."""
     began_at, began, times = asking.clock(), time.monotonic(), AnswerTimes()
 
-    def tell(trouble: str = "", use: ModelUse | None = None, answer: AIMessage | None = None) -> None:
+    def tell(trouble: str, use: ModelUse, answer: AIMessage | None = None) -> None:
         asking.observer.note(
             ModelAsked(
                 asking.run,
@@ -66,19 +68,21 @@ async def ask(
             )
         )
 
+    def used(answer: AIMessage | None) -> ModelUse:
+        seconds = time.monotonic() - began
+        return use_of(answer, seconds, lost_input=times.lost_input, lost_output=times.lost_output)
+
     try:
         answer = await stream_message(model, messages, on_text, retry=retry, times=times)
-    except ModelProblem as problem:
-        tell(problem.trouble.value)
+    except BaseException as end:
+        lost = used(None)
+        if isinstance(end, ModelProblem | asyncio.CancelledError):
+            tell(end.trouble.value if isinstance(end, ModelProblem) else "broken off", lost)
+        if total_tokens(lost):
+            await _kept(asking.keep_lost, lost)
         raise
-    except asyncio.CancelledError:
-        tell("broken off")
-        raise
-    finally:
-        if times.lost_input or times.lost_output:
-            await _kept(asking.keep_lost, use_of_lost(times.lost_input, times.lost_output, time.monotonic() - began))
-    use = use_of(answer, time.monotonic() - began)
-    tell(use=use, answer=answer)
+    use = used(answer)
+    tell("", use, answer)
     return answer, use
 
 

@@ -31,14 +31,14 @@ def fold_history(ports: Ports) -> Node:
         folded, summary = to_fold(state["messages"]), state.get("summary", "")
         turn, usage, name = turn_of(state), state.get("usage", NO_USAGE), name_of(ports.model)
         run = TurnHandling(turn, runtime.context.delivery)
-        count = partial(ports.budget.spent, turn["requester"], name, channel=turn["channel"])
-        asking = Asking(ports.observer, run, "summary", name, runtime.context.clock, keep_lost=count)
+        lost = partial(ports.budget.lost, turn, name)
+        asking = Asking(ports.observer, run, "summary", name, runtime.context.clock, keep_lost=lost)
         try:
             answer, use = await ask(
                 ports.model, summary_request(summary, folded), lambda _: None, retry=ports.retry, asking=asking
             )
             usage = with_use(usage, name, use)
-            await count(use)
+            await ports.budget.spent(turn["requester"], name, use, turn["channel"])
             new = answer.text.strip()[:LONGEST_SUMMARY]
         except ModelProblem as problem:
             log.warning("summary_without_model", cause=str(problem))

@@ -80,9 +80,8 @@ def create_router(
     async def route(messages: Sequence[AnyMessage], categories: Sequence[str], run: TurnHandling) -> Picked:
         recent = [m for m in messages if isinstance(m, HumanMessage)][-_RECENT:]
         bound = model.bind_tools([_tool(categories)])
-        turn, name = run.turn, name_of(model)
-        count = partial(budget.spent, turn["requester"], name, channel=turn["channel"])
-        asking = Asking(observer, run, "routing", name, clock, keep_lost=count)
+        name = name_of(model)
+        asking = Asking(observer, run, "routing", name, clock, keep_lost=partial(budget.lost, run.turn, name))
         answer, use = await ask(bound, [SystemMessage(_RULES), *recent], lambda _: None, retry=retry, asking=asking)
         picked = [c for call in answer.tool_calls if call["name"] == CHOOSE for c in _listed(call["args"])]
         known = [c for c in categories if c in picked]

@@ -97,13 +97,13 @@ def task_executor(ports: Ports) -> Node:
                 live.text(message_id, text)
 
         name, run = name_of(ports.model_of(turn)), TurnHandling(turn, runtime.context.delivery)
-        count = partial(ports.budget.spent, turn["requester"], name, channel=turn["channel"])
-        asking = Asking(ports.observer, run, "answer", name, runtime.context.clock, keep_lost=count)
+        lost = partial(ports.budget.lost, turn, name)
+        asking = Asking(ports.observer, run, "answer", name, runtime.context.clock, keep_lost=lost)
         message, use = await ask(model, prompt, show, retry=ports.retry, asking=asking)
         usage = with_use(state.get("usage", NO_USAGE), name, use)
         if citations is not None and (held := citations.rest()):
             live.text(message_id, held)
-        await count(use)
+        await ports.budget.spent(turn["requester"], name, use, turn["channel"])
         take_out = await _taking_out(ports, tools, message) if mode is Mode.SAFE_WRITE else None
         if sources is None:
             return {"messages": [own_ids(message, turn["delivery"], step, take_out)], "usage": usage}

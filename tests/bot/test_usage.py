@@ -10,6 +10,7 @@ from decimal import Decimal
 import pytest
 
 from bot.approvals.directory import PeopleDirectory
+from bot.budgets import UNLIMITED, DailyBudget
 from bot.domain import Person
 from bot.prices import ModelPrices, Prices
 from bot.records.database import Database
@@ -90,6 +91,19 @@ async def test_a_turn_that_goes_on_tomorrow_stays_with_the_day_it_began(usages: 
     own = await usages.reports().own(ANA)
     assert own.today.use["calls"] == 0
     assert [each.use["input_tokens"] for each in own.days] == [200]
+
+
+async def test_what_gave_no_answer_adds_to_what_is_kept_of_its_turn(usages: Usages) -> None:
+    turn, budget = turn_of(ANA, "m1"), DailyBudget(usages.database, usages.clock, UNLIMITED)
+    await budget.lost(turn, "large", use(70, 3))
+    await usages.keep(turn, {"large": use(100, 10)})
+    await budget.lost(turn, "large", use(80, 4))
+    await usages.keep(turn, {"large": use(100, 10)})
+    own = await usages.reports().own(ANA)
+    of_answer = await usages.reports().of_answer("said:m1.0", ANA)
+    assert own.today.use == use(250, 17, calls=3) | {"seconds": 4.5}
+    assert of_answer is not None
+    assert of_answer.total.use == own.today.use
 
 
 async def test_own_usage_goes_back_thirty_days_and_no_further(usages: Usages) -> None:

@@ -219,6 +219,9 @@ class Bench:
     async def spent(self, person_id: str, model: str, use: ModelUse, channel: str = "") -> None:
         self.tokens += total_tokens(use)
 
+    async def lost(self, turn: Turn, model: str, use: ModelUse) -> None:
+        self.tokens += total_tokens(use)
+
     async def not_made(self, call: Unmade) -> None:
         self.unmade.append(call)
 

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from graph.models import close_model
 from graph.models.openai import create_openai_model
 from graph.models.streaming import Retry
+from graph.state import Turn
 from graph.usage import ModelUse
 from tests.fakes.openai_server import FakeOpenAI
 
@@ -46,3 +47,6 @@ class Spent:
 
     async def spent(self, person_id: str, model: str, use: ModelUse, channel: str = "") -> None:
         self.counted.append((person_id, channel, use["input_tokens"]))
+
+    async def lost(self, turn: Turn, model: str, use: ModelUse) -> None:
+        await self.spent(turn["requester"], model, use, turn["channel"])

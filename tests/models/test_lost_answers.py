@@ -13,7 +13,7 @@ from graph.models.asking import Asking, ask
 from graph.models.problems import ModelProblem
 from graph.models.streaming import Retry
 from graph.nodes.policy_router import CHOOSE, create_router
-from graph.observing import NOBODY, TurnHandling
+from graph.observing import NOBODY, Happening, ModelAsked, Observer, TurnHandling
 from graph.state import Turn
 from graph.usage import ModelUse
 from tests.fakes.openai_server import Reply, ToolUse, fake_openai
@@ -40,14 +40,29 @@ class Counted:
         return [(use["input_tokens"], use["output_tokens"]) for use in self.uses]
 
 
+class Told:
+    """Measures how models are asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[ModelAsked] = []
+
+    def note(self, happening: Happening) -> None:
+        if isinstance(happening, ModelAsked):
+            self.asked.append(happening)
+
+
 async def asked(
-    model: BaseChatModel, counted: Counted, retry: Retry = ONCE, first: asyncio.Event | None = None
+    model: BaseChatModel,
+    counted: Counted,
+    retry: Retry = ONCE,
+    first: asyncio.Event | None = None,
+    observer: Observer = NOBODY,
 ) -> ModelUse:
     def show(_text: str) -> None:
         if first is not None:
             first.set()
 
-    asking = Asking(NOBODY, None, "answer", "any", time.time, keep_lost=counted)
+    asking = Asking(observer, None, "answer", "any", time.time, keep_lost=counted)
     _answer, use = await ask(model, ASK, show, retry=retry, asking=asking)
     return use
 
@@ -75,13 +90,21 @@ async def test_what_is_broken_off_in_the_middle_counts_too(connect: Connect) -> 
     assert made < 103
 
 
-async def test_a_broken_try_counts_beside_the_answer_that_came_of_the_next_one(connect: Connect) -> None:
+async def test_metrics_and_traces_hear_what_went_into_an_answer_that_breaks_off(connect: Connect) -> None:
+    counted, told = Counted(), Told()
+    async with fake_openai([Reply(text=SHOWN * 10, drop_after=60)]) as server:
+        with pytest.raises(ModelProblem):
+            await asked(connect(server), counted, observer=told)
+    assert [each.use for each in told.asked] == counted.uses
+
+
+async def test_a_broken_try_counts_with_the_answer_that_came_of_the_next_one(connect: Connect) -> None:
     counted = Counted()
     broken = Reply(calls=[ToolUse("tasks__list_tasks", {"of": "w" * 400})], drop_after=3)
     async with fake_openai([broken, Reply(text="Here", usage=(120, 1))]) as server:
         use = await asked(connect(server), counted, QUICK)
-    assert (use["input_tokens"], use["output_tokens"]) == (120, 1)
-    assert [given for given, _ in counted.tokens] == [QUESTION]
+    assert use["input_tokens"] == QUESTION + 120
+    assert counted.tokens == []
 
 
 @pytest.mark.parametrize("refusal", [Reply(status=401), Reply(status=429), Reply(status=500)])

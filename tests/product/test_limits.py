@@ -91,6 +91,9 @@ async def test_an_answer_that_somebody_stops_counts_with_its_question(workshop_h
             await thread.notice("stopped")
             await thread.send("and now?")
             await thread.says("You have used today’s 100 tokens.")
+            told = (await ana.get("/api/usage")).body["today"]
+    assert told["calls"] == 1
+    assert told["input_tokens"] + told["output_tokens"] >= 100
 
 
 async def test_an_answer_that_its_service_breaks_off_counts_with_its_question(workshop_home: ProductFolder) -> None:
