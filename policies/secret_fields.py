@@ -26,7 +26,7 @@ _NAMES = {
     r"|webhook|user|login|jwt|personal|push|registration|verification|reset|invite|sas|web)"
     r"[-_. ]?token|(?-i:[A-Z0-9]_TOKEN)|\btoken|\bjwt|\bsession[-_. ]?id|\bsessid|connect\.sid|\botp"
     r"|(?:x-)?amz-signature",
-    "secret": r"secret|\bcredential|[_-]credential|\bsalt|[_-](?:signature|salt)",
+    "secret": r"secret|\bcredential|[_-]credential|\bsalt|[_-](?:signature|salt)|code[_-]?verifier",
 }
 """Kind of secret → how names end that stand before it."""
 _KINDS = tuple(_NAMES)

@@ -98,6 +98,8 @@ FIELDS = [
     ("--db-password='hun ter'", "--db-password='[secret: password]'"),
     ("tool --client-secret abc123defg", "tool --client-secret [secret: secret]"),
     ("client_secret=abcdefgh", "client_secret=[secret: secret]"),
+    ("code=abc&code_verifier=dBjftJeZ4CVP-mB92K27uhbUJU1p", "code=abc&code_verifier=[secret: secret]"),
+    ('{"codeVerifier": "dBjftJeZ4CVP-mB92K27uhbUJU1p"}', '{"codeVerifier": "[secret: secret]"}'),
     ("api_key=abcdefgh1", "api_key=[secret: key]"),
     ("apiKey: abcdefgh1", "apiKey: [secret: key]"),
     ("curl -H 'X-Api-Key: abcdefgh1'", "curl -H 'X-Api-Key: [secret: key]'"),
