@@ -23,11 +23,23 @@ LONGEST_TEXT = 4_000
 """Characters of one text. Our own choice: backends cut or refuse what is much longer."""
 MOST_MESSAGES = 20
 """Of a conversation that are told: the newest."""
+_COLON = r"(?::|\\{1,8}u003a|&#(?:58|x3a);|%(?:25){0,3}3a)"
+_SLASH = r"(?:\\{0,8}/|\\{1,8}u002f|&#(?:47|x2f);|%(?:25){0,3}2f)"
+"""As JSON, HTML and addresses may have them, also one within another."""
 _ADDRESS = re.compile(
-    r"""([a-z][a-z0-9+.-]{0,15})(?::(?:\\?/){2}|%3A%2F%2F)([^\s/"\\<>?#@]*@)?([^\s/"'\\<>?#@%]*)[^\s"<>]*""",
+    rf"""([a-z][a-z0-9+.-]{{0,15}}){_COLON}{_SLASH}{{2}}(?:(?:[^\s/"\\<>?#]|\[secret: [a-z ]{{1,40}}\])*@)?"""
+    r"""(\[[0-9a-f:.]*\]|[^\s/"'\\<>?#@%&:]*)[^\s"<>]*""",
     re.IGNORECASE,
 )
-"""Also where it stands directly after a letter or an emphasis mark, and as JSON and addresses may have it."""
+"""Also where it stands directly after a letter or an emphasis mark, and with a password that is masked already. What
+follows the host is left out, a port too: it may be the beginning of a password."""
+_WITHOUT_SCHEME = re.compile(
+    r"""(?<![\w@.%-])((?:[a-z0-9][a-z0-9-]{0,62}\.){1,8}[a-z][a-z0-9-]{1,62})(?::[0-9]{1,5})?([/?])[^\s"<>]+""",
+    re.IGNORECASE,
+)
+"""`www.example.com/share/…`: people and tools write addresses so."""
+_QUERY = re.compile(r"""\?[\w.~-]{1,64}=[^\s"<>]*""")
+"""Of an address that has no host: `/files/…?signature=…`."""
 _LONGEST_WORD = 500
 """Characters without a blank that may be left out where a text is cut."""
 _CUT_WORD = re.compile(r"\S+\Z")
@@ -53,7 +65,7 @@ class TracedContent:
         looked_at = text[: 2 * LONGEST_TEXT]
         if len(looked_at) < len(text):
             looked_at = looked_at[:-_LONGEST_WORD] + _CUT_WORD.sub("…", looked_at[-_LONGEST_WORD:])
-        return shortened(self._mask(_ADDRESS.sub(_host_alone, looked_at)), LONGEST_TEXT)
+        return shortened(self._mask(_without_links(looked_at)), LONGEST_TEXT)
 
     def arguments(self, arguments: Mapping[str, Any]) -> str:
         """The arguments of a call, as JSON."""
@@ -96,8 +108,9 @@ class TracedContent:
         return {"role": role, "parts": parts}
 
 
-def _host_alone(found: re.Match[str]) -> str:
-    return f"{found[1]}://{found[3]}/…"
+def _without_links(text: str) -> str:
+    """A text with the hosts of its links alone."""
+    return _QUERY.sub("?…", _WITHOUT_SCHEME.sub(r"\1\2…", _ADDRESS.sub(r"\1://\2/…", text)))
 
 
 def _json(value: Any) -> str:

@@ -23,6 +23,16 @@ TOKEN = f"ghp_{'A1b2C3' * 6}"
         "https://h.example/a't0p-s3cret",
         "https://ana:t0p-s3cret@h.example/",
         "https://ana:s3cret%40x@h.example/",
+        "https://ana:pw@t0p-s3cret@h.example/",
+        "https://ana:[secret: password]@h.example/t0p-s3cret",
+        r"https:\\/\\/h.example\\/signin\\/t0p-s3cret",
+        r"https:\u002f\u002fh.example\u002fsignin\u002ft0p-s3cret",
+        "https:&#x2F;&#x2F;h.example&#x2F;t0p-s3cret",
+        "https%253A%252F%252Fh.example%252Ft0p-s3cret",
+        "www.h.example/signin/t0p-s3cret?code=4711",
+        "h.example:8443/signin/t0p-s3cret",
+        "//h.example/signin/t0p-s3cret",
+        "h.example?code=4711",
     ],
 )
 def test_of_a_link_only_the_host_is_told_however_it_stands_in_a_text(link: str) -> None:
@@ -31,6 +41,24 @@ def test_of_a_link_only_the_host_is_told_however_it_stands_in_a_text(link: str) 
     assert "s3cret" not in told
     assert "4711" not in told
     assert told.endswith(" now")
+
+
+@pytest.mark.parametrize(
+    "address", ["postgresql://app:t0p#s3cret@db/app", "postgresql://app:t0p/s3cret@db/app", "redis://:t0p?s3cret@db/0"]
+)
+def test_a_password_with_signs_that_end_an_address_is_not_told_as_its_host(address: str) -> None:
+    told = CONTENT.text(f"no answer of {address} yet")
+    assert "t0p" not in told
+    assert "s3cret" not in told
+
+
+def test_of_an_address_without_a_host_its_signature_is_not_told() -> None:
+    assert CONTENT.text("see /files/report.pdf?signature=t0p-s3cret.") == "see /files/report.pdf?…"
+
+
+@pytest.mark.parametrize("text", ["is it 1.5/2 or 3?", "and/or, e.g. this", "a.txt and b.py", "x=1? y=2", "re: //"])
+def test_what_is_no_link_stays(text: str) -> None:
+    assert CONTENT.text(text) == text
 
 
 @pytest.mark.parametrize("kept", [10, 20, 39])
