@@ -8,7 +8,7 @@ way is broken off as by a crash, and goes on as after one (decision 0037).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -47,8 +47,8 @@ LOOKING_SECONDS = 0.9
 """How long one may take."""
 LONGEST_WHY = 200
 """Characters of what the operator gives as the reason: as many as the audit log keeps."""
-MOST_TOLD = 500
-"""Conversations in which people wait for an answer that are told when everything is stopped."""
+TOLD_AT_ONCE = 500
+"""Conversations that are read at once, of those in which people are told that everything is stopped."""
 
 
 class Halting(Protocol):
@@ -128,8 +128,10 @@ class HaltSwitch:
         if not await self._is_operator(operator):
             return None
         reason = storable(why).strip()
-        if not reason or len(reason) > LONGEST_WHY:
-            return Invalid({"why": _("Required") if not reason else _("Too long")})
+        if not reason:
+            return Invalid({"why": _("Required")})
+        if len(reason) > LONGEST_WHY:
+            return _too_long()
         async with self._database.writing_urgently(HALT) as tx:
             if await halts.open_one(tx) is not None:
                 return AlreadySettled(_("Countersign is stopped already."))
@@ -144,10 +146,12 @@ class HaltSwitch:
         """Let everything go on. `None`: this is no operator."""
         if not await self._is_operator(operator):
             return None
+        reason = storable(why).strip()
+        if len(reason) > LONGEST_WHY:
+            return _too_long()
         async with self._database.writing_urgently(HALT) as tx:
             halt = await halts.open_one(tx)
-            now, reason = self._clock(), storable(why).strip()[:LONGEST_WHY]
-            if halt is None or not await halts.end(tx, halt.halt_id, operator.person_id, reason, now):
+            if halt is None or not await halts.end(tx, halt.halt_id, operator.person_id, reason, self._clock()):
                 return AlreadySettled(_("Countersign isn’t stopped."))
             await self._audit.acted(tx, operator, "let everything go on", of=halt.halt_id, note=reason)
             self._tell_when_written(tx, None)
@@ -201,18 +205,29 @@ class HaltSwitch:
             await self._outbox.say(tx, notice(_key(self.current, thread_id), thread_id, Notice(text)))
 
     async def _tell_those_who_wait(self, halt: HaltRow) -> None:
-        """Of what waits for its turn, or has come to another process meanwhile."""
+        """Of what waits for its turn, or has come to another process meanwhile. One conversation that cannot be told
+        keeps no other from being told, and everything is stopped all the same."""
+        after = ""
+        try:
+            while waiting := await self._waiting_after(after):
+                for thread_id in dict.fromkeys(map(conversation_of, waiting)):  # what a task waits for is shown there
+                    if self.current is None or self.current.halt_id != halt.halt_id:
+                        return  # it goes on; the look reads the same stop as another row
+                    await self._try_to_tell(thread_id)
+                after = waiting[-1]
+        except Exception:
+            log.exception("halt_not_told")
+
+    async def _waiting_after(self, thread_id: str) -> Sequence[str]:
         async with self._database.reading() as tx:
-            waiting = await deliveries.threads_with_messages(tx, MOST_TOLD)
-        for thread_id in dict.fromkeys(map(conversation_of, waiting)):  # what a task waits for is shown there
-            if self.current is None or self.current.halt_id != halt.halt_id:
-                return  # it goes on; the look reads the same stop as another row
-            try:
-                async with self._database.writing_apart(thread_id) as tx:
-                    await self.tell(tx, thread_id)
-            except Exception:  # it is stopped all the same
-                log.exception("halt_not_told", thread_id=thread_id)
-                return
+            return await deliveries.threads_with_messages(tx, thread_id, TOLD_AT_ONCE)
+
+    async def _try_to_tell(self, thread_id: str) -> None:
+        try:
+            async with self._database.writing_apart(thread_id) as tx:
+                await self.tell(tx, thread_id)
+        except Exception:
+            log.exception("halt_not_told", thread_id=thread_id)
 
     async def _broken_off(self, delivery: Delivery) -> None:
         """A delivery was broken off in the middle: of a call that was under way nobody knows what came of it, as after
@@ -235,6 +250,10 @@ class HaltSwitch:
     async def _is_repeatable(self, server: str, tool: str) -> bool:
         found = await self._find_tool(f"{server}__{tool}")
         return found is not None and found.repeatable
+
+
+def _too_long() -> Invalid:
+    return Invalid({"why": _("Too long")})
 
 
 def _key(halt: HaltRow, thread_id: str) -> str:

@@ -380,12 +380,17 @@ async def threads_waiting(tx: Transaction, within: str) -> Sequence[str]:
     return [r.thread_id for r in await tx.all(query.group_by(deliveries.c.thread_id))]
 
 
-async def threads_with_messages(tx: Transaction, limit: int) -> Sequence[str]:
-    """Conversations in which messages wait or are being handled; at most `limit`."""
+async def threads_with_messages(tx: Transaction, after: str, limit: int) -> Sequence[str]:
+    """Conversations in which messages wait or are being handled, in the order of their ids: at most `limit`, those that
+    follow the id `after`."""
     query = sa.select(deliveries.c.thread_id).where(
-        deliveries.c.status == WAITING, deliveries.c.kind != TIMER, deliveries.c.kind == "message"
+        deliveries.c.status == WAITING,
+        deliveries.c.kind != TIMER,
+        deliveries.c.kind == "message",
+        deliveries.c.thread_id > after,
     )
-    return [r.thread_id for r in await tx.all(query.group_by(deliveries.c.thread_id).limit(limit))]
+    in_order = query.group_by(deliveries.c.thread_id).order_by(deliveries.c.thread_id)
+    return [r.thread_id for r in await tx.all(in_order.limit(limit))]
 
 
 async def counts(tx: Transaction) -> Mapping[str, int]:
