@@ -63,8 +63,9 @@ def record_calls(given: Given) -> Iterator[RecordCall]:
 
 def sample(wanted: Any, name: str, given: Given) -> Any:
     """A value of a type, for a parameter or field of this name."""
-    if wanted == Usage:
-        return {"model": ModelUse(calls=1, input_tokens=1, cached_tokens=1, output_tokens=1, seconds=1.0)}
+    if wanted in (Usage, ModelUse):
+        use = ModelUse(calls=1, input_tokens=1, cached_tokens=1, output_tokens=1, seconds=1.0)
+        return use if wanted is ModelUse else {"model": use}
     if name in given and not (hasattr(wanted, "_fields") or dataclasses.is_dataclass(wanted)):
         return given[name]
     origin, inner = typing.get_origin(wanted), typing.get_args(wanted)
