@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 RECENT_DAYS = 30
 """Days that a person's own usage goes back, today among them."""
-MOST_DAYS = 3_660
-"""Days that operators may ask for at once."""
+MOST_GROUPS = 1_000
+"""People, channels or others that operators are told of at once."""
 NO_USE = ModelUse(calls=0, input_tokens=0, cached_tokens=0, output_tokens=0, seconds=0.0)
 _SMALLEST = Decimal("0.01")
 _SAID = "said:"
@@ -77,6 +77,8 @@ class UsageOfEverybody:
     until: str
     groups: tuple[UsageTotal, ...]
     """Those with the most tokens first."""
+    is_cut: bool
+    """There are more, with fewer tokens."""
     currency: str
 
 
@@ -170,13 +172,15 @@ class UsageReports:
         if not await self._is_operator(operator):
             return None
         last = until or day_of(self._clock())
-        first = since or last - timedelta(days=RECENT_DAYS - 1)
+        first = since or date.fromordinal(max(last.toordinal() - RECENT_DAYS + 1, 1))
         await self._note_reading(operator, "usage")
+        days = first.isoformat(), last.isoformat()
         async with self._database.reading() as tx:
-            sums = await model_usage.of_everybody(tx, by, first.isoformat(), last.isoformat())
-        return UsageOfEverybody(
-            first.isoformat(), last.isoformat(), tuple(_by_key(sums, self._prices)), self._prices.currency
-        )
+            keys = await model_usage.largest_groups(tx, by, *days, MOST_GROUPS + 1)
+            sums = await model_usage.of_groups(tx, by, keys[:MOST_GROUPS], *days)
+        totals = {total.key: total for total in _by_key(sums, self._prices)}
+        groups = tuple(totals[key] for key in keys[:MOST_GROUPS])
+        return UsageOfEverybody(*days, groups, len(keys) > MOST_GROUPS, self._prices.currency)
 
 
 def _by_key(sums: Sequence[UsageSum], prices: Prices) -> list[UsageTotal]:

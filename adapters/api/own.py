@@ -21,7 +21,7 @@ from bot.identity.principal import Scope
 from bot.inbox import LONGEST_COMMENT
 from bot.safe_text import visible_line
 from bot.services import Services
-from bot.usage import UsageTotal
+from bot.usage import MOST_GROUPS, UsageTotal
 from graph.memory import LONGEST_MEMORY
 from graph.usage import LONGEST_MODEL_NAME
 from policies.model import LONGEST_CLIENT
@@ -126,12 +126,13 @@ class UsageShape(Shape):
 
 
 class UsageOfEverybodyShape(Shape):
-    """What everybody has used of language models, those with the most tokens first; at most 1,000 sums of a model."""
+    """What everybody has used of language models, those with the most tokens first."""
 
     model_config = ConfigDict(frozen=True, title="UsageOfEverybody")
     since: str
     until: str
-    groups: list[UsageTotalShape]
+    groups: list[UsageTotalShape] = Field(max_length=MOST_GROUPS)
+    more: bool = Field(description="There are more groups, with fewer tokens.")
     currency: str = Field(description="ISO 4217; empty: there are no prices.")
 
 
@@ -356,6 +357,7 @@ class OwnResources:
                 since=found.since,
                 until=found.until,
                 groups=[UsageTotalShape.of(each) for each in found.groups],
+                more=found.is_cut,
                 currency=found.currency,
             )
         )

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 4
 """Models in one statement: a turn uses one, or two with `ROUTER_MODEL`."""
-MOST_GROUPS = 1_000
-"""Lines of a sum over everybody."""
 _COUNTS = ("calls", "input_tokens", "cached_tokens", "output_tokens", "seconds")
 GroupedBy = Literal["person", "channel", "agent", "model", "day"]
 """What the usage of everybody is added up by."""
@@ -147,11 +145,21 @@ async def of_people(tx: Transaction, person_ids: Collection[str], since: str) ->
     return [_sum(row) for row in await tx.all(query)]
 
 
-async def of_everybody(tx: Transaction, by: GroupedBy, since: str, until: str) -> Sequence[UsageSum]:
-    """What everybody used from one day to another, both included, by `by` and model: at most `MOST_GROUPS` lines, those
-    with the most tokens."""
-    columns = {"person": "person_id"}
-    tokens = sa.func.sum(model_usage.c.input_tokens + model_usage.c.output_tokens)
-    key = model_usage.c[columns.get(by, by)]
-    query = _sums(key).where(model_usage.c.day.between(since, until)).order_by(None)
-    return [_sum(row) for row in await tx.all(query.order_by(tokens.desc(), key).limit(MOST_GROUPS))]
+async def largest_groups(tx: Transaction, by: GroupedBy, since: str, until: str, most: int) -> Sequence[str]:
+    """Of what there is a sum from one day to another, both included: those with the most tokens, in that order."""
+    tokens, key = sa.func.sum(model_usage.c.input_tokens + model_usage.c.output_tokens), _key(by)
+    query = sa.select(key).where(model_usage.c.day.between(since, until)).group_by(key)
+    return [str(row[0]) for row in await tx.all(query.order_by(tokens.desc(), key).limit(most))]
+
+
+async def of_groups(
+    tx: Transaction, by: GroupedBy, groups: Sequence[str], since: str, until: str
+) -> Sequence[UsageSum]:
+    """What these used from one day to another, both included, by model."""
+    key = _key(by)
+    query = _sums(key).where(model_usage.c.day.between(since, until), key.in_(list(groups)))
+    return [_sum(row) for row in await tx.all(query)]
+
+
+def _key(by: GroupedBy) -> sa.ColumnElement[str]:
+    return model_usage.c["person_id" if by == "person" else by]

@@ -15,7 +15,7 @@ from bot.domain import Person
 from bot.prices import ModelPrices, Prices
 from bot.records.database import Database
 from bot.records.locks import UNLOCKED
-from bot.usage import UsageReports, keep_usage, use_in_words
+from bot.usage import MOST_GROUPS, UsageReports, keep_usage, use_in_words
 from graph.state import Turn
 from graph.usage import ModelUse, Usage, added, with_use
 from tests.bot.conftest import SetClock
@@ -156,6 +156,38 @@ async def test_everybodys_usage_is_for_operators_and_the_audit_log_says_so(usage
     before = await reports.of_everybody(ANA, "person", date(2020, 1, 1), date(2020, 1, 2))
     assert before is not None
     assert not before.groups
+
+
+async def test_who_used_the_most_comes_first_whatever_models_it_were(usages: Usages) -> None:
+    await usages.keep(turn_of(ANA, "m1"), {"large": use(500, 10), "small": use(500, 10)})
+    await usages.keep(turn_of(BEN, "m2"), {"large": use(900, 10)})
+    found = await usages.reports(operators=[ANA]).of_everybody(ANA, "person")
+    assert found is not None
+    assert [(each.key, each.use["input_tokens"]) for each in found.groups] == [("web:ana", 1_000), ("web:ben", 900)]
+
+
+async def test_of_more_than_can_be_told_those_are_left_out_that_used_least_and_no_part_of_a_sum(
+    usages: Usages,
+) -> None:
+    async with usages.database.writing(UNLOCKED) as tx:
+        for number in range(MOST_GROUPS + 1):
+            who = Person(f"web:{number}", "Somebody")
+            each_used = {"large": use(5_000 - number, 1), "small": use(1, 1)}
+            await keep_usage(tx, turn_of(who, f"m{number}"), each_used, usages.clock())
+    found = await usages.reports(operators=[ANA]).of_everybody(ANA, "person")
+    assert found is not None
+    assert (len(found.groups), found.is_cut) == (MOST_GROUPS, True)
+    assert all(each.models == ("large", "small") and each.use["calls"] == 2 for each in found.groups)
+    assert found.groups[-1].key == f"web:{MOST_GROUPS - 1}"
+    by_day = await usages.reports(operators=[ANA]).of_everybody(ANA, "day")
+    assert by_day is not None
+    assert ([each.use["calls"] for each in by_day.groups], by_day.is_cut) == ([2 * MOST_GROUPS + 2], False)
+
+
+async def test_before_the_first_day_that_there_is_nothing_was_used(usages: Usages) -> None:
+    found = await usages.reports(operators=[ANA]).of_everybody(ANA, "day", until=date(1, 1, 2))
+    assert found is not None
+    assert (found.since, found.groups) == ("0001-01-01", ())
 
 
 @pytest.mark.parametrize(
