@@ -51,11 +51,14 @@ def runs_on(thread_id: str, message_id: str) -> Problem:
     return Problem(504, detail, retry_after=AGAIN_SECONDS, more={"turn": _address(thread_id, message_id)})
 
 
+STOPPED = "An operator has stopped Countersign. The request is kept, and is answered when it goes on."
+"""What is said to whoever waits for a turn, where nothing else can be said of it."""
+
+
 def stopped(thread_id: str, message_id: str) -> Problem:
     """What is said of a turn that does not go on, since an operator has stopped everything."""
     detail = (
-        "An operator has stopped Countersign. The request is kept, and is answered when it goes on. Do not send it as "
-        "another one: send it with the same Idempotency-Key, or use the address in `turn`."
+        f"{STOPPED} Do not send it as another one: send it with the same Idempotency-Key, or use the address in `turn`."
     )
     return Problem(503, detail, retry_after=STOPPED_SECONDS, more={"turn": _address(thread_id, message_id)})
 

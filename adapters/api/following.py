@@ -15,6 +15,7 @@ from operator import itemgetter
 from time import monotonic
 from typing import Protocol, TypeVar
 
+from adapters.api.endings import STOPPED
 from adapters.api.turns import WHILE_WRITTEN, ApiTurns
 from adapters.shared.live.board import WrittenSoFar
 from adapters.shared.live.hub import EndedError, Reader
@@ -48,6 +49,11 @@ class Text:
 @dataclass(frozen=True, slots=True)
 class Sentence(Text):
     """A piece that is no answer: a notice, or what the turn waits for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Halted(Sentence):
+    """An operator has stopped everything: nothing more happens until it goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +230,10 @@ class TurnFollower:
     _asked: dict[str, str] = field(default_factory=dict)
     _sentences: list[str] = field(default_factory=list)
     _speaking: SentText | None = None
+    _is_running: bool = False
+    """Whether it ran when it was looked at last."""
+    _is_halted: bool = False
+    """Whether it was told that everything is stopped."""
     _marks: object = None
     """As they were before the turn was read last (`ApiTurns.marks`)."""
     _whole_at: float = 0.0
@@ -249,6 +259,10 @@ class TurnFollower:
                     if self._is_over(state):
                         return
                     every = RUNNING_SECONDS if state.status == "running" else WAITING_SECONDS
+                    self._is_running = state.status == "running"
+                for halted in self._halts():
+                    told = True
+                    yield halted
                 if looks:
                     look_at = monotonic() + every
                 if told:
@@ -347,6 +361,12 @@ class TurnFollower:
             if sentence not in self._sentences:
                 self._sentences.append(sentence)
                 yield from (Sentence(each.text) for each in self._piece(SentText(), sentence))
+
+    def _halts(self) -> Iterator[Happening]:
+        is_stopped = self._is_running and self.turns.is_stopped()
+        if is_stopped and not self._is_halted:
+            yield from (Halted(each.text) for each in self._piece(SentText(), STOPPED))
+        self._is_halted = is_stopped
 
     def _call(self, call: CallState) -> Iterator[Happening]:
         told = self._calls.get(call.call_id)

@@ -72,7 +72,8 @@ class ApiTurns:
         self._conversations: Conversations = services.conversations
         self._agents: AgentChoices = services.agents
         self._files: Files = services.files
-        self._is_stopped = services.console.halts.is_on.is_set
+        self.is_stopped: Callable[[], bool] = services.console.halts.is_on.is_set
+        """Whether an operator has stopped everything."""
         self.hub = hub
         self.board = board
         self._clock = clock
@@ -198,8 +199,8 @@ class ApiTurns:
     async def answered(self, call: ApiCall, thread_id: str, key: str, wait: float) -> TurnState:
         """As `settled`, for a caller that wants the answer. Raises `Problem` (503) as soon as an operator has stopped
         everything, too: nobody knows when it will go on."""
-        state = await self.settled(call, thread_id, key, wait, unless=self._is_stopped)
-        if state.status == "running" and self._is_stopped():
+        state = await self.settled(call, thread_id, key, wait, unless=self.is_stopped)
+        if state.status == "running" and self.is_stopped():
             raise stopped(thread_id, key)
         return state
 

@@ -7,8 +7,12 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+from a2a.helpers.proto_helpers import get_message_text
+from a2a.types import Part
 
+from tests.api.agents import COMPLETED, WORKING, Agent
 from tests.api.contract_clients import Caller, Runs, http, response_of, token, with_tokens
+from tests.api.stream_clients import program, querying
 from tests.fakes.openai_server import fake_openai
 from tests.gateway.agents import agent, texts
 from tests.gateway.test_on_the_page import called
@@ -27,6 +31,7 @@ rules:
   - {name: makers ask, match: {tool: "make*"}, decide: ask, approvers: [requester]}
 """
 STOPPED = "An operator has stopped Countersign. Your message is kept, and is answered when it goes on."
+KEPT = "An operator has stopped Countersign. The request is kept, and is answered when it goes on."
 STOP, GO_ON = "/api/v1/operator/stop", "/api/v1/operator/resumption"
 
 
@@ -233,6 +238,38 @@ async def test_a_program_that_waits_for_an_answer_is_told_at_once_and_gets_it_la
         for name in ("one", "two"):
             assert response_of(await runs.run(name, name, key=f"key {name}")) == f"You said: {name}"
         assert len((await runs.get("/api/v1/threads")).body["threads"]) == 2
+
+
+async def test_streams_and_agents_that_wait_are_told_and_get_the_rest_later(
+    home: ProductFolder, shop: Workshop
+) -> None:
+    home.variables["TURN_CONCURRENCY"] = "1"
+    async with product_here(home) as url, visiting(url) as ana, ana.thread() as thread, http() as connections:
+        olga, other = Caller(url, connections, token("olga")), Agent(url, token("ana"))
+        await thread.send("use make_slowly what=lamp")
+        await shop.started.wait()
+        async with program(url) as anas, querying(anas, "one") as query:
+            waiting = asyncio.create_task(other.say("two", context_id="two"))
+            streaming = asyncio.create_task(other.stream(Part(text="three"), context_id="three"))
+            async with asyncio.timeout(WITHIN):
+                while len(await anas.threads()) < 4:
+                    await asyncio.sleep(0.02)
+            async with at_most_waiting(10):
+                await olga.post(STOP, {"why": "a fire"})
+                task = await waiting
+            assert (task.status.state, get_message_text(task.status.message)) == (WORKING, KEPT)
+            assert (await other.get(task.id)).status == task.status
+            await query.until("token")
+            assert query.text == KEPT
+            shop.may_end.set()
+            await olga.post(GO_ON, {})
+            await query.until("done")
+            assert query.text == f"{KEPT}\n\nYou said: one"
+            told = [each.status_update.status for each in await streaming if each.HasField("status_update")]
+        assert [(each.state, get_message_text(each.message)) for each in told] == [
+            (WORKING, KEPT),
+            (COMPLETED, "You said: three"),
+        ]
 
 
 async def test_whatever_operators_do_at_once_the_log_has_each_of_it(home: ProductFolder) -> None:

@@ -46,9 +46,9 @@ from a2a.utils.task import validate_history_length, validate_page_size
 from adapters.api.agent_to_agent.contract import Exchange
 from adapters.api.agent_to_agent.incoming import QuestionAnswer, Verdict, Words, said_in
 from adapters.api.agent_to_agent.task_names import KIND, LONGEST_CONTEXT, TaskName
-from adapters.api.agent_to_agent.tasks import OVER, artifact, status_of, task_of
+from adapters.api.agent_to_agent.tasks import OVER, artifact, halted_status, status_of, task_of
 from adapters.api.endings import key_of_request
-from adapters.api.following import Before, Interrupted, Sentence, Silence, Text, TurnFollower, of_this_turn
+from adapters.api.following import Before, Halted, Interrupted, Sentence, Silence, Text, TurnFollower, of_this_turn
 from adapters.api.sign_in_replies import reply_to_sign_in
 from adapters.api.turns import LONGEST_WAIT, ApiTurns
 from adapters.shared.long_answers import LongAnswers
@@ -122,7 +122,7 @@ class TaskRequests(RequestHandler):
                 return taken.only
             wait = 0.0 if params.configuration.return_immediately else LONGEST_WAIT
             with self._open.one_more(_principal(exchange)):
-                await self._turns.settled(exchange.call, taken.name.thread_id, taken.message, wait)
+                await self._settled(exchange, taken.name.thread_id, taken.message, wait)
             return await self._task(
                 _principal(exchange), taken.name.context_id, taken.message, _history(params.configuration)
             )
@@ -191,7 +191,7 @@ class TaskRequests(RequestHandler):
                 raise TaskNotCancelableError("This task has ended.")
             await self._stop(principal, state)
             with self._open.one_more(principal):
-                await self._turns.settled(exchange.call, name.thread_id, name.turn, LONGEST_WAIT)
+                await self._settled(exchange, name.thread_id, name.turn, LONGEST_WAIT)
             return await self._task(principal, name.context_id, name.turn, None)
 
     # ------------------------------------------------------------------------------------------- messages
@@ -384,13 +384,20 @@ class TaskRequests(RequestHandler):
         """A task as its owner sees it. `key`: of a message of its turn."""
         thread_id = key.rpartition(":")[0]
         state = await self._state(principal, thread_id, key)
+        name = TaskName(thread_id, state.delivery, context_id)
         return task_of(
-            TaskName(thread_id, state.delivery, context_id),
+            name,
             state,
             begun_by=await self._services.conversations.message(thread_id, state.delivery),
             links=[await self._sign_in(principal, view) for view in state.sign_ins],
             history=history,
+            running=halted_status(name) if self._turns.is_stopped() else None,
         )
+
+    async def _settled(self, exchange: Exchange, thread_id: str, message: str, wait: float) -> None:
+        """Waits until a turn has ended or waits for people, `wait` seconds at most, and no longer once an operator has
+        stopped everything: nobody knows when it will go on."""
+        await self._turns.settled(exchange.call, thread_id, message, wait, unless=self._turns.is_stopped)
 
     async def _sign_in(self, principal: Principal, view: SignInView) -> str:
         """What is said of a sign-in: with the link, for its owner, with a token that could begin the call."""
@@ -416,6 +423,9 @@ class TaskRequests(RequestHandler):
             async with aclosing(exchange.happenings) as happenings:
                 async for happening in happenings:
                     match happening:
+                        case Halted():
+                            halted = halted_status(name)
+                            yield TaskStatusUpdateEvent(task_id=first.id, context_id=first.context_id, status=halted)
                         case Sentence():
                             pass  # the status says it
                         case Text(text=text):

@@ -9,7 +9,7 @@ from a2a.helpers.proto_helpers import new_data_part
 from a2a.types import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
 
 from adapters.api.agent_to_agent.task_names import TaskName
-from adapters.api.endings import answer_in, what_failed
+from adapters.api.endings import STOPPED, answer_in, what_failed
 from adapters.api.following import says
 from adapters.api.models import SourceShape
 from bot.conversations import TurnState
@@ -38,6 +38,7 @@ def task_of(
     begun_by: MessageView | None,
     links: Sequence[str] = (),
     history: int | None = None,
+    running: TaskStatus | None = None,
 ) -> Task:
     """Returns a turn as its owner sees it.
 
@@ -45,8 +46,9 @@ def task_of(
         begun_by: the message that began it.
         links: sentences about the sign-ins that it waits for, which may hold what is for the owner alone.
         history: so many of its last messages, at most; `None`: all.
+        running: how it stands while it runs, where there is more to be said.
     """
-    status = status_of(name, state, links)
+    status = running if running is not None and state.status == "running" else status_of(name, state, links)
     task = Task(id=name.task_id, context_id=name.context_id, status=status)
     if status.state == TaskState.TASK_STATE_COMPLETED and (text := answer_in(state)):
         task.artifacts.append(artifact(text))
@@ -77,6 +79,11 @@ def status_of(name: TaskName, state: TurnState, links: Sequence[str] = ()) -> Ta
             return _status(name, reached, _asked(state, links))
         case _:
             return _ending(name, state)
+
+
+def halted_status(name: TaskName) -> TaskStatus:
+    """Returns how a running turn stands while an operator has stopped everything."""
+    return _status(name, TaskState.TASK_STATE_WORKING, [Part(text=STOPPED)])
 
 
 def _ending(name: TaskName, state: TurnState) -> TaskStatus:
