@@ -243,6 +243,8 @@ class AuditPush:
         if failure.too_large and len(sent) > 1:
             self._most = len(sent) // 2
             return 0.0
+        if not failure.refused:  # what is slow, or cuts off what is large, without a word may take less
+            self._most = max(1, len(sent) // 2)
         now = self._clock()
         pause = pause_after(failure, row.failures, self._chance())
         self._has_tried = True

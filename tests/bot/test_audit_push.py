@@ -226,6 +226,20 @@ async def test_what_is_too_large_is_sent_in_smaller_parts(database: Database, si
     assert siem.numbers == upto(9)
 
 
+async def test_a_service_that_takes_little_at_once_and_does_not_say_so_gets_less_each_time(
+    database: Database, clock: SetClock, siem: FakeSiem, sender: Sender
+) -> None:
+    """A proxy that cuts large requests off, or a collector that needs longer for them than anybody waits: the same
+    request again and again would never be taken."""
+    await keep(database, entries(12))
+    siem.most_at_once = 3
+    for _ in range(8):
+        await sender.sends_all()
+        clock.move(LONGEST_PAUSE)
+    assert siem.numbers == upto(12)
+    assert siem.sizes[:3] == [12, 6, 3]
+
+
 async def test_one_entry_that_is_too_large_stays_and_is_said(
     database: Database, siem: FakeSiem, sender: Sender
 ) -> None:

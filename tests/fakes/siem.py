@@ -40,6 +40,8 @@ class FakeSiem:
         self.tokens: set[str] = set()
         self.most = 1_000_000
         """Bytes of a request; a larger one is a 413."""
+        self.most_at_once = 1_000
+        """Events of a request; where one has more, the connection is cut without a word, and nothing is kept."""
         self._go_on = asyncio.Event()
         self._go_on.set()
         self._changed = asyncio.Condition()
@@ -79,6 +81,10 @@ class FakeSiem:
         self.tokens.add(request.headers.get("Authorization", ""))
         self.sizes.append(len(lines))
         await self._notify()
+        if len(lines) > self.most_at_once:
+            assert request.transport is not None
+            request.transport.abort()
+            return web.Response()
         await self._go_on.wait()
         trouble = self.troubles.popleft() if self.troubles else Trouble()
         if trouble.status:
