@@ -29,6 +29,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import io
 import json
 import re
 import sys
@@ -78,6 +79,8 @@ def entry_in(line: bytes) -> Entry:
     """The entry that a line says. Raises `Unreadable`."""
     if len(line) > LONGEST_LINE:
         raise Unreadable("is longer than an entry can be")
+    if line.startswith(b"seq,"):
+        raise Unreadable("is the beginning of a CSV export, which has not all that is verified: export JSON Lines")
     try:
         said = _parsed(line.decode("utf-8"))
     except UnicodeDecodeError:
@@ -174,7 +177,7 @@ class Verification:
         """What is wrong with the next entry. After a fault the chain is followed on from what is there."""
         if hash_of(entry) != entry.hash:
             yield f"entry {entry.seq} was changed, or was not written under this number"
-        if entry.event is not None:
+        elif entry.event is not None:
             yield from _disagreements(entry)
         if entry.seq in self._seen:
             yield from self._second(entry)
@@ -231,34 +234,106 @@ def _disagreements(entry: Entry) -> Iterator[str]:
     event = entry.event or {}
     try:
         inside = _parsed(entry.text)
-        decision = inside["decision"]
-        said = [
-            ("metadata.sequence", _at(event, "metadata", "sequence"), entry.seq),
-            ("metadata.uid", _at(event, "metadata", "uid"), entry.hash),
-            ("time", event.get("time"), _milliseconds(inside["at"])),
-            ("status_code", event.get("status_code"), inside["status"]),
-            ("actor.user.uid", _at(event, "actor", "user", "uid"), inside["requester"]),
-            ("api.request.uid", _at(event, "api", "request", "uid"), inside["call"]),
-        ]
-        if inside["tool"]:
-            said.append(("api.operation", _at(event, "api", "operation"), inside["tool"]))
-    except (Unreadable, KeyError, TypeError, ValueError):
-        return  # of an entry that was changed, its hash says so
+        always, if_there = _told_always(entry, inside), _told_if_there(entry, inside)
+    except (Unreadable, AttributeError, KeyError, TypeError, ValueError):
+        yield f"entry {entry.seq} cannot be read, so nothing that is said of it can be verified"
+        return
+    said = [(name, _at(event, name), there) for name, there in always.items()]
+    said += [(name, here, there) for name, there in if_there.items() if (here := _at(event, name)) is not None]
+    decision = inside["decision"]
     authorizations = event.get("authorizations", [])
-    decisions = [_at(each, "decision") for each in authorizations] if isinstance(authorizations, list) else None
-    said.append(("authorizations", decisions, [decision] if decision else []))
-    copied = _at(event, "unmapped", "entry")
+    authorizations = authorizations if isinstance(authorizations, list) else [None]
+    said.append(("authorizations", [_at(each, "decision") for each in authorizations], [decision] if decision else []))
+    for name, field in _OF_A_POLICY.items():
+        policies = [here for each in authorizations if (here := _at(each, f"policy.{name}")) is not None]
+        said += [(f"authorizations.policy.{name}", here, inside.get(field)) for here in policies]
+    copied = _at(event, "unmapped.entry")
     if isinstance(copied, dict):
         said += [(f"unmapped.entry.{name}", here, inside.get(name)) for name, here in copied.items()]
     for name, here, there in said:
-        if here != there:
+        if here != there or isinstance(here, bool) != isinstance(there, bool):
             shown = name.encode("unicode_escape").decode()  # a terminal must not obey it
             yield f"entry {entry.seq}: {shown} is not what the entry itself says"
 
 
-def _at(event: dict[str, Any], *names: str) -> Any:
-    value: Any = event
-    for name in names:
+_OF_A_POLICY = {"name": "rule", "uid": "source", "version": "version", "desc": "why"}
+_STATUS = ("Unknown", "Success", "Failure")
+_SEVERITY = ("Unknown", "Informational", "Low", "Medium", "High")
+_ACTION = ("Unknown", "Allowed", "Denied", "Observed")
+_DISPOSITION = {0: "Unknown", 1: "Allowed", 2: "Blocked", 17: "Logged", 25: "Rejected", 27: "Error"}
+_ACTIVITY = {2: "Read", 99: "Other"}
+_NOT_MADE, _SEEN, _ACT, _FAILED_UNMADE = (2, 2, 2, 2), (1, 1, 3, 17), (1, 2, 3, 17), (2, 2, 2, 27)
+_MEANINGS = {
+    "done": (1, 1, 1, 1),
+    "failed": (2, 2, 1, 27),
+    "unknown": (0, 3, 1, 0),
+    "rejected": (2, 2, 2, 25),
+    **dict.fromkeys(("denied", "expired", "superseded", "withdrawn", "limited", "skipped"), _NOT_MADE),
+    **dict.fromkeys(("looked", "looked up", "read"), _SEEN),
+}
+"""What a status is in OCSF 1.8.0: the numbers of status, severity, action and disposition. Another one is an act."""
+
+
+def _told_always(entry: Entry, inside: dict[str, Any]) -> dict[str, Any]:
+    """What every event says of its entry, by the path of the field."""
+    operation = inside["tool"] or inside.get("settled", {}).get("choice", "")
+    return {
+        "metadata.sequence": entry.seq,
+        "metadata.uid": entry.hash,
+        "time": _milliseconds(inside["at"]),
+        "status_code": inside["status"],
+        "actor.user.uid": inside["requester"],
+        "api.request.uid": inside["call"],
+        "api.operation": operation,
+    }
+
+
+def _told_if_there(entry: Entry, inside: dict[str, Any]) -> dict[str, Any]:
+    """The same of what only some events say, or a SIEM may leave out."""
+    server, judged = inside["server"], inside.get("judged") or {}
+    status, severity, action, disposition = (
+        _FAILED_UNMADE
+        if inside["status"] == "failed" and inside["attempt"] is None
+        else _MEANINGS.get(inside["status"], _ACT)
+    )
+    activity = 2 if _reads_only(inside["status"], judged.get("tool", {})) else 99
+    operation = _told_always(entry, inside)["api.operation"]
+    return {
+        "class_uid": 6003,
+        "class_name": "API Activity",
+        "category_uid": 6,
+        "category_name": "Application Activity",
+        "activity_id": activity,
+        "activity_name": _ACTIVITY[activity],
+        "type_uid": 600300 + activity,
+        "type_name": f"API Activity: {_ACTIVITY[activity]}",
+        "message": f"{server} {operation}".strip() + f": {inside['status']}",
+        "is_alert": False,
+        "status_id": status,
+        "status": _STATUS[status],
+        "status_detail": inside["note"],
+        "severity_id": severity,
+        "severity": _SEVERITY[severity],
+        "action_id": action,
+        "action": _ACTION[action],
+        "disposition_id": disposition,
+        "disposition": _DISPOSITION[disposition],
+        "actor.app_name": inside.get("client") or inside.get("agent"),
+        "api.service.name": server,
+        "src_endpoint.name": judged.get("platform", ""),
+        "metadata.log_name": "audit",
+        "metadata.original_event_uid": str(entry.seq),
+    }
+
+
+def _reads_only(status: str, tool: dict[str, Any]) -> bool:
+    trusted = tool.get("trusted") and tool.get("annotations", {}).get("read_only")
+    return status in {"looked", "looked up", "read"} or bool(tool.get("reads_only") or trusted)
+
+
+def _at(event: Any, path: str) -> Any:
+    value = event
+    for name in path.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
@@ -369,10 +444,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     verification = Verification(given.anchor, selection=given.selection, whole=given.whole)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files have letters that not every terminal has
     try:
         faults = verify(_read(given.files), verification, sys.stdout, any_order=given.any_order)
     except OSError as error:
-        sys.stderr.write(f"{error.filename}: {error.strerror}\n")
+        sys.stderr.write(f"{error.filename or 'it was interrupted'}: {error.strerror}\n")
         return 2
     _report(verification, faults, sys.stdout)
     return 1 if faults else 0

@@ -14,7 +14,7 @@ import pytest
 
 from bot.audit.entries import BEGINNING, Link, hash_of
 from bot.audit.ocsf import LogSource, event_of
-from tests.audit.calls import NOON, TOKEN, chain, ended
+from tests.audit.calls import NOON, READING, TOKEN, chain, ended, judged, tool
 from tests.support.commands import run_command
 from tests.support.empty_database import empty_database
 
@@ -267,7 +267,88 @@ def test_a_copied_field_of_an_event_that_says_something_else_is_told(pushed: Lin
     assert f"unmapped.entry.{name} is not what the entry itself says" in out
 
 
+FORGED = {
+    "message": "workshop make: denied",
+    "status": "Failure",
+    "status_id": 2,
+    "status_detail": "nobody let it run",
+    "severity_id": 1.5,
+    "action": "Denied",
+    "disposition_id": 2,
+    "activity_id": 2,
+    "type_uid": 600302,
+    "class_uid": 1,
+    "is_alert": True,
+    "actor.app_name": "another program",
+    "api.service.name": "calendar",
+    "src_endpoint.name": "slack",
+    "metadata.original_event_uid": "2",
+    "authorizations.0.policy.name": "anybody may",
+    "unmapped.entry.attempt": True,
+}
+
+
+@pytest.mark.parametrize("field", FORGED)
+def test_a_searched_field_of_an_event_that_says_something_else_is_told(pushed: Lines, field: str) -> None:
+    """Whoever looks at blocked calls only would not see one that ran."""
+    event = json.loads(pushed[0])
+    *way, last = field.split(".")
+    at = event
+    for name in way:
+        at = at[int(name)] if isinstance(at, list) else at[name]
+    at[last] = FORGED[field]
+    code, out = verified([json.dumps(event), *pushed[1:]], "--whole")
+    assert (code, out.splitlines()[0]) == (
+        1,
+        f"-:1: entry 1: {field.replace('.0', '')} is not what the entry itself says",
+    )
+
+
+def test_events_of_every_outcome_verify_as_they_are_pushed() -> None:
+    ends = [
+        *(ended(1, status=status) for status in ("done", "failed", "unknown")),
+        *(
+            ended(1, status=status, attempt=None, output=None, duration=None, note="why", judged=None)
+            for status in ("failed", "denied", "rejected", "expired", "superseded", "withdrawn", "limited", "skipped")
+        ),
+        *(
+            ended(1, call_id="", tool="", server="", status=status, attempt=None, settled={"choice": "x", "by": "Olga"})
+            for status in ("looked", "looked up", "read", "acted")
+        ),
+        ended(1, READING),
+        ended(1, judged=judged(tool(), {}, client="a program")),
+        ended(1, judged=judged(tool(), {}, agent="research")),
+    ]
+    lines = [json.dumps(event_of(each, LogSource("1", "https://bot.example.com"), NOON)) for each in chain(*ends)]
+    code, out = verified(lines, "--whole")
+    assert code == 0, out
+
+
+def test_an_event_of_an_entry_that_says_nothing_is_no_proof() -> None:
+    """Whoever can compute hashes can put anything beside it."""
+    nothing = Link(1, "", "{}", BEGINNING, hash_of(BEGINNING, 1, "{}"))
+    code, out = verified([json.dumps(event_of(nothing, LogSource("1", None), NOON))])
+    assert code == 1
+    assert "entry 1 cannot be read" in out
+
+
 # ------------------------------------------------------------------------------------------- written by other programs
+
+
+def test_an_export_as_csv_is_called_one(exported: Callable[..., Lines]) -> None:
+    code, out = verified(exported("--format", "csv"))
+    assert code == 1
+    assert out.startswith("-:1: is the beginning of a CSV export")
+
+
+def test_a_file_whose_name_the_terminal_cannot_write_is_verified_all_the_same(whole: Lines, tmp_path: Path) -> None:
+    file = tmp_path / "März.jsonl"
+    file.write_text("\n".join([*whole[:2], *whole[3:]]))
+    command = [sys.executable, str(VERIFIER), str(file)]
+    environment = {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, env=environment)
+    assert done.stderr == ""
+    assert r"M\xe4rz.jsonl:3: entry 3 is missing" in done.stdout
 
 
 def test_a_mark_of_utf_8_at_the_beginning_of_a_file_is_no_fault(whole: Lines) -> None:
