@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -137,13 +138,22 @@ class Http:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Returns the seconds that an answer asks to wait, at most `LONGEST_WAIT`; `None` where nothing is said, or what is
-    no number, such as a date."""
+    """Returns the seconds that an answer asks to wait, at most `LONGEST_WAIT`; `None` where it says nothing that can be
+    read. A date is held against when the answer was sent, by the same clock."""
+    said = headers.get("Retry-After") or ""
     try:
-        said = float(headers.get("Retry-After") or math.nan)
+        seconds = float(said or math.nan)
     except ValueError:
-        return None
-    return None if math.isnan(said) else min(max(said, 0.0), LONGEST_WAIT)
+        seconds = _seconds_between(headers.get("Date") or "", said)
+    return None if math.isnan(seconds) else min(max(seconds, 0.0), LONGEST_WAIT)
+
+
+def _seconds_between(first: str, second: str) -> float:
+    """Seconds from one HTTP date to another; NaN where one is none."""
+    try:
+        return parsedate_to_datetime(second).timestamp() - parsedate_to_datetime(first).timestamp()
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 def is_kept_at(address: str, hosts: Iterable[str]) -> bool:

@@ -178,6 +178,33 @@ async def test_a_service_that_asks_to_wait_is_waited_for_also_by_another_process
     await other.collector.close()
 
 
+async def test_a_service_that_says_until_when_by_a_date_is_waited_for(
+    database: Database, clock: SetClock, siem: FakeSiem, sender: Sender
+) -> None:
+    await keep(database, entries(1))
+    sent, until = "Sat, 28 Nov 2026 23:59:30 GMT", "Sun, 29 Nov 2026 00:01:10 GMT"
+    siem.troubles.append(Trouble(503, {"Date": sent, "Retry-After": until}))
+    await sender.sends_all()
+    clock.move(99)
+    await sender.sends_all()
+    assert len(siem.sizes) == 1
+    clock.move(2)
+    await sender.sends_all()
+    assert siem.numbers == [1]
+
+
+@pytest.mark.parametrize("until", ["soon", "Sun, 99 Nov 2026 00:01:10 GMT", "nan", "5, 7"])
+async def test_a_service_that_says_nothing_readable_of_when_is_tried_again_as_ever(
+    database: Database, clock: SetClock, siem: FakeSiem, sender: Sender, until: str
+) -> None:
+    await keep(database, entries(1))
+    siem.troubles.append(Trouble(503, {"Retry-After": until}))
+    await sender.sends_all()
+    clock.move(FIRST_PAUSE)
+    await sender.sends_all()
+    assert siem.numbers == [1]
+
+
 @pytest.mark.parametrize("status", [301, 400, 401, 403, 404])
 async def test_a_refusal_is_said_and_neither_repeated_at_once_nor_skipped(
     database: Database,
