@@ -821,6 +821,7 @@ def _said_in(file: Path) -> list[str]:
     return [file.read_text(errors="replace")] if file.exists() else []
 
 
+@cache
 def _version() -> str:
     """Version of the program, to tell processes of two versions apart; empty where its file was left out."""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import AnyMessage
@@ -34,7 +35,7 @@ from graph.nodes.fold_history import fold_history
 from graph.nodes.human_clarification import human_clarification
 from graph.nodes.oauth_needed import server_of
 from graph.nodes.policy_router import needs_routing, policy_router
-from graph.nodes.read_file import read_file
+from graph.nodes.read_file import ReadFileState, read_file
 from graph.nodes.task_executor import task_executor
 from graph.options import has_tools
 from graph.plans import DELEGATE
@@ -132,15 +133,19 @@ Workflow = CompiledStateGraph[State, RunContext, Any, Any]
 
 
 def build_workflow(ports: Ports, checkpointer: BaseCheckpointSaver[Any] | None) -> Workflow:
-    """The compiled graph whose picture is in `docs/graph.md`."""
+    """The compiled graph whose picture is in `docs/graph.md`.
+
+    Its steps stand in partials, here and in the branch: LangGraph looks through the byte code of a plain function for
+    graphs that it may call, which takes as long as all the rest, and none of ours calls one.
+    """
     graph = StateGraph(State, context_schema=RunContext)
-    graph.add_node("policy_router", policy_router(ports))
-    graph.add_node("task_executor", task_executor(ports))
-    graph.add_node("human_clarification", human_clarification)
+    graph.add_node("policy_router", partial(policy_router(ports)))
+    graph.add_node("task_executor", partial(task_executor(ports)))
+    graph.add_node("human_clarification", partial(human_clarification))
     graph.add_node("tool_call", build_tool_call(ports))
-    graph.add_node("delegate", delegate(ports))
-    graph.add_node("read_file", read_file(ports))
-    graph.add_node("fold_history", fold_history(ports))
+    graph.add_node("delegate", partial(delegate(ports)), input_schema=DelegateState)
+    graph.add_node("read_file", partial(read_file(ports)), input_schema=ReadFileState)
+    graph.add_node("fold_history", partial(fold_history(ports)))
     graph.add_conditional_edges(START, at_start(ports), ["policy_router", "task_executor"])
     graph.add_edge("policy_router", "task_executor")
     graph.add_conditional_edges("task_executor", after_model(ports), [*_CALLS, "fold_history", END])
@@ -157,7 +162,7 @@ def build_tool_call(ports: Ports) -> CompiledStateGraph[ToolCallState, RunContex
     branch = StateGraph(ToolCallState, context_schema=RunContext, output_schema=ToolCallResult)
 
     for name, node in branch_nodes(ports, interrupt).items():
-        branch.add_node(name, _in_graph(node.step), destinations=node.destinations)
+        branch.add_node(name, partial(_in_graph(node.step)), destinations=node.destinations)
     branch.add_edge(START, FIRST_STEP)
     return branch.compile()
 

@@ -12,6 +12,7 @@ import sys
 import warnings
 from pathlib import Path
 
+from bot.safe_text import visible
 from graph.models.openai import create_openai_model
 from tests.support.fork_server import fork_until_input_ends
 
@@ -45,6 +46,7 @@ def prepare() -> None:
     for name in ("app", *LIBRARIES):
         importlib.import_module(name)
     create_openai_model("rehearsal", base_url="http://127.0.0.1:9/v1", api_key=None, timeout=1.0)  # the first is slow
+    visible("é")  # the patterns of what nobody sees take 0.1 s, of the first text that needs them
 
 
 if __name__ == "__main__":
