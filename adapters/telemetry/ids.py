@@ -38,7 +38,7 @@ class TraceIds:
         return self._id(_SPAN_BYTES, "handling", turn, delivery)
 
     def policy(self, call_id: str, round_: int) -> int:
-        """The span in which a call was judged, and then people asked for this round."""
+        """The span of the judgement by which people were asked for this round."""
         return self._id(_SPAN_BYTES, "policy", call_id, str(round_))
 
     def approval(self, call_id: str, round_: int) -> int:

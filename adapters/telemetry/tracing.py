@@ -166,6 +166,7 @@ class Tracing:
         )
 
     def _judged(self, judged: CallJudged) -> None:
+        """Of those of one round, such as before and after a sign-in, the wait refers to the one that asked."""
         verdict = judged.verdict
         attributes = {
             **_of_call(judged.call_id, judged.tool.server, judged.tool.name),
@@ -179,7 +180,7 @@ class Tracing:
             judged.run,
             f"policy {judged.tool.name}",
             attributes,
-            span=self._ids.policy(judged.call_id, judged.round),
+            span=self._ids.policy(judged.call_id, judged.round) if verdict.verdict == "ask" else None,
             began=judged.began,
             seconds=judged.seconds,
         )

@@ -9,10 +9,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from adapters.telemetry.ids import TraceIds
 from adapters.telemetry.tracing import Tracing
-from graph.observing import ToolCalled, TurnHandling
+from graph.observing import CallJudged, ToolCalled, TurnHandling
 from graph.ports import Succeeded
 from graph.state import Turn
-from policies.model import Tool
+from policies.model import Allow, Ask, Tool
 
 
 def turn_of(delivery: str) -> Turn:
@@ -52,3 +52,14 @@ def test_a_part_of_the_turns_is_traced_whole_where_the_environment_says_so(monke
     calls = [str((span.attributes or {})["gen_ai.tool.call.id"]) for span in kept.get_finished_spans()]
     assert 5 < len(set(calls)) < 35
     assert all(calls.count(call) == 2 for call in calls)
+
+
+def test_of_two_judgements_of_a_round_each_has_its_own_span_and_the_one_that_asked_is_known() -> None:
+    kept, ids = InMemorySpanExporter(), TraceIds(b"a key")
+    tracing = Tracing(ids, [SimpleSpanProcessor(kept)], "1")
+    run = TurnHandling(turn_of("m1"), "m1")
+    for verdict in (Allow(rule="all"), Allow(rule="all"), Ask(rule="makers ask")):
+        tracing.note(CallJudged(run, "m1.0.0", 1, Tool("crm", "make"), verdict, 1.0, 0.5))
+    made = [span.context.span_id for span in kept.get_finished_spans() if span.context]
+    assert len(set(made)) == 3
+    assert made[-1] == ids.policy("m1.0.0", 1)
