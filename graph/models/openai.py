@@ -135,8 +135,9 @@ class OpenAIModel(ChatOpenAI):
                 message = generation.message
                 if text := message.text:
                     lumps.add(text)
-                if isinstance(message, AIMessageChunk):
-                    usage = message.usage_metadata or usage
+                said = message.usage_metadata if isinstance(message, AIMessageChunk) else None
+                if said is not None and said["input_tokens"] > 0:  # no question has none: such a service counts nothing
+                    usage = said
                 tells = {**(generation.generation_info or {}), **message.response_metadata}
                 tells.pop("logprobs", None)
                 if tells in told:

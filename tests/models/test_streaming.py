@@ -310,6 +310,13 @@ async def test_tokens_are_estimated_where_the_service_does_not_count_them() -> N
     assert 300 <= total_tokens(use_of(message, 0.0)) <= 310
 
 
+async def test_tokens_are_estimated_where_the_service_says_that_there_were_none(connect: Connect) -> None:
+    question: list[AnyMessage] = [SystemMessage("x" * 400), HumanMessage("y" * 400)]
+    async with fake_openai([Reply(text="z" * 400, usage=(0, 0))]) as server:
+        message = await stream_message(connect(server), question, Shown(), retry=ONCE)
+    assert 300 <= total_tokens(use_of(message, 0.0)) <= 310
+
+
 async def test_the_demo_model_costs_nothing() -> None:
     assert total_tokens(use_of(await stream_message(DemoChatModel(), ASK, Shown()), 0.0)) == 0
 
