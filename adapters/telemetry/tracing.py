@@ -38,6 +38,8 @@ from graph.state import Turn
 SERVICE = "countersign"
 LONGEST_SESSION = 200
 """Characters of a session's or user's id that Langfuse takes."""
+LONGEST_SAID = 200
+"""Characters of what a model's service says of an answer: words, where it does as it should."""
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 _FINE, _FAILED = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
 _ERRORS = {"failed": "tool_error", "unknown": "outcome_unknown", "not sent": "not_sent", "broken off": "broken_off"}
@@ -147,10 +149,10 @@ class Tracing:
         reason = ""
         if asked.answer is not None:
             said = asked.answer.response_metadata
-            reason = str(said.get("finish_reason") or said.get("stop_reason") or "")
+            reason = str(said.get("finish_reason") or said.get("stop_reason") or "")[:LONGEST_SAID]
             attributes |= {"gen_ai.response.finish_reasons": [reason]} if reason else {}
             named = said.get("model_name") or said.get("model")
-            attributes |= {"gen_ai.response.model": named} if isinstance(named, str) else {}
+            attributes |= {"gen_ai.response.model": named[:LONGEST_SAID]} if isinstance(named, str) else {}
         if self._content is not None:
             attributes["gen_ai.input.messages"] = self._content.question(asked.question)
             if asked.answer is not None:

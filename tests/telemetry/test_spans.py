@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from langchain_core.messages import AIMessage
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from adapters.telemetry.ids import TraceIds
-from adapters.telemetry.tracing import Tracing
-from graph.observing import CallJudged, ToolCalled, TurnHandling
+from adapters.telemetry.tracing import LONGEST_SAID, Tracing
+from graph.observing import CallJudged, ModelAsked, ToolCalled, TurnHandling
 from graph.ports import Succeeded
 from graph.state import Turn
 from policies.model import Allow, Ask, Tool
@@ -63,3 +64,12 @@ def test_of_two_judgements_of_a_round_each_has_its_own_span_and_the_one_that_ask
     made = [span.context.span_id for span in kept.get_finished_spans() if span.context]
     assert len(set(made)) == 3
     assert made[-1] == ids.policy("m1.0.0", 1)
+
+
+def test_what_a_service_says_of_an_answer_is_told_in_so_many_characters() -> None:
+    kept = InMemorySpanExporter()
+    tracing = Tracing(TraceIds(b"a key"), [SimpleSpanProcessor(kept)], "1")
+    answer = AIMessage("hi", response_metadata={"finish_reason": "stop" * 9_000, "model_name": "m" * 9_000})
+    tracing.note(ModelAsked(TurnHandling(turn_of("m1"), "m1"), "answer", "any", 1.0, 0.5, answer=answer))
+    (span,) = kept.get_finished_spans()
+    assert all(len(str(value)) <= LONGEST_SAID + 10 for value in (span.attributes or {}).values())
