@@ -40,10 +40,13 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("support") / "nobody.pem")
     if config.getoption("--postgres"):
         start_postgres(config)
-    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+    if hands_tests_out(config):
         start_servers(config)
-    else:
-        prepare_for_tests(config)
+
+
+def hands_tests_out(config: pytest.Config) -> bool:
+    """Whether this process runs no tests itself."""
+    return bool(config.getoption("numprocesses", None)) and not hasattr(config, "workerinput")
 
 
 def start_postgres(config: pytest.Config) -> None:
@@ -61,6 +64,12 @@ def start_servers(config: pytest.Config) -> None:
     if config.invocation_params.dir == forks.ROOT and not config.getoption("cov_source", None):
         config.stash[COLLECTED] = forks.collected(config.invocation_params.args)
         config.add_cleanup(config.stash[COLLECTED].end)
+
+
+@pytest.hookimpl(trylast=True)  # from here on it is measured what is imported and run (`make coverage`)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if not hands_tests_out(session.config):
+        prepare_for_tests(session.config)
 
 
 def prepare_for_tests(config: pytest.Config) -> None:
