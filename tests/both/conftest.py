@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.openai_server import fake_openai
+from tests.fakes.openai_server import FakeOpenAI, fake_openai
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.fakes.teams.server import BEN, FakeTeams, fake_teams
 from tests.slack.product import conftest as in_slack
@@ -42,6 +42,7 @@ class Both:
     slack: FakeSlack
     teams: FakeTeams
     shop: Workshop
+    model: FakeOpenAI
     home: ProductFolder
 
     def policy(self, place: str) -> None:
@@ -72,5 +73,5 @@ async def both(tmp_path: Path) -> AsyncIterator[Both]:
         home = ProductFolder(tmp_path, in_slack.connected(slack) | in_teams.connected(teams))
         home.tool_servers({"workshop": entry(shop)})
         home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-nobody", "LLM_MODEL": "any"}
-        yield Both(slack, teams, shop, home)
+        yield Both(slack, teams, shop, model, home)
         assert slack.product_mistakes + teams.product_mistakes == []

@@ -117,6 +117,7 @@ async def test_killed_after_the_click_both_cards_change_all_the_same(both: Both)
         here, there = await slack.card(), await teams.card()
         updates = [both.teams.hold("update"), both.slack.hold("chat.update")]
         await teams.clicks(there, "approve")
+        await both.model.asked(2)  # else it dies in the middle of the call, of which then nobody knows what came
         await process.kill()
         for held in updates:
             held.release()
