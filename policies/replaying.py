@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from policies.approvers import grant_offered, is_by_grant
+from policies.approvers import grant_offered, is_by_grant, may_be_one_human
 from policies.judging import Policy, describe_approvers, judge_with_reasons
-from policies.model import Allow, Ask, Call, Deny, Facts, Verdict
+from policies.model import Allow, Ask, Call, Deny, Facts, Verdict, is_group
 from policies.reasons import why
 from policies.trust import risks_of
 
@@ -60,11 +60,20 @@ def are_the_same(then: Verdict, now: Verdict, call: Call) -> bool:
 
 def doubt_about(policy: Policy, recorded: RecordedCall) -> str:
     """Why the judgement by a policy may not be what it would have been; empty where it is certain."""
-    if not_asked := sorted(policy.requester_groups - set(recorded.facts.groups)):
-        return f"nobody asked then whether {recorded.facts.requester} is in {', '.join(not_asked)}"
+    if not_asked := sorted(_not_asked(policy, recorded)):
+        return f"nobody asked then whether {recorded.facts.requester} is, or is in, {', '.join(not_asked)}"
     if recorded.is_cut:
         return "its arguments were too long to be kept whole"
     return "its arguments are kept without the secrets in them" if recorded.is_masked else ""
+
+
+def _not_asked(policy: Policy, recorded: RecordedCall) -> Iterator[str]:
+    """The groups, and the accounts of which one may be the requester's too, that the policy asks about for this tool,
+    and that nobody asked about then."""
+    for named in policy.requesters_about([recorded.call.tool]):
+        is_asked_about = is_group(named) or may_be_one_human(recorded.facts.requester, named)
+        if is_asked_about and named not in recorded.facts.groups:
+            yield named
 
 
 def in_words(verdict: Verdict, requester: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from aiohttp import web
@@ -13,6 +14,7 @@ from adapters.api.models import LONGEST_LINE, ModeName, Shape
 from adapters.api.operations import Answer, ApiCall, Operation, json_answer
 from adapters.api.results import Found, for_operators
 from adapters.shared.problems import Problem
+from adapters.shared.requests import is_there
 from bot.rules.replay import ReplayedCall, Side
 from bot.rules.reports import (
     MOST_DAYS,
@@ -22,6 +24,7 @@ from bot.rules.reports import (
     Decided,
     DecidedBesides,
     FatigueLine,
+    NobodyWaitsError,
     ReplayBusyError,
     ReplayReport,
     RuleAnswer,
@@ -616,13 +619,18 @@ class OperatorRules:
 
     async def replay(self, call: ApiCall) -> web.Response:
         """`POST /api/v1/operator/rules/replay`."""
-        form = call.body(RuleReplayForm)
+        form, person = call.body(RuleReplayForm), call.principal.person
+        is_waited_for = partial(is_there, call.request)
         try:
-            found = _seen(await self._rules.replay(call.principal.person, form.policy, form.since, form.until))
+            found = _seen(
+                await self._rules.replay(person, form.policy, form.since, form.until, is_waited_for=is_waited_for)
+            )
         except RuleQuestionError as error:
             raise _unanswerable(error.what, error.reason) from None
         except ReplayBusyError:
             raise _busy() from None
+        except NobodyWaitsError:
+            raise Problem(408, "The replay was given up: nobody waits for it.") from None
         return json_answer(RuleReplayShape.of(found))
 
     async def fatigue(self, call: ApiCall) -> web.Response:

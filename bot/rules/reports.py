@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from time import monotonic
 from typing import Any, Literal, TypeVar
 
 import structlog
@@ -22,13 +23,14 @@ from bot.records import audit, rule_counts
 from bot.records.database import Database, is_outage
 from bot.records.rule_counts import LogEntry, RuleSum, ToolSum
 from bot.rules.counting import RuleCounts, ends_among, read_outcomes
-from bot.rules.outcomes import MOST_UNAPPROVED, median_of
+from bot.rules.outcomes import MOST_UNAPPROVED, LoggedEnd, median_of
 from bot.rules.past import past_calls
 from bot.rules.replay import Replay
 from graph.agents import DEFAULT, Agents
 from policies.approvers import may_be_one_human
 from policies.judging import Explanation, Policy, PolicyError, describe_approvers, explain
 from policies.model import PERSON_ID_FORMS, PLATFORMS, Ask, Call, Facts, Mode, Tool, is_group, normal
+from policies.patterns import as_sent
 from policies.policy_file import parse_policy
 from policies.suggestions import (
     LEAST_APPROVED,
@@ -55,6 +57,8 @@ _READ_AT_ONCE = 200
 TRYING_SECONDS = 120.0
 """How long a policy that somebody sends may take to be read, and to judge calls. A replay takes half a minute; regular
 expressions of a hundred thousand signs take hours."""
+AT_A_TIME_SECONDS = 0.5
+"""So long calls are judged by rules that somebody sends, until it is looked whether they are still waited for."""
 MOST_LOOKED_UP = 100
 """People and groups that only a policy that somebody sends names as requesters: each costs a platform a request."""
 _CHANGED = "the changed policy"
@@ -75,6 +79,10 @@ class RuleQuestionError(Exception):
 
 class ReplayBusyError(Exception):
     """This process is judging calls by a policy that somebody has sent already."""
+
+
+class NobodyWaitsError(Exception):
+    """Whoever has sent a policy has gone away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +337,13 @@ class RuleReports:
         return RuleAnswer(explanation, facts, policy.version, found is not None)
 
     async def replay(
-        self, operator: Person, text: str, since: float | None = None, until: float | None = None
+        self,
+        operator: Person,
+        text: str,
+        since: float | None = None,
+        until: float | None = None,
+        *,
+        is_waited_for: Callable[[], bool] = lambda: True,
     ) -> ReplayReport | None:
         """What a changed file would have decided about the calls of a time range; `None`: this is no operator. Takes up
         to half a minute, in a thread of its own.
@@ -338,8 +352,9 @@ class RuleReports:
             text: of the file.
             since: seconds since the epoch; `None`: `RECENT_DAYS` before the end.
             until: not included; `None`: now.
+            is_waited_for: whether anybody still wants to know.
 
-        Raises `RuleQuestionError`, and `ReplayBusyError` where one is under way.
+        Raises `RuleQuestionError`, `ReplayBusyError` where one is under way, and `NobodyWaitsError`.
         """
         if not await self._access.looks(operator, "the rules"):
             return None
@@ -351,7 +366,11 @@ class RuleReports:
             replay = Replay(self._policy(), await self._parsed(text))
             stretch = await self._stretch(first, until, self._most_replayed)
             async for entries in self._entries(stretch):
-                await self._in_its_thread(_go_on, replay, entries)
+                ends: Sequence[LoggedEnd] = await self._in_its_thread(ends_among, entries)
+                while ends:
+                    if not is_waited_for():
+                        raise NobodyWaitsError
+                    ends = await self._in_its_thread(_go_on, replay, ends)
             return ReplayReport(replay.changed.version, first, last, stretch.is_cut, replay)
 
     async def fatigue(self, operator: Person, days: int = RECENT_DAYS) -> Fatigue | None:
@@ -404,7 +423,7 @@ class RuleReports:
     async def _parsed(self, text: str) -> Policy:
         """A policy file's text. Raises `RuleQuestionError`."""
         try:
-            return await self._in_its_thread(parse_policy, text, _CHANGED)
+            return await self._in_its_thread(_parse_sent, text)
         except PolicyError as error:
             where = "" if error.line is None else f"line {error.line}: "
             raise RuleQuestionError("policy", f"{where}{error.reason}") from None
@@ -580,5 +599,16 @@ def _moment(at: float) -> datetime:
         raise RuleQuestionError("at", "is too far away") from None
 
 
-def _go_on(replay: Replay, entries: Sequence[LogEntry]) -> None:
-    replay.go_on(ends_among(entries))
+def _parse_sent(text: str) -> Policy:
+    with as_sent():
+        return parse_policy(text, _CHANGED)
+
+
+def _go_on(replay: Replay, ends: Sequence[LoggedEnd]) -> Sequence[LoggedEnd]:
+    """Judges calls for `AT_A_TIME_SECONDS`; those that are left."""
+    until = monotonic() + AT_A_TIME_SECONDS
+    for count, end in enumerate(ends, 1):
+        replay.go_on([end])
+        if monotonic() >= until:
+            return ends[count:]
+    return ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,7 @@ from bot.rules.counting import RuleCounts
 from bot.rules.reports import (
     MADE_ANEW,
     MOST_LOOKED_UP,
+    NobodyWaitsError,
     ReplayBusyError,
     RuleQuestion,
     RuleQuestionError,
@@ -245,6 +247,30 @@ async def test_rules_that_are_sent_are_tried_apart_from_what_turns_need_and_one_
     assert await console.reports.ask(OLGA, other) is not None
 
 
+@pytest.mark.parametrize(
+    ("patterns", "reason"),
+    [
+        ([r"\pL{200}"], "line 3: what: not a regular expression that RE2 knows: pattern too large - compile failed"),
+        ([rf"\pL{{30}}{number}" for number in range(40)], "all patterns together are too large"),
+    ],
+    ids=["one that is large", "many that are large together"],
+)
+async def test_rules_that_are_sent_have_no_patterns_that_take_long_to_prepare(
+    console: Console, patterns: list[str], reason: str
+) -> None:
+    """Rule 13: while RE2 prepares a pattern, nothing else in the process goes on."""
+    rules = "".join(
+        f"  - {{name: r{number}, match: {{args: {{what: {{regex: '{pattern}'}}}}}}, decide: ask}}\n"
+        for number, pattern in enumerate(patterns)
+    )
+    sent = f"version: 1\nrules:\n{rules}"
+    with pytest.raises(RuleQuestionError, match=re.escape(reason)):
+        await console.reports.ask(OLGA, RuleQuestion("workshop__make", "web:ana", policy=sent))
+    with pytest.raises(RuleQuestionError, match=re.escape(reason)):
+        await console.reports.replay(OLGA, sent)
+    assert parse_policy(sent, "the file in force").rules, "who starts the process may wait for them"
+
+
 async def test_rules_that_are_sent_have_few_people_and_groups_looked_up(console: Console) -> None:
     groups = ", ".join(f'"slack-group:T1:S{number}"' for number in range(MOST_LOOKED_UP + 1))
     sent = f"version: 1\nrules:\n  - {{name: r, match: {{requester: [{groups}]}}, decide: ask}}\n"
@@ -282,6 +308,28 @@ async def test_what_the_rules_in_force_changed_already_is_told_apart_from_what_t
     report = await console.reports.replay(OLGA, changed)
     assert report is not None
     assert (report.replay.different, report.replay.different_from_now) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("named", "is_doubtful"),
+    [("slack:T1:U2", True), ("slack-group:T1:S2", True), ("web:ben", False)],
+    ids=["another account, perhaps of hers", "a group", "somebody else"],
+)
+async def test_a_replay_says_what_nobody_had_asked_about_a_requester(
+    console: Console, named: str, *, is_doubtful: bool
+) -> None:
+    await console.logbook.end("make", said="approved", what="lamp")
+    changed = f"version: 1\nrules: [{{name: not hers, match: {{tool: make, requester: '{named}'}}, decide: deny}}]"
+    found = await console.reports.replay(OLGA, changed)
+    assert found is not None and found.replay.doubtful == is_doubtful
+    (difference,) = found.replay.differences
+    assert difference.doubt == (f"nobody asked then whether web:ana is, or is in, {named}" if is_doubtful else "")
+
+
+async def test_what_a_replay_asks_of_other_tools_leaves_no_doubt(console: Console) -> None:
+    await console.logbook.end("make", said="approved", what="lamp")
+    found = await console.reports.replay(OLGA, RULES)
+    assert found is not None and (found.replay.calls, found.replay.doubtful) == (1, 0)
 
 
 async def test_a_replay_keeps_to_its_time_and_counts_a_call_once(console: Console) -> None:
@@ -328,6 +376,14 @@ async def test_history_is_replayed_for_one_at_a_time(console: Console) -> None:
 
 
 # -------------------------------------------------------------------------------------------- fatigue
+
+
+async def test_a_replay_for_which_nobody_waits_any_more_is_given_up(console: Console) -> None:
+    await console.logbook.end("make", said="approved")
+    with pytest.raises(NobodyWaitsError):
+        await console.reports.replay(OLGA, RULES, is_waited_for=lambda: False)
+    found = await console.reports.replay(OLGA, RULES)
+    assert found is not None and found.replay.calls == 1
 
 
 async def test_fatigue_says_what_became_of_what_was_asked_and_who_is_a_candidate(console: Console) -> None:
