@@ -133,6 +133,58 @@ def test_alerts_fire_when_they_are_to(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+PARKED = 'countersign_deliveries{state="parked",kind="",instance="a"}'
+REPLICAS = 'countersign_replicas{instance="a"}'
+RATE = 'countersign_rate_limited_total{service="slack",instance="a"}'
+PUSH = 'countersign_audit_push_failing_seconds{instance="a"}'
+OVER_A_DAY = 'countersign_approvals_open{rule="r",age="over a day",instance="%s"}'
+
+
+@pytest.mark.parametrize(
+    ("alert", "series", "at", "fires"),
+    [
+        ("CountersignDeliveriesParked", {PARKED: "0x20 1x20"}, "22m", True),
+        ("CountersignDeliveriesParked", {PARKED: "5x20 6x20"}, "22m", True),
+        ("CountersignDeliveriesParked", {PARKED: "1x40"}, "22m", False),
+        ("CountersignDeliveriesParked", {PARKED: "2x20 1x20"}, "22m", False),
+        ("CountersignReplicaMissing", {REPLICAS: "3x60 2x30"}, "75m", True),
+        ("CountersignReplicaMissing", {REPLICAS: "3x60 4x4 3x30"}, "80m", False),
+        ("CountersignRateLimited", {RATE: "0+60x40"}, "30m", True),
+        ("CountersignRateLimited", {RATE: "0+6x40"}, "30m", False),
+        ("CountersignAuditPushFails", {PUSH: "0+60x40"}, "30m", True),
+        ("CountersignAuditPushFails", {PUSH: "0+60x14 0x20"}, "30m", False),
+        ("CountersignApprovalsWait", {OVER_A_DAY % "a": "2x90", OVER_A_DAY % "b": "2x90"}, "80m", True),
+        ("CountersignApprovalsWait", {OVER_A_DAY % "a": "0x90"}, "80m", False),
+    ],
+)
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: apt-get install prometheus)")
+def test_an_alert_fires_for_what_it_says_and_not_otherwise(
+    tmp_path: Path, alert: str, series: dict[str, str], at: str, *, fires: bool
+) -> None:
+    """A delivery that is given up first of all, and a new version that is rolled out, among others."""
+    assert PROMTOOL is not None
+    firing = {
+        "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)',
+        "eval_time": at,
+        "exp_samples": [{"labels": "{}", "value": int(fires)}],
+    }
+    cases = {
+        "rule_files": [str(MONITORING / "alerts.yml")],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                "promql_expr_test": [firing],
+            }
+        ],
+    }
+    file = tmp_path / "alerts.test.yml"
+    file.write_text(yaml.safe_dump(cases))
+    done = subprocess.run([PROMTOOL, "test", "rules", str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def _fires(alert: str, severity: str, **labels: str) -> dict[str, object]:
     return {"eval_time": "30m", "alertname": alert, "exp_alerts": [{"exp_labels": {"severity": severity, **labels}}]}
 
