@@ -4,6 +4,7 @@ what the start reads them with, so that the two cannot disagree."""
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -128,7 +129,7 @@ def _in_words(doubt: tuple[str, Mapping[str, Any]]) -> tuple[str, str]:
 def _here(settings: Settings, times: HeardTimes, free: Callable[[Path], int], env_file: Path) -> dict[str, Check]:
     """What is on this machine, and the database."""
     file, given = settings.sqlite_file, settings.encryption_key
-    folder = file.resolve().parent if file is not None else None
+    folder = Path(os.path.realpath(file)).parent if file is not None else None  # `resolve` fails for a link to itself
     key = given.get_secret_value().encode() if given else None
     sealer = sealer_of(file.parent if file is not None else None, key)
     unseal = sealer.unseal if sealer is not None else None

@@ -25,7 +25,7 @@ async def tool_server_findings(servers: Iterable[ServerConfig], *, timings: Timi
     with TemporaryDirectory(prefix="countersign-doctor-") as folder:
         tools = ToolServers(
             ToolServersConfig(tuple(_apart(each, Path(folder)) for each in shared)),
-            timings=timings or Timings(close=3.0),
+            timings=timings or Timings(),
         )
         await tools.start()
         try:

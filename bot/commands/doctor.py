@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from io import TextIOWrapper
 from typing import TextIO
 
 from bot.findings import Finding, Health
@@ -17,6 +18,8 @@ LONGEST_LINE = 600
 
 def report(findings: Sequence[Finding], out: TextIO, *, as_json: bool) -> int:
     """Write what was found; 1 when something is wrong. A warning alone is not."""
+    if isinstance(out, TextIOWrapper):
+        out.reconfigure(errors="backslashreplace")  # what is found is to be read where there are no such letters, too
     write = _as_json if as_json else _as_lines
     write(findings, out)
     return 1 if any(each.status is Health.WRONG for each in findings) else 0
@@ -25,7 +28,7 @@ def report(findings: Sequence[Finding], out: TextIO, *, as_json: bool) -> int:
 def _as_json(findings: Sequence[Finding], out: TextIO) -> None:
     counts = {status.value: sum(each.status is status for each in findings) for status in Health}
     said = {"findings": [asdict(each) for each in findings], "counts": counts}
-    out.write(json.dumps(said, ensure_ascii=False, indent=2) + "\n")
+    out.write(json.dumps(said, indent=2) + "\n")
 
 
 def _as_lines(findings: Sequence[Finding], out: TextIO) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,7 +43,7 @@ def record_findings(address: str, unseal: Unseal | None, times: HeardTimes) -> l
     """
     file = sqlite_file(address)
     if file is not None and not file.exists():
-        return [fine(_DATABASE, f"{file}: is made at the first start")]
+        return [_before_the_first_start(file)]
     if file is not None and not file.is_file():
         return [wrong(_DATABASE, f"{file}: is not a file", "Set DATABASE_URL to another file.")]
     try:
@@ -55,6 +56,17 @@ def record_findings(address: str, unseal: Unseal | None, times: HeardTimes) -> l
             return found
     except (sa.exc.DBAPIError, sqlite3.Error) as error:
         return [_unreachable(address, file, getattr(error, "orig", error))]
+
+
+def _before_the_first_start(file: Path) -> Finding:
+    """Whether the file can be made."""
+    place = Path(os.path.realpath(file))
+    if place.is_symlink():
+        return wrong(_DATABASE, f"{file}: is a link to itself", "Set DATABASE_URL to another file.")
+    there = next(each for each in place.parents if each.exists())
+    if not there.is_dir():
+        return wrong(_DATABASE, f"{file}: cannot be made, since {there} is not a folder", "Set DATABASE_URL anew.")
+    return fine(_DATABASE, f"{file}: is made at the first start")
 
 
 def push_findings(address: str, destination: str) -> list[Finding]:

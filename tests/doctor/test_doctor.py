@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import os
 import sqlite3
 import ssl
 import sys
@@ -277,6 +279,19 @@ async def test_another_versions_records_are_found(looked: Any, records: Path, re
     assert (fault.status, fault.what) == (status, "schema")
 
 
+async def test_a_database_that_cannot_be_made_is_found(looked: Any, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("no folder")
+    fault = (await looked(offline=True)).the_only_fault()
+    assert (fault.status, fault.what, "is not a folder" in fault.where) == (WRONG, "database", True)
+
+
+async def test_a_database_that_is_a_link_to_itself_is_found(looked: Any, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(0o700)
+    (tmp_path / "data" / "countersign.db").symlink_to("countersign.db")
+    fault = (await looked(offline=True)).the_only_fault()
+    assert (fault.status, fault.what, "a link to itself" in fault.where) == (WRONG, "database", True)
+
+
 async def test_damaged_records_are_found(looked: Any, records: Path) -> None:
     records.write_bytes(b"nothing that is a database" * 100)
     assert (await looked(offline=True)).the_only_fault().what == "database"
@@ -374,6 +389,32 @@ async def test_a_tool_server_that_does_not_start_is_found(looked: Any, tmp_path:
     assert (found.status("tool server gone"), found.status("tool server away")) == (WRONG, WRONG)
 
 
+NEVER_ENDS = """
+import json, os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open(sys.argv[1], "w").write(str(os.getpid()))
+for line in sys.stdin:
+    asked = json.loads(line)
+    server = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
+    server["serverInfo"] = {"name": "stubborn", "version": "1"}
+    result = server if asked["method"] == "initialize" else {"tools": []}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+while True:
+    time.sleep(60)
+"""
+
+
+@pytest.mark.waits
+async def test_a_tool_server_that_ends_for_nobody_does_not_outlive_the_look_at_it(looked: Any, tmp_path: Path) -> None:
+    process = tmp_path / "process"
+    entry = {"stubborn": {"command": sys.executable, "args": ["-c", NEVER_ENDS, str(process)]}}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": entry}))
+    assert (await looked()).status("tool server stubborn") is FINE
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(process.read_text()), 0)
+
+
 async def test_a_model_that_refuses_is_found(looked: Any) -> None:
     replies = [Reply(text="ok"), Reply(status=401, error={"message": "sk-a-secret", "code": "invalid_api_key"})]
     async with fake_openai(replies) as server:
@@ -429,3 +470,12 @@ def test_a_warning_alone_is_no_failure(capsys: pytest.CaptureFixture[str]) -> No
     assert "→ mend it" in capsys.readouterr().out
     assert report([*warned, Finding(WRONG, "c", "is bad", "mend it")], sys.stdout, as_json=True) == 1
     assert json.loads(capsys.readouterr().out)["counts"] == {"fine": 1, "warning": 1, "wrong": 1}
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_is_found_is_written_where_there_are_only_letters_of_ascii(*, as_json: bool) -> None:
+    written = io.BytesIO()
+    out = io.TextIOWrapper(written, encoding="ascii", write_through=True)
+    found = [Finding(DOUBTFUL, "b", "rule “ä” is odd \udcff", "mend it")]
+    assert report(found, out, as_json=as_json) == 0
+    assert rb"rule \u201c" in written.getvalue()
