@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # what takes messages in starts before the libraries of model
 
 GraphRun = Literal["", "began", "went on", "resumed", "was ended"]
 """What the agent's graph did while a delivery was handled; empty: it did not run."""
-HandlingEnding = Literal["done", "waits", "failed", "parked", "tried again"]
-"""How a try at a delivery ended. `done`: and with it the turn; `waits`: for people."""
+HandlingEnding = Literal["done", "waits", "failed", "parked", "tried again", "broken off"]
+"""How a try at a delivery ended. `done`: and with it the turn; `waits`: for people; `broken off`: by somebody."""
 
 
 @dataclass(frozen=True, slots=True)

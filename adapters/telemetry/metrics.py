@@ -130,6 +130,8 @@ class PrometheusMetrics:
         is_first = handled.turn is not None and handled.turn["delivery"] == handled.delivery and bool(handled.ran)
         if is_first and handled.ending != "tried again":
             self._turns.labels(handled.platform, handled.ending).inc()
+            if handled.ending == "broken off":
+                return  # it says nothing of how long answers take
             self._turn.labels(handled.platform).observe(handled.began + handled.seconds - handled.accepted_at)
 
     def _note_model(self, asked: ModelAsked) -> None:

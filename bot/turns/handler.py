@@ -162,6 +162,8 @@ class Handling:
     """Tries of it in this process, right before this one, that ended since the records went away."""
     done: list[type[TurnStep]] = field(default_factory=list)
     ran: GraphRun = ""
+    begun: Turn | None = None
+    """The turn that it has begun."""
     resumed: list[tuple[str, int]] = field(default_factory=list)
     """The approvals by which its turn went on: call and round."""
     ending: TurnEnding | None = None
@@ -195,6 +197,8 @@ class TurnHandler:
     _broken_off: dict[str, tuple[Spoken, Claim | None]] = field(default_factory=dict, init=False)
     """Thread → what was being said when its run was broken off, until the next delivery is handled there; and the claim
     under which it ran."""
+    _cut: dict[str, tuple[Handling, float, Claim | None]] = field(default_factory=dict, init=False)
+    """Thread → the try that was broken off there, until the next delivery is handled; when that was; and the claim."""
     _at_rest: OrderedDict[str, tuple[ThreadStatus, Claim | None]] = field(default_factory=OrderedDict, init=False)
     """Thread → where its graph stands since its last delivery was concluded, the latest last; and the claim. Reading
     that back takes 0.5 to 1 ms, of the way from a click to its call. Taken out when the next delivery begins, whatever
@@ -225,6 +229,7 @@ class TurnHandler:
             live = LiveText(self._live(thread, delivery))
             # What is remembered under another claim is old: another process may have run the thread since.
             claim = current_claim()
+            self._tell_of_cut(delivery, claim)
             broken_off, said_under = self._broken_off.pop(delivery.thread_id, _NOTHING_SAID)
             rested, rested_under = self._at_rest.pop(delivery.thread_id, _NOT_REMEMBERED)
             broken_off = broken_off if said_under is claim else None
@@ -241,10 +246,7 @@ class TurnHandler:
                     handling.done.append(type(action))
                 await self._end(handling, action)
             except asyncio.CancelledError:
-                if claim is not None and claim.is_left:
-                    self._leave(handling)
-                elif live.newest is not None:
-                    self._broken_off[delivery.thread_id] = live.newest, claim
+                self._cut_short(handling, claim)
                 raise
             except Overtaken:
                 self._leave(handling)
@@ -265,6 +267,21 @@ class TurnHandler:
             finally:
                 await self._end_live(handling)
             self.observer.note(_handled(handling, self.clock()))
+
+    def _cut_short(self, handling: Handling, claim: Claim | None) -> None:
+        thread_id, said = handling.delivery.thread_id, handling.live.newest
+        if claim is not None and claim.is_left:
+            self._leave(handling)
+            return
+        self._cut[thread_id] = handling, self.clock(), claim
+        if said is not None:
+            self._broken_off[thread_id] = said, claim
+
+    def _tell_of_cut(self, delivery: Delivery, claim: Claim | None) -> None:
+        """What was broken off in the thread is over if something else follows it; else it is tried again."""
+        handling, ended, cut_under = self._cut.pop(delivery.thread_id, (None, 0.0, None))
+        if handling is not None and handling.accepted.key != delivery.key and cut_under is claim:
+            self.observer.note(_cut_off(handling, ended))
 
     def _live(self, thread: ThreadRow, delivery: Delivery) -> Live:
         platform = self.platforms.get(thread.place.platform)
@@ -412,6 +429,7 @@ class TurnHandler:
                     agent = await self.agents.for_message(body, handling.thread.place.channel)
                     if agent != DEFAULT:
                         turn["agent"] = agent
+                handling.begun = turn
                 handling.live.status(_("Thinking…"))
                 background = body.get("background", "")
                 given = given_call_of(handling.delivery)
@@ -706,7 +724,7 @@ def _turn_of(handling: Handling) -> Turn:
 
 def _handled(handling: Handling, ended: float) -> DeliveryHandled:
     """What whoever measures turns is told of a try."""
-    delivery, status, thread = handling.accepted, handling.status, handling.thread
+    status = handling.status
     answer = next((each.text for each in reversed(status.spoken) if each.final), "")
     ending: HandlingEnding
     trouble = ""
@@ -719,21 +737,32 @@ def _handled(handling: Handling, ended: float) -> DeliveryHandled:
             ending, trouble = "tried again", cause.partition(":")[0]
         case _:
             ending = "waits" if handling.waits else "done"
+    told = _told(handling, status.turn, ending, ended)
+    return replace(told, trouble=trouble, said=answer)
+
+
+def _cut_off(handling: Handling, ended: float) -> DeliveryHandled:
+    """The same of one that somebody has stopped: where the graph stands was not read any more."""
+    said = handling.live.newest
+    told = _told(handling, handling.begun or handling.status.turn, "broken off", ended)
+    return replace(told, said=said.text if said is not None else "")
+
+
+def _told(handling: Handling, turn: Turn | None, ending: HandlingEnding, ended: float) -> DeliveryHandled:
+    delivery = handling.accepted
     return DeliveryHandled(
         delivery.key,
         delivery.kind,
         delivery.thread_id,
-        thread.place.platform,
-        status.turn,
+        handling.thread.place.platform,
+        turn,
         handling.ran,
         ending,
         delivery.accepted_at,
         handling.began,
         max(ended - handling.began, 0.0),
         resumed=handling.resumed,
-        trouble=trouble,
         asked=delivery.body.get("text", ""),
-        said=answer,
     )
 
 

@@ -22,6 +22,7 @@ from tests.api.stream_clients import program
 from tests.fakes.openai_server import Reply, fake_openai
 from tests.support.forks import ROOT
 from tests.support.product import ProductFolder, product_here
+from tests.support.tools import Workshop
 from tests.support.visitor import WITHIN, visiting
 from tests.telemetry.test_spans import turn_of
 
@@ -117,6 +118,24 @@ async def test_a_turn_with_an_approval_is_counted_in_all_its_parts(workshop_home
     assert value(ended, "replicas") == 1
     assert value(ended, "feedback_total", verdict="good") == 1
     assert (value(ended, "post_seconds_count", platform="web", outcome="sent") or 0) >= 2
+
+
+async def test_a_turn_that_somebody_stops_is_counted_and_says_nothing_of_how_long_answers_take(
+    workshop_home: ProductFolder, shop: Workshop
+) -> None:
+    workshop_home.variables |= {"METRICS": "true", "HEALTH_TOKEN": TOKEN}
+    workshop_home.policy("version: 1\nrules:\n  - {name: all, match: {}, decide: allow}\n")
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make_slowly what=lamp")
+        await shop.started.wait()
+        await thread.stop()
+        samples = await scraped_when(
+            lambda now: value(now, "turns_total", platform="web", ending="broken off"),
+            url,
+            Authorization=f"Bearer {TOKEN}",
+        )
+    assert value(samples, "turns_total", platform="web", ending="broken off") == 1
+    assert value(samples, "turn_seconds_count", platform="web") is None
 
 
 async def test_a_model_that_refuses_is_counted_by_its_trouble(workshop_home: ProductFolder) -> None:

@@ -195,6 +195,28 @@ async def test_a_tool_that_fails_is_an_error_by_the_conventions(
     assert (called.failed, called.attributes["error.type"], called.links) == (True, "tool_error", ())
 
 
+async def test_a_turn_that_somebody_stops_is_a_whole_trace_too(
+    traced_home: ProductFolder, collector: Collector, shop: Workshop
+) -> None:
+    traced_home.policy("version: 1\nrules:\n  - {name: all, match: {}, decide: allow}\n")
+    async with product_here(traced_home) as url, visiting(url) as ana, ana.thread(within=COLD) as thread:
+        await thread.send("hello")
+        await thread.says("you said: hello")
+        await thread.send("use make_slowly what=lamp")
+        await shop.started.wait()
+        await thread.stop()
+        await thread.notice("stopped")
+    assert collector.faults == []
+    said, stopped, ended = collector.named("invoke_agent countersign")
+    assert (said.attributes["countersign.outcome"], stopped.attributes["countersign.outcome"]) == ("done", "broken off")
+    assert (stopped.parent, stopped.failed, ended.parent) == ("", False, stopped.span_id)
+    called = only(collector.named("tools/call make_slowly"))
+    assert called.parent == stopped.span_id
+    assert stopped.began <= called.began < called.ended <= stopped.ended <= ended.ended
+    known = {span.span_id for span in collector.spans}
+    assert {span.parent for span in collector.spans} - {""} <= known
+
+
 async def test_a_collector_that_takes_nothing_holds_up_neither_answers_nor_the_end(
     traced_home: ProductFolder, collector: Collector
 ) -> None:
