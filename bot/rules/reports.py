@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Literal, TypeVar
 
 import structlog
@@ -609,6 +609,7 @@ def _go_on(replay: Replay, ends: Sequence[LoggedEnd]) -> Sequence[LoggedEnd]:
     until = monotonic() + AT_A_TIME_SECONDS
     for count, end in enumerate(ends, 1):
         replay.go_on([end])
+        sleep(0)  # whoever waits for the interpreter has it now, and not after the 5 ms that a thread may keep it
         if monotonic() >= until:
             return ends[count:]
     return ()
