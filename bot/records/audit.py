@@ -36,6 +36,12 @@ _NEWEST = Prepared(
     .limit(1)
 )
 _NEWEST_NUMBER = Prepared(sa.select(audit.c.seq).order_by(audit.c.seq.desc()).limit(1))
+_WITHIN = Prepared(
+    sa.select(
+        sa.select(sa.func.min(audit.c.seq)).where(audit.c.at >= sa.bindparam("since")).scalar_subquery().label("first"),
+        sa.select(sa.func.max(audit.c.seq)).where(audit.c.at < sa.bindparam("until")).scalar_subquery().label("last"),
+    )
+)
 _ADD = Prepared(sa.insert(audit))
 _VOTES = Prepared(
     sa.select(votes, approvals.c.round)
@@ -86,6 +92,13 @@ async def links(tx: Transaction, since: float | None, until: float | None, *, af
     query = query if since is None else query.where(audit.c.at >= since)
     query = query if until is None else query.where(audit.c.at < until)
     return [read_link(row) for row in await tx.all(query)]
+
+
+async def numbers_within(tx: Transaction, since: float, until: float) -> tuple[int, int]:
+    """The numbers of the first and the last entry of a time range (seconds since the epoch, `until` not included): all
+    between belong to it, as in `AuditReader.dated_links`. The first is the larger one where there is none."""
+    row = await tx.one(_WITHIN, {"since": since, "until": until})
+    return (1, 0) if row is None or row.first is None or row.last is None else (int(row.first), int(row.last))
 
 
 async def dated_links(tx: Transaction, after: int, limit: int) -> Sequence[tuple[Link, float]]:

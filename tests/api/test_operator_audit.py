@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 from bot.audit.entries import LOOKED, CallEnd, VoteCast, entry_of, key_of, link
 from bot.audit.terms import terms_of
 from bot.card_masks import PLAIN
-from bot.console.audit import AuditQuestion, next_to_index
+from bot.console.audit import AT_A_TIME, AuditQuestion, next_to_index
 from bot.domain import Person
 from bot.records import audit, audit_terms, threads
 from bot.records.audit_terms import Indexed
@@ -25,6 +27,7 @@ from bot.records.tables import audit as audit_table
 from tests.api.serving import OLGA, ApiUser, ServedApi
 from tests.audit.calls import NOON, ended, tool
 from tests.support.examples import examples
+from tests.support.forks import ROOT
 from tests.support.parsing import threads_that_parse_json
 
 BEN_APPROVED = VoteCast(1, "web:ben", "Ben", "approve", "a rule", "", NOON)
@@ -136,6 +139,36 @@ async def test_an_export_has_also_what_a_search_cannot_find_yet(served: ServedAp
     assert not (await olga.get("operator/audit?tool=make")).body["whole"]
     exported = (await olga.get("operator/audit/export?tool=make")).body
     assert len(exported.splitlines()) == 500
+
+
+async def test_an_export_verifies_although_processes_say_the_time_before_they_know_the_number(
+    served: ServedApi, olga: ApiUser
+) -> None:
+    await write(served, ended(1), ended(4), ended(2), ended(5), ended(3), ended(6))
+    whole = (await olga.get("operator/audit/export")).body
+    assert [json.loads(line)["call"] for line in whole.splitlines()[:6]] == [f"m{n}.0.0" for n in (1, 4, 2, 5, 3, 6)]
+    assert verified_by_an_auditor(whole, "--whole") == 0
+    between = (await olga.get(f"operator/audit/export?since={NOON + 2}&until={NOON + 4}")).body
+    assert [json.loads(line)["seq"] for line in between.splitlines()] == [2, 3, 4, 5, 6, 7], "7: she has looked before"
+    assert verified_by_an_auditor(between) == 0
+    assert (await olga.get(f"operator/audit/export?since={NOON + 3e6}")).body == ""
+
+
+async def test_what_is_written_while_an_export_is_handed_on_leaves_no_gap_in_it(served: ServedApi) -> None:
+    await write(served, *(ended(number) for number in range(2 * AT_A_TIME)))
+    pieces = await served.services.console.audit.exported(OLGA, AuditQuestion(), "jsonl")
+    assert pieces is not None
+    text = await anext(pieces)
+    await write(served, ended(-1), ended(2 * AT_A_TIME))
+    text += "".join([piece async for piece in pieces])
+    assert len(text.splitlines()) >= 2 * AT_A_TIME
+    assert verified_by_an_auditor(text, "--whole") == 0
+
+
+def verified_by_an_auditor(exported: str, *options: str) -> int:
+    """The exit code of the verifier."""
+    command = [sys.executable, "-I", str(ROOT / "deploy/verify_audit.py"), "-", *options]
+    return subprocess.run(command, input=exported, check=False, capture_output=True, text=True, timeout=60).returncode
 
 
 async def test_long_entries_are_written_out_elsewhere_than_on_the_event_loop(served: ServedApi) -> None:
