@@ -8,16 +8,16 @@ import asyncio
 import base64
 import logging
 import queue
+import re
 import threading
 from collections.abc import Callable, Sequence
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import requests
 import structlog
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
-from opentelemetry.util.re import parse_env_headers
 
 from adapters.telemetry.tracing import Tracing
 from bot.events import happens
@@ -30,6 +30,15 @@ MOST_WAITING = 2_000
 """Happenings that wait to be traced with their content; further ones are dropped."""
 FLUSH_SECONDS = 1.5
 """Seconds that the end of the process waits for what has not been sent."""
+
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
+"""https://www.rfc-editor.org/rfc/rfc9110#name-fields"""
+
+
+class HeadersError(ValueError):
+    """Headers that cannot be sent. The message repeats nothing of them: there are keys in them."""
 
 
 class TracesNotTakenError(Exception):
@@ -69,9 +78,31 @@ def collector(address: str, headers: str | None) -> ToldExporter:
     Args:
         address: where it takes traces.
         headers: as `OTEL_EXPORTER_OTLP_HEADERS` has them.
+
+    Raises:
+        HeadersError: they cannot be sent.
     """
-    given = parse_env_headers(headers, liberal=True) if headers else None
+    given = headers_in(headers) if headers else None
     return _told(OTLPSpanExporter(endpoint=address, headers=given, session=_session()), address)
+
+
+def headers_in(written: str) -> dict[str, str]:
+    """Returns the headers in `name=value,name=value`, in which names and values are encoded as in addresses
+    (https://opentelemetry.io/docs/specs/otel/protocol/exporter/#specifying-headers-via-environment-variables). The
+    library leaves out what it does not understand, and logs it, keys as well.
+
+    Raises:
+        HeadersError: one of them is none.
+    """
+    found: dict[str, str] = {}
+    for number, piece in enumerate(written.split(","), 1):
+        name, equals, value = (unquote(part).strip() for part in piece.partition("="))
+        if not (name or equals):
+            continue
+        if not (equals and _HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value)):
+            raise HeadersError(f"number {number} is no header. Write name=value,name=value, encoded as in addresses.")
+        found[name.lower()] = value
+    return found
 
 
 def langfuse(host: str, public_key: str, secret_key: str) -> ToldExporter:

@@ -152,8 +152,11 @@ async def _tracing(
     ids, observers, exporters = TraceIds(of.key), list[Observer](), []
     content = TracedContent(of.masker, Mask(of.secrets, of.masker)) if settings.trace_content else None
     if collects:
-        headers = settings.otel_exporter_otlp_traces_headers or settings.otel_exporter_otlp_headers
-        exporters.append(exporting.collector(_collector_address(settings), plain(headers)))
+        of_traces, of_all = settings.otel_exporter_otlp_traces_headers, settings.otel_exporter_otlp_headers
+        try:
+            exporters.append(exporting.collector(_collector_address(settings), plain(of_traces or of_all)))
+        except exporting.HeadersError as error:
+            raise TelemetryError(f"{_HEADERS[0 if of_traces else 1]}: {error}") from None
     public, secret = settings.langfuse_public_key, plain(settings.langfuse_secret_key)
     if public and secret:
         host = settings.langfuse_host or exporting.LANGFUSE_CLOUD

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from opentelemetry.sdk.trace.export import SpanExportResult
 
-from adapters.telemetry.exporting import collector
+from adapters.telemetry.exporting import HeadersError, collector, headers_in
 
 WITHIN = 10.0
 
@@ -54,3 +54,18 @@ def test_an_answer_without_end_is_not_read() -> None:
     with answering(answer, body=b"x" * 100_000) as (url, sent):
         assert collector(url, None).export([]) is SpanExportResult.SUCCESS
     assert sent[0] < 20_000_000
+
+
+def test_headers_are_read_as_everybody_writes_them() -> None:
+    written = "x-team=ops, Authorization=Basic%20YTpi==,api-key=a b=c,,empty="
+    assert headers_in(written) == {"x-team": "ops", "authorization": "Basic YTpi==", "api-key": "a b=c", "empty": ""}
+
+
+@pytest.mark.parametrize(
+    "wrong", ["t0p-s3cret", "authorization: Basic t0p-s3cret==", "key=t0p%0As3cret", "key=t0p-s3crét", "=t0p-s3cret"]
+)
+def test_what_is_no_header_is_said_by_its_number_and_not_repeated(wrong: str) -> None:
+    with pytest.raises(HeadersError) as found:
+        collector("http://127.0.0.1:9/v1/traces", f"x-team=ops,{wrong}")
+    assert "number 2" in str(found.value)
+    assert "t0p" not in str(found.value)

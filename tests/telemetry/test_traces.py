@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from app import ConfigurationError
 from tests.api.contract_clients import with_tokens
 from tests.api.stream_clients import program
 from tests.fakes.collector import Collector, TracedSpan, collecting
@@ -230,6 +231,14 @@ async def test_a_collector_that_takes_nothing_holds_up_neither_answers_nor_the_e
             await product.terminate()
         assert "traces_lost" in product.log()
     collector.held.set()
+
+
+async def test_headers_that_are_none_stop_the_start_and_are_in_no_message(traced_home: ProductFolder) -> None:
+    traced_home.variables["OTEL_EXPORTER_OTLP_HEADERS"] = "x-team=ops,Bearer of-the-collector"
+    with pytest.raises(ConfigurationError, match=r"^OTEL_EXPORTER_OTLP_HEADERS: number 2 is no header\.") as found:
+        async with product_here(traced_home):
+            pass
+    assert "of-the-collector" not in str(found.value)
 
 
 async def test_a_collector_that_refuses_is_told_of_once(traced_home: ProductFolder, collector: Collector) -> None:
