@@ -164,7 +164,11 @@ async def _tracing(
         scores = LangfuseScores(host, exporting.basic(public, secret), ids, content.text if content else None)
         stack.push_async_callback(scores.close, exporting.FLUSH_SECONDS)
         observers.append(scores)
-    tracing = Tracing(ids, [BatchSpanProcessor(exporter) for exporter in exporters], of.version, content)
+    try:
+        processors = [BatchSpanProcessor(exporter) for exporter in exporters]
+    except ValueError as error:  # as the environment has what it reads there
+        raise TelemetryError(f"OTEL_BSP_…: {error}") from error
+    tracing = Tracing(ids, processors, of.version, content)
 
     def end() -> None:
         if later is not None:

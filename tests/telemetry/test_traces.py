@@ -233,6 +233,13 @@ async def test_a_collector_that_takes_nothing_holds_up_neither_answers_nor_the_e
     collector.held.set()
 
 
+async def test_a_queue_that_holds_nothing_stops_the_start_with_a_sentence(traced_home: ProductFolder) -> None:
+    traced_home.variables["OTEL_BSP_MAX_QUEUE_SIZE"] = "-1"
+    with pytest.raises(ConfigurationError, match=r"^OTEL_BSP_…: max_queue_size must be a positive integer\.$"):
+        async with product_here(traced_home):
+            pass
+
+
 async def test_headers_that_are_none_stop_the_start_and_are_in_no_message(traced_home: ProductFolder) -> None:
     traced_home.variables["OTEL_EXPORTER_OTLP_HEADERS"] = "x-team=ops,Bearer of-the-collector"
     with pytest.raises(ConfigurationError, match=r"^OTEL_EXPORTER_OTLP_HEADERS: number 2 is no header\.") as found:
