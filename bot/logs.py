@@ -74,6 +74,9 @@ _TOLD_BY_US = ("psycopg",)
 uses them learns it, too, and says it once."""
 _BLAMES_US = ("a2a",)
 """Libraries that log every request that is not as it has to be as a mistake of ours, with what it said."""
+_SERVER, _NO_HTTP = "aiohttp.server", "aiohttp.http_exceptions"
+"""Logs with a traceback, as a mistake of ours, each request that is no HTTP, with the beginning of its address; and
+where these mistakes are defined. Whoever sent one is answered 400."""
 
 _QUOTES_WHAT_CAME = str(Path("mcp", "shared", "session.py"))
 """Warns of messages that it does not understand, in the name of nobody, and quotes them: a client's arguments may be in
@@ -126,6 +129,7 @@ def configure_logs(
     for name in _TOLD_BY_US:
         logging.getLogger(name).setLevel(logging.ERROR)
     root.addFilter(_is_no_quotation)
+    logging.getLogger(_SERVER).addFilter(_is_http)
     for name in _BLAMES_US:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     logging.captureWarnings(True)
@@ -143,6 +147,10 @@ def configure_logs(
 
 def _is_no_quotation(record: logging.LogRecord) -> bool:
     return record.levelno != logging.WARNING or not record.pathname.endswith(_QUOTES_WHAT_CAME)
+
+
+def _is_http(record: logging.LogRecord) -> bool:
+    return record.exc_info is None or type(record.exc_info[1]).__module__ != _NO_HTTP
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 import structlog
+from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp.server.lowlevel import Server
@@ -17,6 +18,7 @@ from mcp.shared.memory import create_client_server_memory_streams
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage, JSONRPCRequest
 
+from adapters.shared.serving import Limits, started_server
 from bot.logs import MOST_MASKED, Mask, configure_logs, log_context
 from policies.masking import Masker
 from tests.support.cpu import at_most_cpu
@@ -52,6 +54,26 @@ def test_a_json_line_has_level_logger_time_message_and_values() -> None:
     (line,) = lines(stream)
     assert line.pop("timestamp").endswith("Z")
     assert line == {"level": "info", "logger": "bot.inbox", "message": "accepted", "count": 3}
+
+
+@pytest.mark.parametrize(
+    "request_line", [b"GET /?code=a-secret HTTP/1.1\r\nHost: a\r\nHost: b", b"GET /?code=a-secret" + b"x" * 9_000]
+)
+async def test_a_request_that_is_no_http_is_no_mistake_of_ours(request_line: bytes) -> None:
+    async def fails(_request: web.Request) -> web.Response:
+        raise ZeroDivisionError
+
+    stream = as_json()
+    application = web.Application()
+    application.router.add_get("/fails", fails)
+    async with started_server(application, "127.0.0.1", 0, Limits()) as (host, port):
+        for line in (request_line, b"GET /fails HTTP/1.1\r\nHost: a"):
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(line + b"\r\nConnection: close\r\n\r\n")
+            await reader.read()
+            writer.close()
+    (logged,) = lines(stream)
+    assert "ZeroDivisionError" in logged["exception"], "what is one is logged"
 
 
 def test_a_console_line_is_readable_and_without_colours_off_a_terminal() -> None:
