@@ -214,6 +214,7 @@ class Inbox:
             now = self._clock()
             await threads.delete(tx, thread_id, now)
             await files.drop_of_thread(tx, thread_id)
+            await deliveries.give_up_in(tx, thread_id)  # operators are not shown it any more, either
             if await requesters(tx, thread_id):
                 await deliveries.drop(tx, [k for k, _author in await deliveries.waiting_messages(tx, thread_id)])
                 body = {"person": person.person_id, "name": person.name, "text": ""}

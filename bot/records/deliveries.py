@@ -12,6 +12,7 @@ from bot.domain import MessageView
 from bot.records.database import Transaction, insert_new, reader
 from bot.records.statements import Prepared, PreparedForLists
 from bot.records.tables import OPEN, PARKED, TIMER, WAITING, deliveries, plan_tasks, plans
+from bot.task_threads import TASK_MARK
 
 OUTAGES = "outages"
 """Under which a delivery's body counts how often it was put off."""
@@ -288,6 +289,15 @@ async def give_up(tx: Transaction, key: str) -> None:
     """What was parked is over; its cause stays."""
     gone = sa.update(deliveries).where(deliveries.c.key == key, deliveries.c.status == PARKED)
     await tx.run(gone.values(status="done"))
+
+
+async def give_up_in(tx: Transaction, thread_id: str) -> None:
+    """The same, of all that was parked in a conversation, in the tasks of its plans too."""
+    within = sa.or_(
+        deliveries.c.thread_id == thread_id,
+        deliveries.c.thread_id.startswith(f"{thread_id}{TASK_MARK}", autoescape=True),
+    )
+    await tx.run(sa.update(deliveries).where(within, deliveries.c.status == PARKED).values(status="done"))
 
 
 async def again(tx: Transaction, key: str, now: float) -> None:

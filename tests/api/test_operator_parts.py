@@ -10,10 +10,11 @@ from urllib.parse import quote
 import pytest
 
 from adapters.api.resources import place_of
-from bot.domain import FileReference, Message
+from bot.domain import FileReference, Message, Settled
 from bot.records import deliveries
 from bot.records.deliveries import Delivery
 from bot.records.locks import UNLOCKED
+from bot.task_threads import task_thread_id
 from tests.api.serving import ANA, BEN, ApiUser, ServedApi
 from tests.api.test_operator_audit import verified
 from tests.api.things import THREAD
@@ -92,6 +93,20 @@ async def test_what_was_given_up_for_good_is_listed_no_more_and_does_nothing(ser
     assert (await olga.post("operator/parked/unknown/retry")).status == 410
     async with served.database.reading() as tx:
         assert await deliveries.is_handled(tx, key)
+
+
+async def test_what_was_given_up_in_a_conversation_is_listed_no_more_once_its_owner_deletes_it(
+    served: ServedApi, olga: ApiUser
+) -> None:
+    await parked(served)
+    async with served.database.writing(UNLOCKED) as tx:
+        for thread_id in (task_thread_id(THREAD, "m1.0.0", "a"), "web:another"):
+            key = f"message in {thread_id}"
+            await deliveries.add(tx, Delivery(key, thread_id, "message", {"text": "Make a vase"}, False, 0.0, 0.0))
+            await deliveries.park(tx, key, "ValueError: it is broken")
+    assert len(await listed(olga)) == 3
+    assert isinstance(await served.services.inbox.delete("a click", THREAD, ANA, ()), Settled)
+    assert [each["thread_id"] for each in await listed(olga)] == ["web:another"]
 
 
 async def test_of_operators_who_have_the_same_tried_again_and_given_up_at_once_one_is_first(
