@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import stat
 from collections.abc import Callable
@@ -19,7 +20,7 @@ that people hand over, and a migration, which writes a large table anew, need so
 
 def free_bytes(folder: Path) -> int:
     """Returns how much of the disk is free where a folder is, or would be made. Raises `OSError`."""
-    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    there = next(each for each in (folder, *folder.absolute().parents) if os.access(each, os.F_OK, effective_ids=True))
     return shutil.disk_usage(there).free
 
 
@@ -41,7 +42,8 @@ def rights_findings(folder: Path | None, env_file: Path, *, key_is_set: bool) ->
         key_is_set: whether ENCRYPTION_KEY is, so that no key file counts.
     """
     found = []
-    if folder is not None and folder.is_dir():
+    # Also whether this user may enter it: else nothing in it can be looked at.
+    if folder is not None and os.access(f"{folder}/.", os.F_OK, effective_ids=True):
         found.append(_private(_FOLDER, folder, f"chmod 700 {folder}"))
         if not key_is_set:
             found += _key_file(folder / KEY_FILE)

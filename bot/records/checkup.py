@@ -42,10 +42,12 @@ def record_findings(address: str, unseal: Unseal | None, times: HeardTimes) -> l
         unseal: opens what was sealed; `None`: there is no key.
     """
     file = sqlite_file(address)
-    if file is not None and not file.exists():
+    if file is not None and not _is_there(file):
         return [_before_the_first_start(file)]
     if file is not None and not file.is_file():
         return [wrong(_DATABASE, f"{file}: is not a file", "Set DATABASE_URL to another file.")]
+    if file is not None and (closed := _not_ours(file.parent, file, *_companions(file))) is not None:
+        return [closed]
     try:
         with _opened(address) as connection:
             shown = shown_address(address)
@@ -61,12 +63,31 @@ def record_findings(address: str, unseal: Unseal | None, times: HeardTimes) -> l
 def _before_the_first_start(file: Path) -> Finding:
     """Whether the file can be made."""
     place = Path(os.path.realpath(file))
-    if place.is_symlink():
-        return wrong(_DATABASE, f"{file}: is a link to itself", "Set DATABASE_URL to another file.")
-    there = next(each for each in place.parents if each.exists())
+    there = next(each for each in place.parents if _is_there(each))
     if not there.is_dir():
         return wrong(_DATABASE, f"{file}: cannot be made, since {there} is not a folder", "Set DATABASE_URL anew.")
+    if (closed := _not_ours(there)) is not None:
+        return closed
+    if place.is_symlink():
+        return wrong(_DATABASE, f"{file}: is a link to itself", "Set DATABASE_URL to another file.")
     return fine(_DATABASE, f"{file}: is made at the first start")
+
+
+def _is_there(path: Path) -> bool:
+    """`Path.exists` raises for what is in a folder that this user may not enter."""
+    return os.access(path, os.F_OK, effective_ids=True)
+
+
+def _not_ours(folder: Path, *files: Path) -> Finding | None:
+    """Which of a folder of records and the files in it this user may not write; `None`: it may write all that is
+    there."""
+    ways = [(folder, os.W_OK | os.X_OK), *((each, os.R_OK | os.W_OK) for each in files if _is_there(each))]
+    closed = next((path for path, way in ways if not os.access(path, way, effective_ids=True)), None)
+    if closed is None:
+        return None
+    user = os.geteuid()
+    where = f"{closed}: cannot be written by the user who runs this ({user})"
+    return wrong(_DATABASE, where, f"Start as its owner, set DATABASE_URL to another folder, or: chown {user} {closed}")
 
 
 def push_findings(address: str, destination: str) -> list[Finding]:
@@ -168,13 +189,17 @@ def _schema(connection: sa.Connection, shown: str) -> list[Finding]:
 def _beside(file: Path) -> list[Finding]:
     """The checkpoints and the memories have files of their own."""
     found = []
-    for each in (file.with_suffix(".checkpoints.db"), memory_file(file)):
+    for each in _companions(file):
         if each.exists():
             try:
                 _sqlite(each).close()
             except sqlite3.Error as error:
                 found.append(_unreachable(str(each), each, error))
     return found
+
+
+def _companions(file: Path) -> tuple[Path, Path]:
+    return file.with_suffix(".checkpoints.db"), memory_file(file)
 
 
 def _server(connection: sa.Connection, times: HeardTimes) -> list[Finding]:

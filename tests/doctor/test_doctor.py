@@ -10,11 +10,12 @@ import sqlite3
 import ssl
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import astuple
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -27,7 +28,9 @@ from app import findings
 from bot.audit.pushing import destination_of
 from bot.commands.doctor import report
 from bot.crypto import Sealer
-from bot.findings import Finding, Health, collected, fine
+from bot.file_checkup import disk_findings, rights_findings
+from bot.findings import Finding, Health, HeardTimes, collected, fine
+from bot.records.checkup import record_findings
 from bot.settings import load_settings, variable
 from tests.fakes.oauth.identity import identity_provider
 from tests.fakes.oauth.mcp_server import protected_server
@@ -41,6 +44,7 @@ from tests.support.ports import free_port
 from tests.support.product import GivenSettings
 
 Facts = dict[str, Any]
+NOBODY = 65534
 FINE, DOUBTFUL, WRONG = Health.FINE, Health.DOUBTFUL, Health.WRONG
 SECRETS = ("xoxb-1", "xapp-1", "teams-app-password", "sk-a-secret", "a-password")
 
@@ -374,6 +378,44 @@ async def test_files_that_others_can_read_are_found(looked: Any, tmp_path: Path,
         path.chmod(before)
     key_file.write_text("no key")
     assert (await looked(offline=True)).the_only_fault().what == "key file"
+
+
+@contextmanager
+def refused_by_rights() -> Iterator[None]:
+    """Rights hold for whoever looks: root would be above them."""
+    user = os.geteuid()
+    os.seteuid(user or NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+@pytest.mark.parametrize(
+    ("of_folder", "of_file", "closed"),
+    [(0o555, None, "data"), (0o555, 0o444, "data"), (0o000, 0o600, "data"), (0o777, 0o444, "data/countersign.db")],
+)
+def test_records_that_the_user_of_the_program_may_not_write_are_found(
+    of_folder: int, of_file: int | None, closed: str
+) -> None:
+    """As after a start as root, or in a container whose volume belongs to somebody else."""
+    with TemporaryDirectory() as apart:
+        Path(apart).chmod(0o755)
+        file = Path(apart, "data", "countersign.db")
+        file.parent.mkdir()
+        if of_file is not None:
+            with closing(sqlite3.connect(file)):
+                file.touch()
+            file.chmod(of_file)
+        file.parent.chmod(of_folder)
+        with refused_by_rights():
+            (found,) = record_findings(f"sqlite:///{file}", None, HeardTimes(time.time))
+            disk_findings(file.parent)
+            rights_findings(file.parent, Path(apart, ".env"), key_is_set=False)
+            named = f"{apart}/{closed}: cannot be written by the user who runs this ({os.geteuid()})"
+        file.parent.chmod(0o700)
+    assert (found.status, found.what, found.where) == (WRONG, "database", named)
+    assert f"chown {os.geteuid() or NOBODY} {apart}/{closed}" in found.remedy
 
 
 # ------------------------------------------------------------------------------------ tools, model, OAuth
