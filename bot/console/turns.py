@@ -19,7 +19,7 @@ from bot.records import approvals, audit, model_usage, posts, threads, turns, wa
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.model_usage import UsageSum
-from bot.records.turns import AskedOf, ShortAttempt, TurnRow, VoteOn
+from bot.records.turns import AskedOf, ResumeRow, ShortAttempt, TurnRow, VoteOn
 from bot.task_threads import conversation_of, own_turn_of_call, turn_of_call
 from bot.turns.failures import reference_to
 from bot.usage import UsageTotal, total_of
@@ -237,7 +237,9 @@ class TurnsOfEverybody:
         async with self._database.reading() as tx:
             failed = await turns.failures(tx)
         keys = await asyncio.to_thread(_with_reference, failed, reference)
-        return await self._named(keys)
+        async with self._database.reading() as tx:
+            gone_on = [own_turn_of_call(each.call_id) for each in await turns.resumes(tx, keys)]
+        return await self._named({*keys, *gone_on})
 
     async def _named(self, keys: set[str]) -> TurnPage:
         async with self._database.reading() as tx:
@@ -278,7 +280,9 @@ class TurnsOfEverybody:
         written = await audit.newest_of_turn(tx, row.key, turns.MOST_CALLS * 2)
         thread_id = conversation_of(row.thread_id)
         said = [(each.at, each.content or {}) for each in await posts.said_in_turn(tx, thread_id, row.key)]
-        told = [(each.at, each.content or {}) for each in await posts.all_notices_about(tx, row.key)]
+        failed = (await _failed_resumes(tx, [row])).get(row.key, ())
+        about = await posts.all_notices_about(tx, [row.key, *(each.key for each in failed)])
+        told = [(each.at, each.content or {}) for each in about]
         (summary,) = await _listed(tx, [row])
         people = {each.requester for each in made} | {each.person_id for each in asked}
         return _Read(
@@ -403,32 +407,46 @@ async def _listed(tx: Transaction, rows: Sequence[TurnRow]) -> list[TurnSummary]
         return found
     left = await waiting.calls_under_way(tx, handled)
     now: dict[str, TurnWord] = {own_turn_of_call(plan_id): "running" for plan_id in left.planned}
-    now |= {turn_of_call(call_id): "waiting" for call_id in left.asked}
+    of_asked = {turn(call_id) for call_id in left.asked for turn in (turn_of_call, own_turn_of_call)}
+    now |= dict.fromkeys(of_asked, "waiting")
     now |= {own_turn_of_call(call_id): "running" for call_id in left.going_on}
     return [replace(each, status=now.get(each.turn, each.status)) if each.status == "ended" else each for each in found]
 
 
 async def _summaries(tx: Transaction, rows: Sequence[TurnRow]) -> list[TurnSummary]:
     failed = await turns.failed_among(tx, [row.key for row in rows])
+    gone_on = await _failed_resumes(tx, rows)
     people = {row.key: str(row.body.get("person") or row.requester or "") for row in rows}
     names = await threads.names(tx, people.values())
-    return [
-        TurnSummary(
-            turn=row.key,
-            thread_id=row.thread_id,
-            platform=str(row.place.get("platform", "")),
-            channel=str(row.place.get("channel", "")),
-            kind=row.kind,
-            person_id=people[row.key],
-            person=str(row.body.get("name") or names.get(people[row.key], "")),
-            text=str(row.body.get("text", ""))[:LONGEST_TEXT],
-            at=row.accepted_at,
-            status=_word(row, has_failed=row.key in failed),
-            cause=row.cause or "",
-            reference=reference_to(row.key),
+    found = []
+    for row in rows:
+        failed_later = gone_on.get(row.key, ())
+        last = failed_later[-1] if failed_later and row.key not in failed else None
+        found.append(
+            TurnSummary(
+                turn=row.key,
+                thread_id=row.thread_id,
+                platform=str(row.place.get("platform", "")),
+                channel=str(row.place.get("channel", "")),
+                kind=row.kind,
+                person_id=people[row.key],
+                person=str(row.body.get("name") or names.get(people[row.key], "")),
+                text=str(row.body.get("text", ""))[:LONGEST_TEXT],
+                at=row.accepted_at,
+                status=_word(row, has_failed=row.key in failed or last is not None),
+                cause=(last.cause if last is not None else row.cause) or "",
+                reference=reference_to(last.key if last is not None else row.key),
+            )
         )
-        for row in rows
-    ]
+    return found
+
+
+async def _failed_resumes(tx: Transaction, rows: Sequence[TurnRow]) -> Mapping[str, Sequence[ResumeRow]]:
+    """Turn → what failed of it after people had decided or answered something, oldest first."""
+    found: dict[str, list[ResumeRow]] = {}
+    for each in await turns.failed_resumes(tx, {row.thread_id for row in rows}):
+        found.setdefault(own_turn_of_call(each.call_id), []).append(each)
+    return found
 
 
 def _word(row: TurnRow, *, has_failed: bool) -> TurnWord:

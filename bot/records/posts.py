@@ -254,9 +254,9 @@ async def notices_about(
     return [row for r in await tx.all(query) if (row := _row(r)).only_for in {None, *reader}]
 
 
-async def all_notices_about(tx: Transaction, of: str) -> Sequence[PostRow]:
-    """The bot's own sentences about a delivery, whoever sees them, oldest first."""
-    keys = [f"{kind}:{of}" for kind in NOTICES]
+async def all_notices_about(tx: Transaction, of: Collection[str]) -> Sequence[PostRow]:
+    """The bot's own sentences about these deliveries, whoever sees them, oldest first."""
+    keys = [f"{kind}:{key}" for key in of for kind in NOTICES]
     return [_row(row) for row in await tx.all(sa.select(posts).where(posts.c.key.in_(keys)).order_by(posts.c.seq))]
 
 

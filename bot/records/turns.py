@@ -29,6 +29,7 @@ from bot.records.tables import (
     threads,
     votes,
 )
+from bot.records.waiting import SETTLED, SUBJECTS
 
 MOST_CALLS = 200
 """Attempts, and approvals, of one turn that are read, the newest."""
@@ -129,11 +130,23 @@ class AskedOf:
     settled_at: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class ResumeRow:
+    """A delivery by which a turn went on, since people decided or answered something, or a plan ended."""
+
+    key: str
+    call_id: str
+    """Of the call that was decided about, that asked, or that made the plan."""
+    cause: str | None
+    """Of its last failure."""
+
+
 _CUT = ("arguments", "text")
 _turn = reader(TurnRow)
 _attempt = reader(ShortAttempt, text=lambda text: text or "")
 _vote = reader(VoteOn)
 _asked = reader(AskedOf)
+_resume = reader(ResumeRow)
 
 
 def _turns(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
@@ -179,6 +192,28 @@ async def failed_among(tx: Transaction, keys: Collection[str]) -> frozenset[str]
     told = {f"error:{key}": key for key in keys}
     rows = await tx.all(sa.select(posts.c.key).where(posts.c.key.in_(list(told)))) if told else ()
     return frozenset(told[row.key] for row in rows)
+
+
+async def failed_resumes(tx: Transaction, thread_ids: Collection[str]) -> Sequence[ResumeRow]:
+    """Those of these threads of which people were told that something went wrong, oldest first."""
+    of_resumes = from_to(posts.c.key, "error:resume:", "error:resume;")
+    within = posts.c.thread_id.concat("").in_(list(thread_ids))  # by the index of keys: a thread may have 100,000 posts
+    query = sa.select(posts.c.key).where(of_resumes, within)
+    return await resumes(tx, [row.key.removeprefix("error:") for row in await tx.all(query)])
+
+
+async def resumes(tx: Transaction, keys: Collection[str]) -> Sequence[ResumeRow]:
+    """Those of these deliveries by which a turn went on, oldest first."""
+    if not keys:
+        return ()
+    of = deliveries.c
+    queries = (
+        sa.select(of.seq, of.key, call_id.label("call_id"), of.cause)
+        .join_from(deliveries, subject.table, subject == SETTLED)
+        .where(of.key.in_(list(keys)), of.kind == "resume")
+        for call_id, subject in SUBJECTS
+    )
+    return [_resume(row) for row in await tx.all(sa.union_all(*queries).order_by("seq"))]
 
 
 async def failures(tx: Transaction) -> Sequence[str]:

@@ -366,11 +366,11 @@ async def calls_under_way(tx: Transaction, thread_ids: Collection[str]) -> Under
     )
     made = sa.select(of_plans.plan_id).where(of_plans.thread_id.in_(thread_ids), _OPEN)
     works = tasks.with_only_columns(of_plans.plan_id).where(of_tasks.status == "running")
-    going_on = works.union_all(*(_resumed(thread_ids, call, subject) for call, subject in _CALLS))
+    going_on = works.union_all(*(_resumed(thread_ids, call, subject) for call, subject in SUBJECTS))
     return UnderWay(await _texts(tx, asked), await _texts(tx, made), await _texts(tx, going_on))
 
 
-_CALLS = (
+SUBJECTS = (
     (tables.approvals.c.call_id, tables.approvals.c.approval_id),
     (tables.clarifications.c.call_id, tables.clarifications.c.clarification_id),
     (tables.sign_ins.c.call_id, tables.sign_ins.c.sign_in_id),
@@ -378,14 +378,15 @@ _CALLS = (
     (tables.plans.c.plan_id, tables.plans.c.plan_id),
 )
 """Of which call it is, and the id by which a delivery names what was settled (`bot.turns.engine.resume_thread`)."""
+SETTLED = sa.func.substr(tables.deliveries.c.key, sa.literal_column("8"))
+"""That id, of the key of such a delivery: what follows "resume:"."""
 
 
 def _resumed(thread_ids: Collection[str], call: sa.Column[str], subject: sa.Column[str]) -> sa.Select[Any]:
     of = tables.deliveries.c
-    named = sa.func.substr(of.key, sa.literal_column("8"))  # what follows "resume:"
     return (
         sa.select(call)
-        .join_from(tables.deliveries, subject.table, subject == named)
+        .join_from(tables.deliveries, subject.table, subject == SETTLED)
         .where(sa.text("deliveries.status = 'waiting'"), of.kind == "resume", of.thread_id.in_(thread_ids))
     )
 

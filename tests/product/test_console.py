@@ -14,6 +14,8 @@ from tests.api.contract_clients import Caller, http, token, with_tokens
 from tests.fakes.openai_server import Reply, Request, fake_openai
 from tests.product.test_audit import RULES
 from tests.product.test_plans import stand
+from tests.support.brain import obedient
+from tests.support.fixtures import connect
 from tests.support.planning import planning, with_worker
 from tests.support.product import ProductFolder, product_here
 from tests.support.tools import Workshop
@@ -58,8 +60,12 @@ async def listed_turn(olga: Caller, **which: str) -> dict[str, Any]:
 
 async def whole_turn(olga: Caller, **which: str) -> dict[str, Any]:
     """The only turn that there is so."""
-    listed = await listed_turn(olga, **which)
-    found = await olga.get(f"/api/v1/operator/turns/{quote(listed['id'], safe='')}")
+    return await whole_turn_of(olga, (await listed_turn(olga, **which))["id"])
+
+
+async def whole_turn_of(olga: Caller, turn: str) -> dict[str, Any]:
+    """The turn with this id."""
+    found = await olga.get(f"/api/v1/operator/turns/{quote(turn, safe='')}")
     assert found.status == 200, found
     return found.body
 
@@ -160,6 +166,30 @@ async def test_a_failed_turn_is_found_by_the_reference_that_its_author_was_told(
     assert [event["text"] for event in turn["events"] if event["kind"] == "notice"] == [told]
 
 
+async def test_a_turn_that_fails_after_an_approval_is_found_by_the_reference_and_says_so(
+    home: ProductFolder, shop: Workshop
+) -> None:
+    def fails_after_calls(request: Request) -> Reply:
+        if request["messages"][-1]["role"] == "tool":
+            return Reply(text="word1", finish_reason="content_filter")
+        return obedient(request)
+
+    async with fake_openai(fails_after_calls) as model:
+        connect(home, shop, model)
+        async with at_work(home) as (thread, olga):
+            await thread.send("use make what=lamp")
+            (card,) = await thread.waiting()
+            await thread.approve(card["id"])
+            told = await thread.notice("(Reference ")
+            reference = told.rpartition("Reference ")[2].rstrip(").")
+            turn = await whole_turn(olga, reference=reference)
+            listed = await listed_turn(olga, approval=card["id"])
+    assert turn["turn"] == listed
+    assert (listed["text"], listed["status"], listed["reference"]) == ("use make what=lamp", "failed", reference)
+    assert listed["cause"] == "language model: filtered"
+    assert [event["text"] for event in turn["events"] if event["kind"] == "notice"] == [told]
+
+
 async def test_a_turn_in_which_somebody_is_asked_something_waits_until_they_have_answered(home: ProductFolder) -> None:
     async with at_work(home) as (thread, olga):
         await thread.send("ask lamp")
@@ -210,3 +240,23 @@ async def test_a_turn_runs_as_long_as_a_task_of_its_plan_does(home: ProductFolde
             held.set()
             await thread.says("results")
     assert runs["turn"]["status"] == listed["status"] == "running"
+
+
+async def test_the_turn_of_a_task_waits_as_that_of_its_plan_does(home: ProductFolder, shop: Workshop) -> None:
+    async with fake_openai(planning) as model:
+        with_worker(home, shop, model)
+        async with at_work(home) as (thread, olga):
+            await thread.send("plan check: use make what=chair, look: use look what=chair")
+            await stand(thread, check="waiting", look="done")
+            async with asyncio.timeout(WITHIN):
+                while "running" in (listed := await statuses(olga)).values():
+                    await asyncio.sleep(0.02)
+            alone = {name: (await whole_turn_of(olga, name))["turn"]["status"] for name in listed}
+    assert sorted(listed.values()) == ["ended", "waiting", "waiting"]
+    assert [status for name, status in listed.items() if name.endswith("/check")] == ["waiting"]
+    assert alone == listed
+
+
+async def statuses(olga: Caller) -> dict[str, str]:
+    """How each turn stands, by its id, as a list says it."""
+    return {each["id"]: each["status"] for each in (await olga.get("/api/v1/operator/turns")).body["turns"]}
