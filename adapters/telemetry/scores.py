@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from adapters.shared.calls import CallFailed
@@ -46,7 +47,8 @@ class LangfuseScores:
         self._comment = comment
         self._pauses = pauses
         self._http = Http()
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sending: dict[str, asyncio.Task[None]] = {}
+        """Id of a score → what sends it."""
         self._failure = RepeatedFailure("scores_not_sent", over="scores_sent_again")
 
     def note(self, happening: Happening) -> None:
@@ -65,18 +67,30 @@ class LangfuseScores:
         }
         if happening.comment and self._comment is not None:
             score["comment"] = self._comment(happening.comment)
-        task = asyncio.get_running_loop().create_task(self._send(score), name="score")
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
+        before = self._sending.get(score["id"])
+        task = asyncio.get_running_loop().create_task(self._send_after(before, score), name="score")
+        self._sending[score["id"]] = task
+        task.add_done_callback(partial(self._sent, score["id"]))
 
     async def close(self, seconds: float) -> None:
         """Give what is being sent that long."""
         if self._sending:
-            _, late = await asyncio.wait(self._sending, timeout=seconds)
+            _, late = await asyncio.wait(self._sending.values(), timeout=seconds)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
         await self._http.close()
+
+    def _sent(self, score_id: str, task: asyncio.Task[None]) -> None:
+        if self._sending.get(score_id) is task:
+            del self._sending[score_id]
+
+    async def _send_after(self, before: asyncio.Task[None] | None, score: dict[str, Any]) -> None:
+        """Send it in the place of an opinion that is still being sent, and which would stand above it later."""
+        if before is not None:
+            before.cancel()
+            await asyncio.wait([before])
+        await self._send(score)
 
     async def _send(self, score: dict[str, Any]) -> None:
         for pause in (*self._pauses, None):

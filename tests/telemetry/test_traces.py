@@ -281,10 +281,10 @@ async def test_langfuse_gets_sessions_users_and_feedback_as_scores(
         await ana.post(f"/api/v1/threads/{thread}/messages?wait={WITHIN}", {"text": "use look what=lamp"})
         entries = (await ana.get(f"/api/v1/threads/{thread}")).body["entries"]
         post = [each["id"] for each in entries if each["kind"] == "post"][-1]
-        for verdict in ("bad", "good"):
+        for count, verdict in enumerate(("bad", "good"), 1):
             given = {"post_id": post, "verdict": verdict, "comment": f"see {LINK}"}
             assert (await ana.post("/api/v1/feedback", given)).status == 200
-        await collector.until(lambda: len(collector.scores) == 2)
+            await collector.until(lambda count=count: len(collector.scores) == count)
     assert collector.faults == []
     first, last = collector.scores
     assert first["id"] == last["id"], "the last opinion replaces the one before"
