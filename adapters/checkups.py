@@ -19,7 +19,7 @@ from adapters.tool_servers.config import ConfigError, ToolServersConfig, load_co
 from bot.audit.pushing import destination_of
 from bot.domain import Clock
 from bot.file_checkup import disk_findings, free_bytes, rights_findings, sealer_of
-from bot.findings import Check, Finding, Health, HeardTimes, collected, doubtful, fine, wrong
+from bot.findings import LONGEST_CHECK_SECONDS, Check, Finding, Health, HeardTimes, collected, doubtful, fine, wrong
 from bot.model_checkup import model_findings
 from bot.policy_in_force import PolicyInForce
 from bot.prices import PricesFileError, load_prices
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from graph.models import ModelSpec
 
 _SETTINGS, _POLICY, _AGENTS = "settings", "policy", "agents"
+_FILES = "Look whether .env, and the files that it names, can be read: one may be on a share that does not answer."
 _EXAMPLE = ".env.example says what each variable is for; docs/operations.md#settings"
 Doubts = Iterable[tuple[str, Mapping[str, Any]]]
 _DOUBTS = {
@@ -57,6 +58,7 @@ async def checkup(
     clock: Clock,
     free: Callable[[Path], int] = free_bytes,
     env_file: Path = Path(".env"),
+    reading_seconds: float = LONGEST_CHECK_SECONDS,
 ) -> list[Finding]:
     """What is found, in the order in which it would be mended.
 
@@ -69,12 +71,36 @@ async def checkup(
         doubts: what the start warns of.
         free: says how much of the disk is.
         env_file: where the settings may stand.
+        reading_seconds: how long reading the settings and files may take.
     """
+    reading = asyncio.create_task(asyncio.to_thread(_read, load, variables, check_rest, doubts))
+    await asyncio.wait({reading}, timeout=reading_seconds)
+    if not reading.done():
+        return [wrong("files", "could not be read in time", _FILES)]
+    settings, tools, accounts, found = reading.result()
+    if settings is None:
+        return found
+    times = HeardTimes(clock)
+    checks = {
+        **_here(settings, times, free, env_file),
+        **_outside(settings, tools, accounts, times, make_model, offline=offline),
+    }
+    return [*found, *await collected(checks), *times.findings()]
+
+
+def _read(
+    load: Callable[[], Settings],
+    variables: Callable[[], Mapping[str, str]],
+    check_rest: Callable[[Settings], object],
+    doubts: Callable[[Settings, ToolServersConfig], Doubts],
+) -> tuple[Settings | None, ToolServersConfig, AccountsConfig, list[Finding]]:
+    """The settings and files, and what is wrong with them; `None`: nothing else can be looked at. Blocks: a file may be
+    on a share that does not answer."""
     try:
         settings = load()
     except SettingsError as error:
-        return [wrong(_SETTINGS, problem, _EXAMPLE) for problem in error.problems]
-    times = HeardTimes(clock)
+        found = [wrong(_SETTINGS, problem, _EXAMPLE) for problem in error.problems]
+        return None, ToolServersConfig(), AccountsConfig(), found
     tools, accounts, found = _files(settings, variables())
     if all(each.status is not Health.WRONG for each in found):
         try:
@@ -83,11 +109,7 @@ async def checkup(
         except Exception as error:  # noqa: BLE001  # as the start would say it, before anything is opened
             found = [wrong(_SETTINGS, str(getattr(error, "sentence", error)), _EXAMPLE), *found]
     found += [doubtful(_SETTINGS, *_in_words(each)) for each in doubts(settings, tools)]
-    checks = {
-        **_here(settings, times, free, env_file),
-        **_outside(settings, tools, accounts, times, make_model, offline=offline),
-    }
-    return [*found, *await collected(checks), *times.findings()]
+    return settings, tools, accounts, found
 
 
 def _files(settings: Settings, variables: Mapping[str, str]) -> tuple[ToolServersConfig, AccountsConfig, list[Finding]]:
@@ -131,15 +153,18 @@ def _here(settings: Settings, times: HeardTimes, free: Callable[[Path], int], en
     file, given = settings.sqlite_file, settings.encryption_key
     folder = Path(os.path.realpath(file)).parent if file is not None else None  # `resolve` fails for a link to itself
     key = given.get_secret_value().encode() if given else None
-    sealer = sealer_of(file.parent if file is not None else None, key)
-    unseal = sealer.unseal if sealer is not None else None
+
+    def records() -> Sequence[Finding]:
+        sealer = sealer_of(file.parent if file is not None else None, key)
+        unseal = sealer.unseal if sealer is not None else None
+        return record_findings(settings.records_address, unseal, times)
 
     def files() -> Sequence[Finding]:
         at = folder or Path.cwd()
         return [*disk_findings(at, free), *rights_findings(folder, env_file, key_is_set=given is not None)]
 
     checks: dict[str, Check] = {
-        "database": partial(asyncio.to_thread, record_findings, settings.records_address, unseal, times),
+        "database": partial(asyncio.to_thread, records),
         "files": partial(asyncio.to_thread, files),
     }
     if settings.audit_push_url is not None:

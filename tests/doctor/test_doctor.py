@@ -133,6 +133,18 @@ async def test_a_mistake_in_a_file_is_found_with_its_line(
     assert f"{file}, line " in fault.where, fault
 
 
+async def test_a_file_that_does_not_answer_is_found(looked: Any, tmp_path: Path) -> None:
+    """As on a share whose server is away."""
+    silent = tmp_path / "mcp.json"
+    silent.unlink()
+    os.mkfifo(silent)
+    try:
+        fault = (await looked(facts={"reading_seconds": 0.1})).the_only_fault()
+    finally:
+        silent.write_text("{}")  # whoever still reads it ends
+    assert (fault.status, fault.what) == (WRONG, "files")
+
+
 async def test_what_the_start_refuses_and_what_it_warns_of_is_found(looked: Any, tmp_path: Path) -> None:
     assert (await looked(offline=True, WEB_ENABLED="false")).the_only_fault().status is WRONG
     policy = tmp_path / "policy.yaml"
