@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
 from typing import TextIO
@@ -81,6 +82,8 @@ def opened_log(database: str) -> Iterator[AuditReader]:
 @contextmanager
 def _target(path: Path | None, out: TextIO) -> Iterator[TextIO]:
     if path is None:
+        if isinstance(out, TextIOWrapper):
+            out.reconfigure(encoding="utf-8")  # JSON is, and what was kept is verified byte by byte
         yield out
         return
     try:

@@ -257,6 +257,18 @@ def test_a_reader_that_has_seen_enough_is_no_error(records: Path) -> None:
     assert app.wait(60) == 0
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_an_export_is_utf_8_whatever_the_terminal_writes(records: Path, encoding: str) -> None:
+    """It would end in the middle, and what is there would verify."""
+    keep(records, chain(ended(1, arguments={"what": "Lämpchen"}), ended(2, arguments={"what": "💡"})))
+    environment = {**os.environ, "DATABASE_URL": f"sqlite:///{records}", "PYTHONIOENCODING": encoding}
+    command = [sys.executable, str(ROOT / "app.py"), "audit", "export"]
+    done = subprocess.run(command, env=environment, cwd=records.parent, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+    entries = [json.loads(line.decode("utf-8")) for line in done.stdout.splitlines()]
+    assert [each["arguments"]["what"] for each in entries] == ["Lämpchen", "💡"]
+
+
 @pytest.mark.parametrize("moment", ["yesterday", "30", "2026-13-01", ""])
 def test_a_moment_that_is_none_is_refused_with_how_to_write_it(command: Command, moment: str) -> None:
     code, _, err = command("audit", "export", "--since", moment)
