@@ -7,9 +7,11 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from mcp.server.fastmcp import Context, FastMCP
+from mcp.server.fastmcp.tools import Tool
 from mcp.shared.exceptions import UrlElicitationRequiredError
 from mcp.types import ElicitRequestURLParams, ToolAnnotations
 from pydantic import BaseModel
@@ -30,15 +32,9 @@ class Workshop:
     server: FastMCP = field(init=False)
 
     def __post_init__(self) -> None:
-        self.server = FastMCP("workshop")
-        reads = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
-        self.server.tool(title="Make it")(self.make)
-        self.server.tool(title="Make it slowly")(self.make_slowly)
-        self.server.tool(title="Look at it", annotations=reads)(self.look)
-        self.server.tool(title="Break")(self.fail)
-        self.server.tool(title="Report", annotations=reads)(self.report)
-        self.server.tool(title="Make with account")(self.make_with_account)
-        self.server.tool(title="Delete it")(self.delete)
+        # A copy of each with the method of this workshop.
+        tools = [tool.model_copy(update={"fn": getattr(self, tool.name)}) for tool in _described()]
+        self.server = FastMCP("workshop", tools=tools)
 
     async def make(self, what: str, count: int = 1) -> str:
         """Make something."""
@@ -81,6 +77,22 @@ class Workshop:
             raise UrlElicitationRequiredError([request])
         self.done.append(f"make_with_account {what}")
         return f"made {what} with the account"
+
+
+@cache
+def _described() -> list[Tool]:
+    """The tools of every workshop: to find out what they take, by their types, takes longer than to start a server."""
+    reads = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
+    some = Workshop.__new__(Workshop)
+    return [
+        Tool.from_function(some.make, title="Make it"),
+        Tool.from_function(some.make_slowly, title="Make it slowly"),
+        Tool.from_function(some.look, title="Look at it", annotations=reads),
+        Tool.from_function(some.fail, title="Break"),
+        Tool.from_function(some.report, title="Report", annotations=reads),
+        Tool.from_function(some.make_with_account, title="Make with account"),
+        Tool.from_function(some.delete, title="Delete it"),
+    ]
 
 
 @asynccontextmanager
