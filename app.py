@@ -1049,6 +1049,7 @@ async def findings(
         check_rest=rest,
         doubts=configuration_doubts,
         clock=clock,
+        environment=os.environ,
         **facts,
     )
 

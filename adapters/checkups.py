@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from adapters.accounts import AccountsConfig, AccountsError, accounts_config
 from adapters.shared.checkup import address_findings, certificate_findings
 from adapters.siem.checkup import collector_findings
+from adapters.telemetry.checkup import telemetry_findings
 from adapters.tool_servers.checkup import reached_from_here, tool_server_findings
 from adapters.tool_servers.config import ConfigError, ToolServersConfig, load_config
 from bot.audit.pushing import destination_of
@@ -56,6 +57,7 @@ async def checkup(
     check_rest: Callable[[Settings], object],
     doubts: Callable[[Settings, ToolServersConfig], Doubts],
     clock: Clock,
+    environment: MutableMapping[str, str],
     free: Callable[[Path], int] = free_bytes,
     env_file: Path = Path(".env"),
     reading_seconds: float = LONGEST_CHECK_SECONDS,
@@ -69,6 +71,7 @@ async def checkup(
         make_model: makes a language model.
         check_rest: what the start checks besides. Its exceptions say what is wrong.
         doubts: what the start warns of.
+        environment: of this process, where libraries look for their own settings.
         free: says how much of the disk is.
         env_file: where the settings may stand.
         reading_seconds: how long reading the settings and files may take.
@@ -82,6 +85,7 @@ async def checkup(
         return found
     times = HeardTimes(clock)
     checks = {
+        "telemetry": partial(telemetry_findings, settings, variables(), environment),
         **_here(settings, times, free, env_file),
         **_outside(settings, tools, accounts, times, make_model, offline=offline),
     }

@@ -168,7 +168,10 @@ async def _tracing(
         processors = [BatchSpanProcessor(exporter) for exporter in exporters]
     except ValueError as error:  # as the environment has what it reads there
         raise TelemetryError(f"OTEL_BSP_…: {error}") from error
-    tracing = Tracing(ids, processors, of.version, content)
+    try:
+        tracing = Tracing(ids, processors, of.version, content)
+    except ValueError as error:  # likewise, such as its limits
+        raise TelemetryError(f"OTEL_…: {error}") from error
 
     def end() -> None:
         if later is not None:

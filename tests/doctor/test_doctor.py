@@ -430,6 +430,29 @@ def test_records_that_the_user_of_the_program_may_not_write_are_found(
     assert f"chown {os.geteuid() or NOBODY} {apart}/{closed}" in found.remedy
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("OTEL_EXPORTER_OTLP_HEADERS", "Bearer a-password"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "0"),
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many"),
+    ],
+)
+async def test_a_variable_of_opentelemetry_for_which_the_start_would_stop_is_found(
+    looked: Any, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    given = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{free_port()}"}
+    assert (await looked(offline=True, **given)).status("telemetry") is FINE
+    if name == "OTEL_EXPORTER_OTLP_HEADERS":
+        given[name] = text
+    else:
+        monkeypatch.setenv(name, text)
+    fault = (await looked(offline=True, **given)).the_only_fault()
+    assert (fault.status, fault.what) == (WRONG, "telemetry")
+    assert "OTEL_" in fault.where
+
+
 # ------------------------------------------------------------------------------------ tools, model, OAuth
 
 
