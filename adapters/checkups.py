@@ -84,7 +84,7 @@ async def checkup(
     if settings is None:
         return found
     times = HeardTimes(clock)
-    checks = {
+    checks: dict[str, Check] = {
         "telemetry": partial(telemetry_findings, settings, variables(), environment),
         **_here(settings, times, free, env_file),
         **_outside(settings, tools, accounts, times, make_model, offline=offline),
