@@ -249,12 +249,13 @@ class Approvals:
 
     async def _change(self, tx: Transaction, row: ApprovalRow, click: _Click, edit: _Edit) -> ClickResult:
         """Records an edited call: whoever edits requests it, and votes cast before were about another call."""
+        vote = self._ballot(row, click)
         settled = await approvals.settle(
             tx,
             row.approval_id,
             "approved",
             key=click.key,
-            now=self._clock(),
+            now=vote.at,
             approved_arguments=edit.arguments,
             approved_digest=edit.digest,
             edited_by=click.person.person_id,
@@ -262,7 +263,7 @@ class Approvals:
         if not settled:
             return _faster()
         await approvals.void_votes(tx, row.approval_id)
-        await approvals.cast(tx, row.approval_id, self._ballot(row, click))
+        await approvals.cast(tx, row.approval_id, vote)
         await self._outbox.show_decided(tx, row.approval_id)
         if edit.digest is None:
             return _changed(row)

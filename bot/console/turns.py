@@ -15,7 +15,7 @@ from bot.console.access import OperatorAccess
 from bot.conversations import FOR_ONE_PERSON
 from bot.domain import Person
 from bot.prices import Prices
-from bot.records import approvals, audit, model_usage, posts, threads, turns, waiting
+from bot.records import approvals, audit, model_usage, plans, posts, threads, turns, waiting
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.model_usage import UsageSum
@@ -59,7 +59,8 @@ class TurnSummary:
     """What they wrote: its beginning."""
     at: float
     status: TurnWord
-    """`failed`: people were told that something went wrong; `parked`: it was given up."""
+    """`failed`: people were told that something went wrong, or a plan that its task failed; `parked`: it was given
+    up."""
     cause: str
     """Of the last failure, of what was tried again or parked; empty: there was none."""
     reference: str
@@ -358,12 +359,12 @@ class TurnsOfEverybody:
             TurnEvent(summary.at, "message", person_id=summary.person_id, person=summary.person, text=summary.text)
         ]
         calls = {row.approval_id: row.asked.call_id for row in read.approvals}
+        events += [_vote(vote, calls[vote.approval_id]) for vote in read.votes]  # before what they settle at once
         for row in read.approvals:
             about = {"call_id": row.asked.call_id, "subject": row.approval_id}
             events.append(TurnEvent(row.asked_at, "asked", what="approval", **about))
             if row.settled_at is not None:
                 events.append(TurnEvent(row.settled_at, "settled", what=row.status, text=row.reason, **about))
-        events += [_vote(vote, calls[vote.approval_id]) for vote in read.votes]
         for each in read.asked:
             asked = TurnEvent(
                 each.asked_at,
@@ -415,6 +416,7 @@ async def _listed(tx: Transaction, rows: Sequence[TurnRow]) -> list[TurnSummary]
 
 async def _summaries(tx: Transaction, rows: Sequence[TurnRow]) -> list[TurnSummary]:
     failed = await turns.failed_among(tx, [row.key for row in rows])
+    of_tasks = await plans.failed_among(tx, {row.thread_id for row in rows})
     gone_on = await _failed_resumes(tx, rows)
     people = {row.key: str(row.body.get("person") or row.requester or "") for row in rows}
     names = await threads.names(tx, people.values())
@@ -433,7 +435,7 @@ async def _summaries(tx: Transaction, rows: Sequence[TurnRow]) -> list[TurnSumma
                 person=str(row.body.get("name") or names.get(people[row.key], "")),
                 text=str(row.body.get("text", ""))[:LONGEST_TEXT],
                 at=row.accepted_at,
-                status=_word(row, has_failed=row.key in failed or last is not None),
+                status=_word(row, has_failed=row.key in failed or row.thread_id in of_tasks or last is not None),
                 cause=(last.cause if last is not None else row.cause) or "",
                 reference=reference_to(last.key if last is not None else row.key),
             )

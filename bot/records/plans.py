@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -103,6 +103,12 @@ async def tasks_of(tx: Transaction, plan_id: str) -> Sequence[TaskRow]:
 async def task_of_thread(tx: Transaction, thread_id: str) -> TaskRow | None:
     """The task that a thread belongs to, or none."""
     return await tx.first(_task, _OF_THREAD, {"thread": thread_id})
+
+
+async def failed_among(tx: Transaction, thread_ids: Collection[str]) -> frozenset[str]:
+    """Those of these threads that are of tasks which failed."""
+    query = sa.select(plan_tasks.c.thread_id).where(plan_tasks.c.thread_id.in_(list(thread_ids)))
+    return frozenset([row.thread_id for row in await tx.all(query.where(plan_tasks.c.status == "failed"))])
 
 
 async def open_in(tx: Transaction, thread_id: str) -> Sequence[PlanRow]:

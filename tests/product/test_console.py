@@ -260,3 +260,27 @@ async def test_the_turn_of_a_task_waits_as_that_of_its_plan_does(home: ProductFo
 async def statuses(olga: Caller) -> dict[str, str]:
     """How each turn stands, by its id, as a list says it."""
     return {each["id"]: each["status"] for each in (await olga.get("/api/v1/operator/turns")).body["turns"]}
+
+
+async def test_the_turn_of_a_task_that_failed_has_failed_and_says_why(home: ProductFolder, shop: Workshop) -> None:
+    async with fake_openai(planning) as model:
+        with_worker(home, shop, model)
+        async with at_work(home) as (thread, olga):
+            await thread.send("plan bad: unlucky, look: use look what=chair")
+            await thread.says("results")
+            turns = (await olga.get("/api/v1/operator/turns")).body["turns"]
+    stand_so = {each["text"]: each["status"] for each in turns}
+    assert stand_so["unlucky"] == "failed"
+    assert next(each["cause"] for each in turns if each["text"] == "unlucky").startswith("language model: wrong key")
+    assert stand_so["use look what=chair"] == "ended"
+
+
+async def test_an_edit_is_told_as_a_vote_before_what_it_settles(home: ProductFolder) -> None:
+    async with at_work(home) as (thread, olga):
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        await thread.approve(card["id"], values={"what": "vase"})
+        await thread.says("made vase")
+        turn = await once_it_rests(olga, approval=card["id"])
+    kinds = [event["kind"] for event in turn["events"] if event["call_id"]]
+    assert kinds == ["asked", "vote", "settled", "began", "ended"]
