@@ -693,6 +693,10 @@ async def _open_records(settings: Settings, stack: AsyncExitStack) -> tuple[Reco
         return records, given.get_secret_value().encode() if given else kept_key(file.parent)
     except (FolderInUseError, KeyFileError, NewerSchemaError, DamagedFileError) as error:
         raise ConfigurationError(str(error)) from error
+    except OSError as error:
+        if error.filename is None:
+            raise
+        raise ConfigurationError(f"{error.filename}: {error.strerror}. What mends it says: app.py doctor") from error
 
 
 async def _audit_push(settings: Settings, database: Database, clock: Clock, stack: AsyncExitStack) -> AuditPush | None:

@@ -697,6 +697,8 @@ def load_settings(env_file: Path | None = Path(".env")) -> Settings:
         raise SettingsError(problems_of(error, variable)) from None
     except UnicodeDecodeError:
         raise SettingsError([f"{env_file}: is not a text file in UTF-8. Save it as UTF-8."]) from None
+    except OSError as error:
+        raise SettingsError([f"{env_file}: cannot be read: {error.strerror}."]) from None
 
 
 def variable(field: str) -> str:

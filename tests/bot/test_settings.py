@@ -16,6 +16,7 @@ from bot.settings import MODEL_WITH_A_KEY, Settings, SettingsError, load_setting
 from bot.settings_example import example
 from policies.model import Mode
 from tests.support.examples import examples
+from tests.support.rights import refused_by_rights
 
 ROOT = Path(__file__).parents[2]
 
@@ -115,6 +116,14 @@ def test_a_dot_env_file_is_read_and_the_environment_wins(load: Load, tmp_path: P
 def test_a_dot_env_file_that_is_not_text_is_one_clear_problem(load: Load, tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"PORT=\xff\xfe")
     assert "UTF-8" in problems(load)[0]
+
+
+def test_a_dot_env_file_that_belongs_to_another_user_is_one_clear_problem(load: Load, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("PORT=4000")
+    (tmp_path / ".env").chmod(0o000)
+    with refused_by_rights():
+        found = problems(load)
+    assert found == [f"{tmp_path}/.env: cannot be read: Permission denied."]
 
 
 def test_the_web_page_is_on_while_no_other_platform_is(load: Load) -> None:

@@ -10,8 +10,8 @@ import sqlite3
 import ssl
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, closing, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, closing
 from dataclasses import astuple
 from functools import partial
 from pathlib import Path
@@ -42,9 +42,9 @@ from tests.support.certificates import certificate_of
 from tests.support.empty_database import empty_database
 from tests.support.ports import free_port
 from tests.support.product import GivenSettings
+from tests.support.rights import NOBODY, refused_by_rights
 
 Facts = dict[str, Any]
-NOBODY = 65534
 FINE, DOUBTFUL, WRONG = Health.FINE, Health.DOUBTFUL, Health.WRONG
 SECRETS = ("xoxb-1", "xapp-1", "teams-app-password", "sk-a-secret", "a-password")
 
@@ -390,17 +390,6 @@ async def test_files_that_others_can_read_are_found(looked: Any, tmp_path: Path,
         path.chmod(before)
     key_file.write_text("no key")
     assert (await looked(offline=True)).the_only_fault().what == "key file"
-
-
-@contextmanager
-def refused_by_rights() -> Iterator[None]:
-    """Rights hold for whoever looks: root would be above them."""
-    user = os.geteuid()
-    os.seteuid(user or NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(user)
 
 
 @pytest.mark.parametrize(
