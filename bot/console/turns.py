@@ -211,7 +211,7 @@ class TurnsOfEverybody:
     async def of_person(
         self, operator: Person, person_id: str, before: str = "", limit: int = MOST_LISTED
     ) -> TurnPage | None:
-        """The turns of one account in which a model has answered; otherwise as `newest`."""
+        """The turns of one account, also those of other agents for it; otherwise as `newest`."""
         at = float(before) if before else float(NEWEST)
         if not await self._access.looks(operator, _OF_EVERYBODY):
             return None

@@ -6,23 +6,28 @@ not read: each may be a megabyte, which holds the event loop (rule 13).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import sqlalchemy as sa
 
+from bot.gateway.thread_ids import delivery_key
 from bot.records import approvals as approval_rows
 from bot.records.approvals import PENDING_COLUMNS, ApprovalRow
 from bot.records.database import Transaction, reader
 from bot.records.prefixes import from_to, of_turn
 from bot.records.statements import Prepared
 from bot.records.tables import (
+    PARKED,
+    TIMER,
+    WAITING,
     approvals,
     attempts,
     clarifications,
     deliveries,
+    gateway_calls,
     model_usage,
     posts,
     sign_ins,
@@ -30,11 +35,14 @@ from bot.records.tables import (
     votes,
 )
 from bot.records.waiting import SETTLED, SUBJECTS
+from bot.task_threads import TASK_MARK
 
 MOST_CALLS = 200
 """Attempts, and approvals, of one turn that are read, the newest."""
 MOST_FAILURES = 20_000
 """Failures that a reference is looked for in, the newest; to hash so many keys takes 20 ms."""
+MOST_TOLD = 3_000
+"""Failures, and refusals, among which one person's are looked for, the newest: to look at each takes 10 µs."""
 _BEGINS = ("message", "call")
 """Kinds of deliveries that begin a turn."""
 _COLUMNS = (
@@ -170,15 +178,46 @@ async def newest_in(tx: Transaction, thread_id: str, before: int, limit: int) ->
 
 
 async def of_person(tx: Transaction, person_id: str, before: float, limit: int) -> Sequence[tuple[str, float]]:
-    """The turns of somebody in which a model has answered, the newest first: their keys, and since when a model has
-    been used in them, below `before`."""
-    query = (
-        sa.select(model_usage.c.message, model_usage.c.at)
+    """The turns of somebody, the newest first: their keys, and since when a model has been used in them, or where none
+    has answered, when they began; below `before`."""
+    used = (
+        sa.select(model_usage.c.message.label("key"), model_usage.c.at)
         .where(model_usage.c.person_id == person_id, model_usage.c.at < before)
         .order_by(model_usage.c.day.desc(), model_usage.c.at.desc())
         .limit(limit)
     )
-    return [(row.message, row.at) for row in await tx.all(query)]
+    called = (
+        sa.select(gateway_calls.c.gateway_call_id, gateway_calls.c.begun_at.label("at"))
+        .where(gateway_calls.c.person_id == person_id, gateway_calls.c.begun_at < before)
+        .order_by(gateway_calls.c.begun_at.desc())
+        .limit(limit)
+    )
+    found = [(str(row.key), float(row.at)) for row in await tx.all(used)]
+    found += [(delivery_key(row.gateway_call_id), float(row.at)) for row in await tx.all(called)]
+    for query in _without_a_model(person_id, before):
+        newest = query.order_by(deliveries.c.accepted_at.desc()).limit(limit)
+        found += [(str(row.key), float(row.at)) for row in await tx.all(newest)]
+    return sorted(dict.fromkeys(found), key=itemgetter(1), reverse=True)[:limit]
+
+
+def _without_a_model(person_id: str, before: float) -> Iterator[sa.Select[Any]]:
+    """Messages of somebody in whose turns no model has answered: those that wait or are being handled, were given up,
+    or of which people were told lately (`MOST_TOLD`) that something went wrong or was too much."""
+    of = deliveries.c
+    query = sa.select(of.key, of.accepted_at.label("at")).where(
+        of.kind == "message",
+        of.accepted_at < before,
+        of.body["person"].as_string() == person_id,
+        ~of.thread_id.contains(TASK_MARK),  # what a task uses is that of the turn that made its plan
+        ~sa.exists().where(model_usage.c.message == of.key),
+    )
+    yield query.where(of.status == WAITING, of.kind != TIMER)
+    yield query.where(of.status == PARKED)
+    for told in ("error", "limit"):
+        sentences = sa.select(posts.c.key).where(from_to(posts.c.key, f"{told}:", f"{told};"))
+        newest = sentences.order_by(posts.c.seq.desc()).limit(MOST_TOLD).subquery()
+        about = of.key == sa.func.substr(newest.c.key, sa.literal_column(str(len(f"{told}:") + 1)))
+        yield query.select_from(newest.join(deliveries, about)).where(of.status == "done")
 
 
 async def with_keys(tx: Transaction, keys: Collection[str]) -> Mapping[str, TurnRow]:

@@ -60,7 +60,7 @@ SORTED = {
     "turns.attempts_of": "the calls of one turn",
     "turns.resumes": "the deliveries that a request names",
     "turns.failures": "what people were told of failures, for an operator",
-    "turns.of_person": "one person's turns of a day",
+    "turns.of_person": "one person's turns of a day, and those that run or failed",
     "model_usage.of_agents": "the models of one turn",
     "turns.votes_on_all": "the votes on the approvals of one turn",
     "waiting.all_open_questions": "what waits for people",

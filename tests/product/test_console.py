@@ -12,6 +12,7 @@ import pytest
 
 from tests.api.contract_clients import Caller, http, token, with_tokens
 from tests.fakes.openai_server import Reply, Request, fake_openai
+from tests.gateway.agents import agent
 from tests.product.test_audit import RULES
 from tests.product.test_plans import stand
 from tests.support.brain import obedient
@@ -188,6 +189,46 @@ async def test_a_turn_that_fails_after_an_approval_is_found_by_the_reference_and
     assert (listed["text"], listed["status"], listed["reference"]) == ("use make what=lamp", "failed", reference)
     assert listed["cause"] == "language model: filtered"
     assert [event["text"] for event in turn["events"] if event["kind"] == "notice"] == [told]
+
+
+async def test_the_turns_of_a_person_have_those_in_which_no_model_has_answered(home: ProductFolder) -> None:
+    asked, held = asyncio.Event(), asyncio.Event()
+
+    async def fails_then_is_slow(request: Request) -> Reply:
+        if request["messages"][-1]["content"] == "fail":
+            return Reply(status=401, error={"code": "invalid_api_key", "message": "Incorrect key"})
+        asked.set()
+        await held.wait()
+        return Reply(text="done")
+
+    home.variables["LIMIT_TURNS_PER_MINUTE"] = "2"
+    async with fake_openai(fails_then_is_slow) as model:
+        home.variables["OPENAI_BASE_URL"] = model.base_url
+        async with at_work(home) as (thread, olga), agent(olga.url) as session:
+            await session.call_tool("workshop__look", {"what": "lamp"})
+            await thread.send("fail")
+            await thread.notice("(Reference ")
+            await thread.send("be slow")
+            await asked.wait()
+            running = await of_ana(olga)
+            held.set()
+            await thread.says("done")
+            await thread.send("too many")
+            await thread.until(lambda: len(thread.notices) > 1, "that it is too much")
+            ended = await of_ana(olga)
+            first = await olga.get("/api/v1/operator/turns?person=web:ana&limit=2")
+            rest = await olga.get(f"/api/v1/operator/turns?person=web:ana&before={first.body['next']}")
+    assert running == [("be slow", "running"), ("fail", "failed"), ("", "ended")]
+    assert ended == [("too many", "ended"), ("be slow", "ended"), ("fail", "failed"), ("", "ended")]
+    assert [each["text"] for each in (*first.body["turns"], *rest.body["turns"])] == [text for text, _ in ended]
+
+
+async def of_ana(olga: Caller) -> list[tuple[str, str]]:
+    """What Ana's turns began with, and how they stand, the newest first."""
+    return [
+        (each["text"], each["status"])
+        for each in (await olga.get("/api/v1/operator/turns?person=web:ana")).body["turns"]
+    ]
 
 
 async def test_a_turn_in_which_somebody_is_asked_something_waits_until_they_have_answered(home: ProductFolder) -> None:
