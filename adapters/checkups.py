@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from adapters.accounts import AccountsConfig, AccountsError, accounts_config
-from adapters.shared.checkup import address_findings, certificate_findings
+from adapters.shared.checkup import address_findings, certificate_findings, port_findings
 from adapters.siem.checkup import collector_findings
 from adapters.telemetry.checkup import telemetry_findings
 from adapters.tool_servers.checkup import reached_from_here, tool_server_findings
@@ -189,7 +189,10 @@ def _outside(
     """What is asked: tool servers, and without `offline` everybody else."""
     servers = reached_from_here(tools.servers) if offline else tools.servers
     url = settings.public_url
-    checks: dict[str, Check] = {"tool servers": partial(tool_server_findings, servers)}
+    checks: dict[str, Check] = {
+        "port": partial(port_findings, settings.host, settings.port),
+        "tool servers": partial(tool_server_findings, servers),
+    }
     if not offline or is_loopback(urlsplit(url or "").hostname or ""):
         checks["public address"] = partial(address_findings, url, settings.host, settings.port)
     if offline:

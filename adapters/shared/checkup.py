@@ -1,4 +1,4 @@
-"""Whether PUBLIC_URL leads here, and its certificate is good."""
+"""Whether the port is free or ours, PUBLIC_URL leads here, and its certificate is good."""
 
 from __future__ import annotations
 
@@ -12,11 +12,37 @@ from adapters.shared.calls import CallFailed
 from adapters.shared.http import Http
 from bot.findings import Finding, doubtful, fine, wrong
 
-_ADDRESS, _TLS = "public address", "certificate"
+_PORT, _ADDRESS, _TLS = "port", "public address", "certificate"
 _SECONDS = 6.0
 """Seconds; two requests may follow each other within what one check may take."""
 _DAYS_BEFORE = 14
 """Days before its end from which a certificate is warned of: what renews them does so a month before."""
+
+
+async def port_findings(host: str, port: int) -> list[Finding]:
+    """Whether another program listens where this one would; nothing where nobody does, or a Countersign.
+
+    Args:
+        host: where it listens.
+        port: likewise; 0: any that is free.
+    """
+    if not port:
+        return []
+    try:
+        async with asyncio.timeout(_SECONDS):
+            _, writer = await asyncio.open_connection(_on_this_machine(host).strip("[]"), port)
+    except (OSError, TimeoutError):
+        return []
+    writer.close()
+    http = Http()
+    try:
+        why = await _why_not_ours(http, f"http://{_on_this_machine(host)}:{port}")
+    finally:
+        await http.close()
+    if why in {"", "timeout"}:  # one of ours may be busy
+        return []
+    where = f"HOST, PORT: another program listens on {host}:{port}"
+    return [wrong(_PORT, where, "Stop it, or set PORT to a free one.")]
 
 
 async def address_findings(public_url: str | None, host: str, port: int) -> list[Finding]:
@@ -33,8 +59,7 @@ async def address_findings(public_url: str | None, host: str, port: int) -> list
         why = await _why_not_ours(http, public_url)
         if not why:
             return [fine(_ADDRESS, f"PUBLIC_URL: {public_url} leads to Countersign")]
-        here = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
-        runs = port != 0 and not await _why_not_ours(http, f"http://{here}:{port}")
+        runs = port != 0 and not await _why_not_ours(http, f"http://{_on_this_machine(host)}:{port}")
     finally:
         await http.close()
     where = f"PUBLIC_URL: {public_url} does not lead to Countersign ({why})"
@@ -45,6 +70,11 @@ async def address_findings(public_url: str | None, host: str, port: int) -> list
         f"Let the proxy in front pass everything on to {host}:{port}: docs/operations.md#serving-the-page-to-others"
     )
     return [wrong(_ADDRESS, where, remedy)]
+
+
+def _on_this_machine(host: str) -> str:
+    """How an address that it listens on is reached."""
+    return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
 
 
 async def _why_not_ours(http: Http, address: str) -> str:

@@ -250,6 +250,14 @@ async def test_a_public_address_that_leads_elsewhere_is_found_while_the_bot_runs
         assert (await looked(PUBLIC_URL=f"http://127.0.0.1:{ours}")).status("public address") is FINE
 
 
+async def test_another_program_on_the_port_is_found_and_a_countersign_is_none(looked: Any) -> None:
+    async with answering('{"status": "ok"}') as ours, answering("{}") as other:
+        fault = (await looked(offline=True, PORT=str(other))).the_only_fault()
+        assert (fault.status, fault.what) == (WRONG, "port")
+        assert (await looked(offline=True, PORT=str(ours))).status("port") is None
+        assert (await looked(offline=True, PORT=str(free_port()))).status("port") is None
+
+
 @pytest.mark.parametrize(
     ("days", "is_trusted", "status", "said"),
     [
