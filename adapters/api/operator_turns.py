@@ -199,7 +199,10 @@ class TurnSummaryShape(Shape):
     person: str
     text: str
     at: float
-    status: TurnWord = Field(description="failed: people were told that something went wrong. parked: it was given up.")
+    status: TurnWord = Field(
+        description="failed: people were told that something went wrong, or a plan that its task failed. parked: it "
+        "was given up."
+    )
     cause: str = Field(description="Of the last failure of what was tried again or parked.")
     reference: str = Field(description="What people were told with a failure.")
 

@@ -99,7 +99,8 @@ class TurnCall:
     why: str
     """The same in a sentence; empty: nobody said."""
     status: str
-    """`waiting`, `running`, `done`, `failed`, `unknown` or `not made`."""
+    """`waiting`, `running`, `done`, `failed`, `unknown`, `nothing` (it did nothing, as without an account) or `not
+    made`."""
     ended: str
     """Of a call that was not made: `denied`, `rejected`, `expired`, …; else empty."""
     result: str
