@@ -679,9 +679,20 @@ class Settings(BaseSettings):
         return frozenset(texts | passwords | {unquote(password) for password in passwords})
 
 
+_NAMES_A_PLACE = re.compile(
+    r"(?:\A|[-_])(?:org|organi[sz]ation|tenant|dataset|project|stream|namespace|env|environment|region|cluster|service"
+    r"|samplerate)(?:[-_]?(?:id|name))?\Z",
+    re.IGNORECASE,
+)
+"""Names of headers that say where traces belong, such as `X-Scope-OrgID` or `x-honeycomb-dataset`. What they say is a
+word such as `production`, which may stand in any call: masked, people would approve what they do not see."""
+
+
 def _secrets_in_headers(written: str | None) -> set[str]:
-    """The values of headers that are written as OpenTelemetry has them, and what follows a scheme in them."""
-    values = {unquote(each.partition("=")[2]).strip() for each in (written or "").split(",")}
+    """The values of headers that are written as OpenTelemetry has them, and what follows a scheme in them; without
+    those that name a place."""
+    pairs = [each.partition("=") for each in (written or "").split(",")]
+    values = {unquote(value).strip() for name, _, value in pairs if not _NAMES_A_PLACE.search(unquote(name).strip())}
     return {part for value in values for part in (value, value.rpartition(" ")[2]) if part}
 
 

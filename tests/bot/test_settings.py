@@ -382,3 +382,12 @@ def test_it_imports_only_what_every_start_needs(module: str, heavy: str) -> None
         [sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_of_headers_for_a_collector_the_keys_are_secrets_and_the_names_of_places_are_words(load: Load) -> None:
+    """Else each `environment=production` would be masked on its card."""
+    places = "X-Scope-OrgID=production,x-honeycomb-dataset=countersign,stream-name=everything,x_tenant_id=customer-7"
+    keys = "x-honeycomb-team=a-key-of-theirs,Authorization=Bearer of-the-collector,organisation-key=also-a-key"
+    known = load(OTEL_EXPORTER_OTLP_HEADERS=f"{places},{keys}").secret_values
+    assert {"a-key-of-theirs", "of-the-collector", "also-a-key"} <= known
+    assert not {"production", "countersign", "everything", "customer-7"} & known
