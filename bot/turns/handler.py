@@ -124,7 +124,6 @@ class LiveText:
 
 MOST_AT_REST = 64
 """Threads of which is remembered where their graph came to rest."""
-_NOTHING_SAID: tuple[Spoken | None, Claim | None] = None, None
 _NOT_REMEMBERED: tuple[ThreadStatus | None, Claim | None] = None, None
 _NO_OUTAGE: tuple[str, int, Claim | None] = "", 0, None
 NOT_READ = ThreadStatus(delivery=None, verb=None, at_rest=True, interrupts=(), turn=None, spoken=())
@@ -194,11 +193,9 @@ class TurnHandler:
     budget: DailyBudget | None = None
     """Of whose budgets people are told when most is used; `None`: of none."""
     observer: Observer = NOBODY
-    _broken_off: dict[str, tuple[Spoken, Claim | None]] = field(default_factory=dict, init=False)
-    """Thread → what was being said when its run was broken off, until the next delivery is handled there; and the claim
-    under which it ran."""
     _cut: dict[str, tuple[Handling, float, Claim | None]] = field(default_factory=dict, init=False)
-    """Thread → the try that was broken off there, until the next delivery is handled; when that was; and the claim."""
+    """Thread → the try that was broken off there, with what was being said in it, until the next delivery is handled;
+    when that was; and the claim."""
     _at_rest: OrderedDict[str, tuple[ThreadStatus, Claim | None]] = field(default_factory=OrderedDict, init=False)
     """Thread → where its graph stands since its last delivery was concluded, the latest last; and the claim. Reading
     that back takes 0.5 to 1 ms, of the way from a click to its call. Taken out when the next delivery begins, whatever
@@ -229,10 +226,8 @@ class TurnHandler:
             live = LiveText(self._live(thread, delivery))
             # What is remembered under another claim is old: another process may have run the thread since.
             claim = current_claim()
-            self._tell_of_cut(delivery, claim)
-            broken_off, said_under = self._broken_off.pop(delivery.thread_id, _NOTHING_SAID)
+            broken_off = self._said_when_cut(delivery, claim)
             rested, rested_under = self._at_rest.pop(delivery.thread_id, _NOT_REMEMBERED)
-            broken_off = broken_off if said_under is claim else None
             rested = rested if _is_as_it_was(claim, rested_under) else None
             failed, outages, failed_under = self._outages.pop(delivery.thread_id, _NO_OUTAGE)
             outages = outages if failed == delivery.key and failed_under is claim else 0
@@ -269,19 +264,20 @@ class TurnHandler:
             self.observer.note(_handled(handling, self.clock()))
 
     def _cut_short(self, handling: Handling, claim: Claim | None) -> None:
-        thread_id, said = handling.delivery.thread_id, handling.live.newest
         if claim is not None and claim.is_left:
             self._leave(handling)
-            return
-        self._cut[thread_id] = handling, self.clock(), claim
-        if said is not None:
-            self._broken_off[thread_id] = said, claim
+        else:
+            self._cut[handling.delivery.thread_id] = handling, self.clock(), claim
 
-    def _tell_of_cut(self, delivery: Delivery, claim: Claim | None) -> None:
-        """What was broken off in the thread is over if something else follows it; else it is tried again."""
+    def _said_when_cut(self, delivery: Delivery, claim: Claim | None) -> Spoken | None:
+        """What was being said in the try that was broken off in the thread; `None`: nothing. That try is over if
+        something else follows it, and observers are told; else it is made again."""
         handling, ended, cut_under = self._cut.pop(delivery.thread_id, (None, 0.0, None))
-        if handling is not None and handling.accepted.key != delivery.key and cut_under is claim:
+        if handling is None or cut_under is not claim:
+            return None
+        if handling.accepted.key != delivery.key:
             self.observer.note(_cut_off(handling, ended))
+        return handling.live.newest
 
     def _live(self, thread: ThreadRow, delivery: Delivery) -> Live:
         platform = self.platforms.get(thread.place.platform)
