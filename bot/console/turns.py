@@ -285,7 +285,7 @@ class TurnsOfEverybody:
         failed = (await _failed_resumes(tx, [row])).get(row.key, ())
         about = await posts.all_notices_about(tx, [row.key, *(each.key for each in failed)])
         told = [(each.at, each.content or {}) for each in about]
-        (summary,) = await _listed(tx, [row])
+        (summary,) = await _as_they_stand(tx, [row], {row.key: failed})
         people = {each.requester for each in made} | {each.person_id for each in asked}
         return _Read(
             row=row,
@@ -401,9 +401,15 @@ def _shown_to(reader: Person, made: ShortAttempt) -> str:
 
 
 async def _listed(tx: Transaction, rows: Sequence[TurnRow]) -> list[TurnSummary]:
-    """The summaries. A turn whose message was handled goes on as long as something of it, or of its plans, runs or
-    waits for people."""
-    found = await _summaries(tx, rows)
+    return await _as_they_stand(tx, rows, await _failed_resumes(tx, rows))
+
+
+async def _as_they_stand(
+    tx: Transaction, rows: Sequence[TurnRow], gone_on: Mapping[str, Sequence[ResumeRow]]
+) -> list[TurnSummary]:
+    """The summaries; `gone_on` as `_failed_resumes` returns it. A turn whose message was handled goes on as long as
+    something of it, or of its plans, runs or waits for people."""
+    found = await _summaries(tx, rows, gone_on)
     handled = {each.thread_id for each in found if each.status == "ended"}
     if not handled:
         return found
@@ -415,10 +421,11 @@ async def _listed(tx: Transaction, rows: Sequence[TurnRow]) -> list[TurnSummary]
     return [replace(each, status=now.get(each.turn, each.status)) if each.status == "ended" else each for each in found]
 
 
-async def _summaries(tx: Transaction, rows: Sequence[TurnRow]) -> list[TurnSummary]:
+async def _summaries(
+    tx: Transaction, rows: Sequence[TurnRow], gone_on: Mapping[str, Sequence[ResumeRow]]
+) -> list[TurnSummary]:
     failed = await turns.failed_among(tx, [row.key for row in rows])
     of_tasks = await plans.failed_among(tx, {row.thread_id for row in rows})
-    gone_on = await _failed_resumes(tx, rows)
     people = {row.key: str(row.body.get("person") or row.requester or "") for row in rows}
     names = await threads.names(tx, people.values())
     found = []
