@@ -206,7 +206,7 @@ class AuditSearch:
         written, unreadable = _WRITING[form]
         if form == "csv":
             yield export.csv_heading()
-        async with aclosing(self._links(question)) as parts:
+        async with aclosing(await self._links(question)) as parts:
             async for links in parts:  # in a thread: long entries take a tenth of a second
                 yield await asyncio.to_thread(_in_texts, links, written, unreadable)
 
@@ -214,12 +214,8 @@ class AuditSearch:
         """All these entries, oldest first, some at a time."""
         if any((question.person, question.server, question.tool, question.rule, question.outcome, question.decision)):
             await self._terms.collect_all()  # else what cannot be found yet would be missing, and nobody be told
-            found = self._links_found(question)
-        else:
-            found = self._links_between(question.since, question.until)
-        async with aclosing(found) as parts:
-            async for links in parts:
-                yield links
+            return self._links_found(question)
+        return self._links_between(question.since, question.until)
 
     async def _links_found(self, question: AuditQuestion) -> AsyncGenerator[Sequence[Link], None]:
         after: Position | None = None
@@ -294,7 +290,7 @@ _WRITING: Mapping[ExportFormat, tuple[Callable[[Link], str], Callable[[Link], st
 
 
 @dataclass(slots=True)
-class _Found:
+class _FaultsFound:
     """What is wrong so far."""
 
     faults: list[Fault] = field(default_factory=list)
@@ -327,7 +323,7 @@ class AuditVerification:
     async def _steps(self, anchor: tuple[int, str] | None) -> AsyncGenerator[Verification, None]:
         async with self._database.reading() as tx:
             count = await audit.newest_number(tx)
-        check, found = LogCheck(anchor), _Found()
+        check, found = LogCheck(anchor), _FaultsFound()
         while True:
             async with self._database.reading() as tx:
                 after = check.last.seq if check.last is not None else -1
