@@ -9,8 +9,8 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from bot.records.database import Transaction
+from bot.records.prefixes import in_conversation
 from bot.records.tables import OPEN, PENDING, UNKNOWN, approvals, attempts, clarifications, sign_ins
-from bot.task_threads import TASK_MARK
 
 AskedKind = Literal["approval", "clarification", "sign_in", "outcome"]
 
@@ -66,14 +66,9 @@ async def about_calls(tx: Transaction, thread_id: str, call_ids: Collection[str]
     found: list[AskedRow] = []
     for kind, query, thread, order in kinds:
         call = query.selected_columns.call_id
-        chosen = query.where(call.in_(sorted(call_ids)), _is_within(thread, thread_id)).order_by(call, order)
+        chosen = query.where(call.in_(sorted(call_ids)), in_conversation(thread, thread_id)).order_by(call, order)
         counted: dict[str, int] = {}
         for row in await tx.all(chosen):
             counted[row.call_id] = counted.get(row.call_id, 0) + 1
             found.append(AskedRow(kind, row[0], row.call_id, counted[row.call_id], bool(row.open), row.server))
     return found
-
-
-def _is_within(thread: sa.ColumnElement[str], thread_id: str) -> sa.ColumnElement[bool]:
-    """In the conversation, or in the thread of a task of its plans."""
-    return sa.or_(thread == thread_id, thread.startswith(f"{thread_id}{TASK_MARK}", autoescape=True))

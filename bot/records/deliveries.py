@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from bot.domain import MessageView
 from bot.records.database import Transaction, insert_new, reader
+from bot.records.prefixes import in_conversation
 from bot.records.statements import Prepared, PreparedForLists
 from bot.records.tables import OPEN, PARKED, TIMER, WAITING, deliveries, plan_tasks, plans
-from bot.task_threads import TASK_MARK
 
 OUTAGES = "outages"
 """Under which a delivery's body counts how often it was put off."""
@@ -293,10 +293,7 @@ async def give_up(tx: Transaction, key: str) -> None:
 
 async def give_up_in(tx: Transaction, thread_id: str) -> None:
     """The same, of all that was parked in a conversation, in the tasks of its plans too."""
-    within = sa.or_(
-        deliveries.c.thread_id == thread_id,
-        deliveries.c.thread_id.startswith(f"{thread_id}{TASK_MARK}", autoescape=True),
-    )
+    within = in_conversation(deliveries.c.thread_id, thread_id)
     await tx.run(sa.update(deliveries).where(within, deliveries.c.status == PARKED).values(status="done"))
 
 

@@ -13,6 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from bot.task_threads import TASK_MARK
+
 INDEXES = {
     "ix_attempts_call_id_bytes": 'attempts (call_id COLLATE "C")',
     "ix_approvals_call_id_bytes": 'approvals (call_id COLLATE "C")',
@@ -54,3 +56,8 @@ def of_turn(column: sa.ColumnElement[str], turn: str) -> sa.ColumnElement[bool]:
     """Returns the condition that an id begins with the key of the delivery of a turn, as ids of its calls do
     (`graph.calls.own_ids`)."""
     return from_to(column, f"{turn}.", f"{turn}/")  # "/" follows "."
+
+
+def in_conversation(thread: sa.ColumnElement[str], thread_id: str) -> sa.ColumnElement[bool]:
+    """Returns the condition that a thread is this one, or that of a task of its plans."""
+    return sa.or_(thread == thread_id, thread.startswith(f"{thread_id}{TASK_MARK}", autoescape=True))
