@@ -18,9 +18,14 @@ LITTLE_SPACE, NO_SPACE = 1_000_000_000, 100_000_000
 that people hand over, and a migration, which writes a large table anew, need some."""
 
 
+def is_there(path: Path | str) -> bool:
+    """Whether this user sees anything there. `Path.exists` raises for what is in a folder that they may not enter."""
+    return os.access(path, os.F_OK, effective_ids=True)
+
+
 def free_bytes(folder: Path) -> int:
     """Returns how much of the disk is free where a folder is, or would be made. Raises `OSError`."""
-    there = next(each for each in (folder, *folder.absolute().parents) if os.access(each, os.F_OK, effective_ids=True))
+    there = next(each for each in (folder, *folder.absolute().parents) if is_there(each))
     return shutil.disk_usage(there).free
 
 
@@ -43,7 +48,7 @@ def rights_findings(folder: Path | None, env_file: Path, *, key_is_set: bool) ->
     """
     found = []
     # Also whether this user may enter it: else nothing in it can be looked at.
-    if folder is not None and os.access(f"{folder}/.", os.F_OK, effective_ids=True):
+    if folder is not None and is_there(f"{folder}/."):
         found.append(_private(_FOLDER, folder, f"chmod 700 {folder}"))
         if not key_is_set:
             found += _key_file(folder / KEY_FILE)

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from bot.audit.entries import in_utc
+from bot.file_checkup import is_there
 from bot.findings import Finding, HeardTimes, doubtful, fine, wrong
 from bot.records.addresses import shown_address, sqlite_file
 from bot.records.audit_pushes import PushRow
@@ -42,7 +43,7 @@ def record_findings(address: str, unseal: Unseal | None, times: HeardTimes) -> l
         unseal: opens what was sealed; `None`: there is no key.
     """
     file = sqlite_file(address)
-    if file is not None and not _is_there(file):
+    if file is not None and not is_there(file):
         return [_before_the_first_start(file)]
     if file is not None and not file.is_file():
         return [wrong(_DATABASE, f"{file}: is not a file", "Set DATABASE_URL to another file.")]
@@ -63,9 +64,13 @@ def record_findings(address: str, unseal: Unseal | None, times: HeardTimes) -> l
 def _before_the_first_start(file: Path) -> Finding:
     """Whether the file can be made."""
     place = Path(os.path.realpath(file))
-    there = next(each for each in place.parents if _is_there(each))
+    there = next(each for each in place.parents if is_there(each))
     if not there.is_dir():
-        return wrong(_DATABASE, f"{file}: cannot be made, since {there} is not a folder", "Set DATABASE_URL anew.")
+        return wrong(
+            _DATABASE,
+            f"{file}: cannot be made, since {there} is not a folder",
+            "Set DATABASE_URL to a file in a folder.",
+        )
     if (closed := _not_ours(there)) is not None:
         return closed
     if place.is_symlink():
@@ -73,15 +78,10 @@ def _before_the_first_start(file: Path) -> Finding:
     return fine(_DATABASE, f"{file}: is made at the first start")
 
 
-def _is_there(path: Path) -> bool:
-    """`Path.exists` raises for what is in a folder that this user may not enter."""
-    return os.access(path, os.F_OK, effective_ids=True)
-
-
 def _not_ours(folder: Path, *files: Path) -> Finding | None:
     """Which of a folder of records and the files in it this user may not write; `None`: it may write all that is
     there."""
-    ways = [(folder, os.W_OK | os.X_OK), *((each, os.R_OK | os.W_OK) for each in files if _is_there(each))]
+    ways = [(folder, os.W_OK | os.X_OK), *((each, os.R_OK | os.W_OK) for each in files if is_there(each))]
     closed = next((path for path, way in ways if not os.access(path, way, effective_ids=True)), None)
     if closed is None:
         return None
