@@ -47,7 +47,7 @@ NOTHING = r"[^\x00-\x{10FFFF}]"
 
 
 @dataclass(slots=True)
-class _Budget:
+class _Allowance:
     """What patterns may still take."""
 
     left: int
@@ -59,7 +59,7 @@ class _Budget:
             raise ValueError("all patterns together are too large")
 
 
-_budget: ContextVar[_Budget | None] = ContextVar("pattern_budget", default=None)
+_allowance: ContextVar[_Allowance | None] = ContextVar("pattern_allowance", default=None)
 """`None`: there is no limit but that of each pattern, as for the operator's own files."""
 
 
@@ -67,11 +67,11 @@ _budget: ContextVar[_Budget | None] = ContextVar("pattern_budget", default=None)
 def as_sent() -> Iterator[None]:
     """Within it, patterns are of rules that somebody sends to a process that serves others: large ones raise
     `ValueError`, each alone (`LARGEST_SENT`) and together (`MOST_SENT`)."""
-    before = _budget.set(_Budget(MOST_SENT))
+    before = _allowance.set(_Allowance(MOST_SENT))
     try:
         yield
     finally:
-        _budget.reset(before)
+        _allowance.reset(before)
 
 
 def glob(pattern: str) -> Likeness:
@@ -185,16 +185,16 @@ def compiled(pattern: str, *, case_counts: bool = True, captures: bool = True, l
     options.never_capture = not captures
     options.never_nl = lines
     options.case_sensitive = case_counts
-    budget = _budget.get()
-    if budget is not None:
+    allowance = _allowance.get()
+    if allowance is not None:
         options.max_mem = LARGEST_SENT
     try:
         made = re2.compile(pattern, options)
     except (re2.error, UnicodeEncodeError) as error:
         said = error.args[0] if error.args else error
         raise ValueError(said.decode(errors="replace") if isinstance(said, bytes) else str(said)) from None
-    if budget is not None:
-        budget.take(made.programsize)
+    if allowance is not None:
+        allowance.take(made.programsize)
     return made
 
 

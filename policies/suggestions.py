@@ -173,7 +173,7 @@ def suggestions(
         of_tool[past.about].append(judged)
         key = (rule.name if rule is not None else "", *past.about)
         groups.setdefault(key, _Group(rule, *past.about)).calls.append(judged)
-    file = _File(policy, _as_written(policy.text))
+    file = _RulesFile(policy, _as_written(policy.text))
     found: list[Suggestion] = []
     for group in groups.values():
         found += _of_group(file, group, of_tool[group.server, group.tool])
@@ -194,7 +194,7 @@ def _best(found: Sequence[Suggestion]) -> list[Suggestion]:
     return [each for kind in kinds for each in islice((one for one in ordered if one.kind == kind), MOST_SUGGESTIONS)]
 
 
-def _of_group(file: _File, group: _Group, of_tool: Sequence[_Judged]) -> Iterator[Suggestion]:
+def _of_group(file: _RulesFile, group: _Group, of_tool: Sequence[_Judged]) -> Iterator[Suggestion]:
     if not _TOOL.fullmatch(group.tool):
         return
     ways: Sequence[tuple[Kind, Callable[[_Group], Iterator[_Candidate]]]]
@@ -204,7 +204,7 @@ def _of_group(file: _File, group: _Group, of_tool: Sequence[_Judged]) -> Iterato
 
 
 def _proved(
-    file: _File, group: _Group, of_tool: Sequence[_Judged], kind: Kind, candidates: Iterable[_Candidate]
+    file: _RulesFile, group: _Group, of_tool: Sequence[_Judged], kind: Kind, candidates: Iterable[_Candidate]
 ) -> Iterator[Suggestion]:
     """The candidates that hold. The first one tells no calls apart, and where it holds, the others are needless."""
     taken: set[int] = set()
@@ -371,7 +371,7 @@ def _never_destroying(calls: Sequence[HistoricCall]) -> Mapping[str, Any] | None
 
 
 def _proof(
-    file: _File, group: _Group, of_tool: Sequence[_Judged], kind: Kind, candidate: _Candidate
+    file: _RulesFile, group: _Group, of_tool: Sequence[_Judged], kind: Kind, candidate: _Candidate
 ) -> Suggestion | None:
     """The suggestion, if it does what it should and nothing else."""
     policy, match = file.policy, _match(file, group, candidate)
@@ -470,7 +470,7 @@ def _has_one_more(policy: Policy, changed: Policy, name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _RulesFile:
     """The rules in force, and how they are written."""
 
     policy: Policy
@@ -486,7 +486,7 @@ def _as_written(text: str) -> Sequence[Mapping[str, Any]]:
     return written.get("rules") or () if isinstance(written, dict) else ()
 
 
-def _match(file: _File, group: _Group, candidate: _Candidate) -> Mapping[str, Any] | None:
+def _match(file: _RulesFile, group: _Group, candidate: _Candidate) -> Mapping[str, Any] | None:
     """All that the rule in force wants, and what the candidate does; `None`: that does not go together."""
     match: dict[str, Any] = {}
     if group.rule is not None:
