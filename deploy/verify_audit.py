@@ -276,7 +276,6 @@ _MEANINGS = {
 
 def _told_always(entry: Entry, inside: dict[str, Any]) -> dict[str, Any]:
     """What every event says of its entry, by the path of the field."""
-    operation = inside["tool"] or inside.get("settled", {}).get("choice", "")
     return {
         "metadata.sequence": entry.seq,
         "metadata.uid": entry.hash,
@@ -284,7 +283,7 @@ def _told_always(entry: Entry, inside: dict[str, Any]) -> dict[str, Any]:
         "status_code": inside["status"],
         "actor.user.uid": inside["requester"],
         "api.request.uid": inside["call"],
-        "api.operation": operation,
+        "api.operation": _operation(inside),
     }
 
 
@@ -297,7 +296,6 @@ def _told_if_there(entry: Entry, inside: dict[str, Any]) -> dict[str, Any]:
         else _MEANINGS.get(inside["status"], _ACT)
     )
     activity = 2 if _reads_only(inside["status"], judged.get("tool", {})) else 99
-    operation = _told_always(entry, inside)["api.operation"]
     return {
         "class_uid": 6003,
         "class_name": "API Activity",
@@ -307,7 +305,7 @@ def _told_if_there(entry: Entry, inside: dict[str, Any]) -> dict[str, Any]:
         "activity_name": _ACTIVITY[activity],
         "type_uid": 600300 + activity,
         "type_name": f"API Activity: {_ACTIVITY[activity]}",
-        "message": f"{server} {operation}".strip() + f": {inside['status']}",
+        "message": f"{server} {_operation(inside)}".strip() + f": {inside['status']}",
         "is_alert": False,
         "status_id": status,
         "status": _STATUS[status],
@@ -324,6 +322,10 @@ def _told_if_there(entry: Entry, inside: dict[str, Any]) -> dict[str, Any]:
         "metadata.log_name": "audit",
         "metadata.original_event_uid": str(entry.seq),
     }
+
+
+def _operation(inside: dict[str, Any]) -> Any:
+    return inside["tool"] or inside.get("settled", {}).get("choice", "")
 
 
 def _reads_only(status: str, tool: dict[str, Any]) -> bool:
