@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -73,10 +73,10 @@ async def add_lost(tx: Transaction, of: UsageOf, model: str, use: ModelUse) -> N
     await tx.run(_ADD, _values(replace(of, turn=f"lost:{of.turn}"), [(model, use)]))
 
 
-def _values(of: UsageOf, some: Sequence[tuple[str, ModelUse]]) -> dict[str, Any]:
+def _values(of: UsageOf, some: Sequence[tuple[str, Mapping[str, object]]]) -> dict[str, Any]:
     values: dict[str, Any] = {f"given_{name}": value for name, value in asdict(of).items()}
     for number, (model, use) in enumerate(some):
-        values |= {f"model_{number}": model, **{f"{name}_{number}": use[name] for name in _COUNTS}}  # type: ignore[literal-required]
+        values |= {f"model_{number}": model, **{f"{name}_{number}": use[name] for name in _COUNTS}}
     return values
 
 
