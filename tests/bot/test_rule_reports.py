@@ -313,7 +313,7 @@ async def test_what_the_rules_in_force_changed_already_is_told_apart_from_what_t
 @pytest.mark.parametrize(
     ("named", "is_doubtful"),
     [("slack:T1:U2", True), ("slack-group:T1:S2", True), ("web:ben", False)],
-    ids=["another account, perhaps of hers", "a group", "somebody else"],
+    ids=["another account, perhaps of hers", "a group", "another person"],
 )
 async def test_a_replay_says_what_nobody_had_asked_about_a_requester(
     console: Console, named: str, *, is_doubtful: bool
@@ -375,15 +375,15 @@ async def test_history_is_replayed_for_one_at_a_time(console: Console) -> None:
     assert await console.reports.replay(OLGA, RULES) is not None
 
 
-# -------------------------------------------------------------------------------------------- fatigue
-
-
 async def test_a_replay_for_which_nobody_waits_any_more_is_given_up(console: Console) -> None:
     await console.logbook.end("make", said="approved")
     with pytest.raises(NobodyWaitsError):
         await console.reports.replay(OLGA, RULES, is_waited_for=lambda: False)
     found = await console.reports.replay(OLGA, RULES)
     assert found is not None and found.replay.calls == 1
+
+
+# -------------------------------------------------------------------------------------------- fatigue
 
 
 async def test_fatigue_says_what_became_of_what_was_asked_and_who_is_a_candidate(console: Console) -> None:

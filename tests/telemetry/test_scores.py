@@ -24,6 +24,10 @@ async def test_an_opinion_that_is_sent_again_does_not_replace_a_later_one() -> N
             came.notify_all()
         return web.Response(status=500 if len(values) == 1 else 200)
 
+    async def have_come(count: int) -> None:
+        async with came:
+            await came.wait_for(lambda: len(values) >= count)
+
     application = web.Application()
     application.router.add_post("/api/public/scores", take)
     runner = web.AppRunner(application, shutdown_timeout=0.1)
@@ -33,10 +37,10 @@ async def test_an_opinion_that_is_sent_again_does_not_replace_a_later_one() -> N
     scores = LangfuseScores(host, "Basic none", TraceIds(b"a key"), None, pauses=(0.2,))
     try:
         async with asyncio.timeout(WITHIN):
-            for count, verdict in enumerate(("good", "bad"), 1):
-                scores.note(FeedbackGiven("said:m1.0", "web:t", "web:ana", verdict, ""))  # type: ignore[arg-type]
-                async with came:
-                    await came.wait_for(lambda count=count: len(values) >= count)  # type: ignore[misc]
+            scores.note(FeedbackGiven("said:m1.0", "web:t", "web:ana", "good", ""))
+            await have_come(1)
+            scores.note(FeedbackGiven("said:m1.0", "web:t", "web:ana", "bad", ""))
+            await have_come(2)
             await scores.close(WITHIN)
     finally:
         await runner.cleanup()
