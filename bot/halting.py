@@ -215,7 +215,7 @@ class HaltSwitch:
                         return  # it goes on; the look reads the same stop as another row
                     await self._try_to_tell(thread_id)
                 after = waiting[-1]
-        except Exception:
+        except Exception:  # the records went away: it is stopped all the same
             log.exception("halt_not_told")
 
     async def _waiting_after(self, thread_id: str) -> Sequence[str]:
@@ -226,7 +226,7 @@ class HaltSwitch:
         try:
             async with self._database.writing_apart(thread_id) as tx:
                 await self.tell(tx, thread_id)
-        except Exception:
+        except Exception:  # the others are told
             log.exception("halt_not_told", thread_id=thread_id)
 
     async def _broken_off(self, delivery: Delivery) -> None:

@@ -75,8 +75,8 @@ uses them learns it, too, and says it once."""
 _BLAMES_US = ("a2a",)
 """Libraries that log every request that is not as it has to be as a mistake of ours, with what it said."""
 _SERVER, _NO_HTTP = "aiohttp.server", "aiohttp.http_exceptions"
-"""Logs with a traceback, as a mistake of ours, each request that is no HTTP, with the beginning of its address; and
-where these mistakes are defined. Whoever sent one is answered 400."""
+"""The logger that writes a traceback for each request that is not HTTP, with the beginning of its address, and the
+module of those errors. The client is at fault, and is answered 400."""
 
 _QUOTES_WHAT_CAME = str(Path("mcp", "shared", "session.py"))
 """Warns of messages that it does not understand, in the name of nobody, and quotes them: a client's arguments may be in

@@ -52,7 +52,7 @@ def runs_on(thread_id: str, message_id: str) -> Problem:
 
 
 STOPPED = "An operator has stopped Countersign. The request is kept, and is answered when it goes on."
-"""What is said to whoever waits for a turn, where nothing else can be said of it."""
+"""What streams and A2A tasks say while everything is stopped."""
 
 
 def stopped(thread_id: str, message_id: str) -> Problem:

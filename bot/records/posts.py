@@ -255,7 +255,7 @@ async def notices_about(
 
 
 async def all_notices_about(tx: Transaction, of: Collection[str]) -> Sequence[PostRow]:
-    """The bot's own sentences about these deliveries, whoever sees them, oldest first."""
+    """The bot's own sentences about these deliveries, for all readers, oldest first."""
     keys = [f"{kind}:{key}" for key in of for kind in NOTICES]
     return [_row(row) for row in await tx.all(sa.select(posts).where(posts.c.key.in_(keys)).order_by(posts.c.seq))]
 

@@ -82,7 +82,7 @@ class ReplayBusyError(Exception):
 
 
 class NobodyWaitsError(Exception):
-    """Whoever has sent a policy has gone away."""
+    """The client that sent a policy has gone away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -609,7 +609,7 @@ def _go_on(replay: Replay, ends: Sequence[LoggedEnd]) -> Sequence[LoggedEnd]:
     until = monotonic() + AT_A_TIME_SECONDS
     for count, end in enumerate(ends, 1):
         replay.go_on([end])
-        sleep(0)  # whoever waits for the interpreter has it now, and not after the 5 ms that a thread may keep it
+        sleep(0)  # other threads get the interpreter now, not after the 5 ms for which one may keep it
         if monotonic() >= until:
             return ends[count:]
     return ()

@@ -290,7 +290,7 @@ FORGED = {
 
 @pytest.mark.parametrize("field", FORGED)
 def test_a_searched_field_of_an_event_that_says_something_else_is_told(pushed: Lines, field: str) -> None:
-    """Whoever looks at blocked calls only would not see one that ran."""
+    """A search for calls that ran would miss one that an event calls blocked."""
     event = json.loads(pushed[0])
     *way, last = field.split(".")
     at = event
@@ -325,7 +325,7 @@ def test_events_of_every_outcome_verify_as_they_are_pushed() -> None:
 
 
 def test_an_event_of_an_entry_that_says_nothing_is_no_proof() -> None:
-    """Whoever can compute hashes can put anything beside it."""
+    """Hashes can be computed by anybody, so anything could stand beside it."""
     nothing = Link(1, "", "{}", BEGINNING, hash_of(BEGINNING, 1, "{}"))
     code, out = verified([json.dumps(event_of(nothing, LogSource("1", None), NOON))])
     assert code == 1

@@ -141,7 +141,7 @@ async def test_a_file_that_does_not_answer_is_found(looked: Any, tmp_path: Path)
     try:
         fault = (await looked(facts={"reading_seconds": 0.1})).the_only_fault()
     finally:
-        silent.write_text("{}")  # whoever still reads it ends
+        silent.write_text("{}")  # the thread that still reads it ends
     assert (fault.status, fault.what) == (WRONG, "files")
 
 
@@ -407,7 +407,7 @@ async def test_files_that_others_can_read_are_found(looked: Any, tmp_path: Path,
 def test_records_that_the_user_of_the_program_may_not_write_are_found(
     of_folder: int, of_file: int | None, closed: str
 ) -> None:
-    """As after a start as root, or in a container whose volume belongs to somebody else."""
+    """As after a start as root, or in a container whose volume has another owner."""
     with TemporaryDirectory() as apart:
         Path(apart).chmod(0o755)
         file = Path(apart, "data", "countersign.db")

@@ -34,7 +34,7 @@ from tests.support.waiting import at_most_waiting
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(240)]
 
 TOLD_WITHIN = 3.5
-"""Seconds until whoever waits at one replica learns of what was done at another, with the call itself, while other
+"""Seconds until a call that waits at one replica ends by what was done at another, with the call itself, while other
 tests keep the machine busy. Nobody told, they would look every five."""
 
 
