@@ -378,8 +378,7 @@ class TurnsQuery(Body):
 
     thread_id: Annotated[str, Field(max_length=LONGEST_TURN)] | None = None
     person: (
-        Annotated[str, Field(max_length=LONGEST_TURN, description="A person id: turns in which a model answered them.")]
-        | None
+        Annotated[str, Field(max_length=LONGEST_TURN, description="A person id: the turns of that account.")] | None
     ) = None
     approval: Annotated[str, Field(max_length=LONGEST_LINE, description="Id of one of its approvals.")] | None = None
     reference: (

@@ -454,7 +454,7 @@ async def _summaries(
 async def _failed_resumes(tx: Transaction, rows: Sequence[TurnRow]) -> Mapping[str, Sequence[ResumeRow]]:
     """Turn → what failed of it after people had decided or answered something, oldest first."""
     found: dict[str, list[ResumeRow]] = {}
-    for each in await turns.failed_resumes(tx, {row.thread_id for row in rows}):
+    for each in await turns.failed_resumes(tx, rows):
         found.setdefault(own_turn_of_call(each.call_id), []).append(each)
     return found
 

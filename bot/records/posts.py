@@ -263,8 +263,11 @@ async def all_notices_about(tx: Transaction, of: Collection[str]) -> Sequence[Po
 async def failures_of_resumes(
     tx: Transaction, thread_id: str, since: float, reader: Collection[str]
 ) -> Sequence[PostRow]:
-    """What was told since then of failures after people had decided or answered something in a thread, oldest first."""
-    of_resumes = from_to(posts.c.key, "error:resume:", "error:resume;")
+    """What was told since then of failures after people had decided or answered something in a thread, or the time for
+    it was up, oldest first."""
+    of_resumes = from_to(posts.c.key, "error:resume:", "error:resume;") | from_to(
+        posts.c.key, "error:expire:", "error:expire;"
+    )
     query = sa.select(posts).where(posts.c.thread_id == thread_id, of_resumes, posts.c.at >= since)
     return [r for row in await tx.all(query.order_by(posts.c.seq)) if (r := _row(row)).only_for in {None, *reader}]
 

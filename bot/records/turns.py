@@ -34,7 +34,7 @@ from bot.records.tables import (
     threads,
     votes,
 )
-from bot.records.waiting import SETTLED, SUBJECTS
+from bot.records.waiting import SETTLED, SETTLED_AT_ONCE, SUBJECTS
 from bot.task_threads import TASK_MARK
 
 MOST_CALLS = 200
@@ -140,7 +140,7 @@ class AskedOf:
 
 @dataclass(frozen=True, slots=True)
 class ResumeRow:
-    """A delivery by which a turn went on, since people decided or answered something, or a plan ended."""
+    """A delivery by which a turn went on, since people decided or answered something, time was up, or a plan ended."""
 
     key: str
     call_id: str
@@ -180,10 +180,17 @@ async def newest_in(tx: Transaction, thread_id: str, before: int, limit: int) ->
 async def of_person(tx: Transaction, person_id: str, before: float, limit: int) -> Sequence[tuple[str, float]]:
     """The turns of somebody, the newest first: their keys, and since when a model has been used in them, or where none
     has answered, when they began; below `before`."""
+    use, earlier = model_usage.c, model_usage.alias().c
+    is_first = ~sa.exists().where(  # a turn has a row for each model, each task, and what gave no answer
+        earlier.message == use.message,
+        sa.tuple_(earlier.at, earlier.turn, earlier.agent, earlier.model)
+        < sa.tuple_(use.at, use.turn, use.agent, use.model),
+    )
     used = (
-        sa.select(model_usage.c.message.label("key"), model_usage.c.at)
-        .where(model_usage.c.person_id == person_id, model_usage.c.at < before)
-        .order_by(model_usage.c.day.desc(), model_usage.c.at.desc())
+        sa.select(use.message.label("key"), use.at)
+        .join_from(model_usage, deliveries, deliveries.c.key == use.message)
+        .where(use.person_id == person_id, use.at < before, is_first, deliveries.c.kind.in_(_BEGINS))
+        .order_by(use.day.desc(), use.at.desc())
         .limit(limit)
     )
     called = (
@@ -233,11 +240,21 @@ async def failed_among(tx: Transaction, keys: Collection[str]) -> frozenset[str]
     return frozenset(told[row.key] for row in rows)
 
 
-async def failed_resumes(tx: Transaction, thread_ids: Collection[str]) -> Sequence[ResumeRow]:
-    """Those of these threads of which people were told that something went wrong, oldest first."""
+async def failed_resumes(tx: Transaction, of: Collection[TurnRow]) -> Sequence[ResumeRow]:
+    """Those in the threads of these turns of which people were told that something went wrong, oldest first."""
     of_resumes = from_to(posts.c.key, "error:resume:", "error:resume;")
-    within = posts.c.thread_id.concat("").in_(list(thread_ids))  # by the index of keys: a thread may have 100,000 posts
-    query = sa.select(posts.c.key).where(of_resumes, within)
+    threads_of = {row.thread_id for row in of}
+    within = posts.c.thread_id.concat("").in_(threads_of)  # by the index of keys: a thread may have 100,000 posts
+    began = deliveries.c.key
+    at_once = (
+        sa.select(posts.c.key)
+        .select_from(deliveries)
+        .join(each.table, from_to(each.call_id, began.concat("."), began.concat("/")))
+        .join(posts, posts.c.key == sa.literal("error:").concat(each.table.c.settled_key))
+        .where(began.in_([row.key for row in of]), each.is_so)
+        for each in SETTLED_AT_ONCE
+    )
+    query = sa.union_all(sa.select(posts.c.key).where(of_resumes, within), *at_once)
     return await resumes(tx, [row.key.removeprefix("error:") for row in await tx.all(query)])
 
 
@@ -246,12 +263,18 @@ async def resumes(tx: Transaction, keys: Collection[str]) -> Sequence[ResumeRow]
     if not keys:
         return ()
     of = deliveries.c
-    queries = (
+    queries = [
         sa.select(of.seq, of.key, call_id.label("call_id"), of.cause)
         .join_from(deliveries, subject.table, subject == SETTLED)
         .where(of.key.in_(list(keys)), of.kind == "resume")
         for call_id, subject in SUBJECTS
-    )
+    ]
+    queries += [
+        sa.select(of.seq, of.key, each.call_id.label("call_id"), of.cause)
+        .join_from(deliveries, each.table, each.table.c.settled_key == of.key)
+        .where(of.key.in_(list(keys)), each.is_so)
+        for each in SETTLED_AT_ONCE
+    ]
     return [_resume(row) for row in await tx.all(sa.union_all(*queries).order_by("seq"))]
 
 

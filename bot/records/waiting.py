@@ -366,7 +366,12 @@ async def calls_under_way(tx: Transaction, thread_ids: Collection[str]) -> Under
     )
     made = sa.select(of_plans.plan_id).where(of_plans.thread_id.in_(thread_ids), _OPEN)
     works = tasks.with_only_columns(of_plans.plan_id).where(of_tasks.status == "running")
-    going_on = works.union_all(*(_resumed(thread_ids, call, subject) for call, subject in SUBJECTS))
+    resumed = [_goes_on(thread_ids, call, subject == SETTLED, _OF_RESUMES) for call, subject in SUBJECTS]
+    at_once = [
+        _goes_on(thread_ids, each.call_id, each.table.c.settled_key == tables.deliveries.c.key, each.is_so)
+        for each in SETTLED_AT_ONCE
+    ]
+    going_on = works.union_all(*resumed, *at_once)
     return UnderWay(await _texts(tx, asked), await _texts(tx, made), await _texts(tx, going_on))
 
 
@@ -382,12 +387,36 @@ SETTLED = sa.func.substr(tables.deliveries.c.key, sa.literal_column("8"))
 """That id, of the key of such a delivery: what follows "resume:"."""
 
 
-def _resumed(thread_ids: Collection[str], call: sa.Column[str], subject: sa.Column[str]) -> sa.Select[Any]:
+@dataclass(frozen=True, slots=True)
+class SettledAtOnce:
+    """What a delivery settles that then goes on with it, so that none follows it (`bot.turns.decision`)."""
+
+    call_id: sa.Column[str]
+    is_so: sa.ColumnElement[bool]
+    """Other deliveries settle it otherwise."""
+
+    @property
+    def table(self) -> sa.Table:
+        """Where what was settled is kept; its `settled_key` is that of the delivery."""
+        return self.call_id.table
+
+
+SETTLED_AT_ONCE = (
+    SettledAtOnce(tables.clarifications.c.call_id, tables.clarifications.c.status == "answered"),
+    SettledAtOnce(tables.approvals.c.call_id, tables.approvals.c.status == "expired"),
+)
+"""A message answers a question, and a timer ends the time for an approval."""
+_OF_RESUMES = tables.deliveries.c.kind == "resume"
+
+
+def _goes_on(
+    thread_ids: Collection[str], call_id: sa.Column[str], settled: sa.ColumnElement[bool], is_so: sa.ColumnElement[bool]
+) -> sa.Select[Any]:
     of = tables.deliveries.c
     return (
-        sa.select(call)
-        .join_from(tables.deliveries, subject.table, subject == SETTLED)
-        .where(sa.text("deliveries.status = 'waiting'"), of.kind == "resume", of.thread_id.in_(thread_ids))
+        sa.select(call_id)
+        .join_from(tables.deliveries, call_id.table, settled)
+        .where(sa.text("deliveries.status = 'waiting'"), is_so, of.thread_id.in_(thread_ids))
     )
 
 

@@ -167,14 +167,21 @@ async def test_a_failed_turn_is_found_by_the_reference_that_its_author_was_told(
     assert [event["text"] for event in turn["events"] if event["kind"] == "notice"] == [told]
 
 
+def fails_after_calls(request: Request) -> Reply:
+    """What no answer comes of, once a call or a question has an end."""
+    if request["messages"][-1]["role"] == "tool":
+        return Reply(text="word1", finish_reason="content_filter")
+    return obedient(request)
+
+
+async def reference_told(thread: Thread) -> str:
+    """The reference of the failure that people are told of."""
+    return (await thread.notice("(Reference ")).rpartition("Reference ")[2].rstrip(").")
+
+
 async def test_a_turn_that_fails_after_an_approval_is_found_by_the_reference_and_says_so(
     home: ProductFolder, shop: Workshop
 ) -> None:
-    def fails_after_calls(request: Request) -> Reply:
-        if request["messages"][-1]["role"] == "tool":
-            return Reply(text="word1", finish_reason="content_filter")
-        return obedient(request)
-
     async with fake_openai(fails_after_calls) as model:
         connect(home, shop, model)
         async with at_work(home) as (thread, olga):
@@ -189,6 +196,88 @@ async def test_a_turn_that_fails_after_an_approval_is_found_by_the_reference_and
     assert (listed["text"], listed["status"], listed["reference"]) == ("use make what=lamp", "failed", reference)
     assert listed["cause"] == "language model: filtered"
     assert [event["text"] for event in turn["events"] if event["kind"] == "notice"] == [told]
+
+
+async def test_a_turn_that_fails_after_nobody_has_decided_is_found_by_the_reference_and_says_so(
+    home: ProductFolder, shop: Workshop
+) -> None:
+    home.policy(RULES.replace("24h", "1s"))
+    async with fake_openai(fails_after_calls) as model:
+        connect(home, shop, model)
+        async with at_work(home) as (thread, olga):
+            await thread.send("use make what=lamp")
+            reference = await reference_told(thread)
+            turn = await whole_turn(olga, reference=reference)
+            listed = await listed_turn(olga, thread_id=thread.thread_id)
+            message = f"/api/v1/threads/{thread.thread_id}/messages/{listed['id']}"
+            own = await Caller(olga.url, olga.http, token("ana")).get(message)
+    assert turn["turn"] == listed
+    assert (listed["text"], listed["status"], listed["reference"]) == ("use make what=lamp", "failed", reference)
+    assert [event["what"] for event in turn["events"] if event["kind"] == "notice"] == ["error"]
+    assert reference in str(own.body["notices"]), own.body
+
+
+async def test_a_turn_that_fails_after_a_written_answer_says_so_and_so_does_the_answer(
+    home: ProductFolder, shop: Workshop
+) -> None:
+    async with fake_openai(fails_after_calls) as model:
+        connect(home, shop, model)
+        async with at_work(home) as (thread, olga):
+            await thread.send("ask lamp")
+            await thread.question()
+            await thread.send("4")
+            reference = await reference_told(thread)
+            by_reference = (await olga.get(f"/api/v1/operator/turns?reference={reference}")).body["turns"]
+            asked = await whole_turn_of(olga, by_reference[1]["id"])
+    assert [(each["text"], each["status"], each["reference"]) for each in by_reference] == [
+        ("4", "failed", reference),
+        ("ask lamp", "failed", reference),
+    ]
+    assert asked["turn"] == by_reference[1]
+    assert [event["what"] for event in asked["events"] if event["kind"] == "notice"] == ["error"]
+
+
+async def test_a_turn_runs_after_a_written_answer_until_it_has_ended(home: ProductFolder, shop: Workshop) -> None:
+    asked_again, held = asyncio.Event(), asyncio.Event()
+
+    async def is_slow_after_calls(request: Request) -> Reply:
+        if request["messages"][-1]["role"] == "tool":
+            asked_again.set()
+            await held.wait()
+        return obedient(request)
+
+    async with fake_openai(is_slow_after_calls) as model:
+        connect(home, shop, model)
+        async with at_work(home) as (thread, olga):
+            await thread.send("ask lamp")
+            await thread.question()
+            await thread.send("4")
+            await asked_again.wait()
+            running = (await olga.get("/api/v1/operator/turns")).body["turns"]
+            held.set()
+            await thread.says("Results")
+            await once_it_rests(olga, person="web:ana")
+            ended = await listed_turn(olga, person="web:ana")
+    assert [(each["text"], each["status"]) for each in running] == [("4", "running"), ("ask lamp", "running")]
+    assert (ended["text"], ended["status"]) == ("ask lamp", "ended")
+
+
+async def test_the_turns_of_a_person_are_each_on_one_page_whoever_works_on_them(
+    home: ProductFolder, shop: Workshop
+) -> None:
+    texts = ["one", "plan a: use look what=chair, b: use look what=lamp", "two"]
+    async with fake_openai(planning) as model:
+        with_worker(home, shop, model)
+        async with at_work(home) as (thread, olga):
+            for text, answer in zip(texts, ("said: one", "results", "said: two"), strict=True):
+                await thread.send(text)
+                await thread.says(answer)
+            pages, before = [], ""
+            for _ in texts:
+                page = (await olga.get(f"/api/v1/operator/turns?person=web:ana&limit=1&before={before}")).body
+                pages.append([each["text"] for each in page["turns"]])
+                before = page["next"]
+    assert (pages, before) == ([[text] for text in reversed(texts)], "")
 
 
 async def test_the_turns_of_a_person_have_those_in_which_no_model_has_answered(home: ProductFolder) -> None:
