@@ -115,6 +115,7 @@ class WebReceiver:
         return [
             web.get("/", checks.page(pages.index)),
             web.get("/static/{name}", checks.page(pages.static)),
+            web.get("/static/{version}/{name}", checks.page(pages.static)),
             web.get("/api/session", checks.hello(session.who)),
             web.post("/api/session", checks.sign_in(session.become)),
             web.delete("/api/session", checks.sign_in(names.leave)),
@@ -280,38 +281,54 @@ _TYPES = {
 }
 
 
+_CHECKED_AGAIN = "no-cache"
+_KEPT = "public, max-age=31536000, immutable"
+
+
 @dataclass(frozen=True, slots=True)
 class _File:
     body: bytes
     content_type: str
     etag: str
 
+    def answer(self, request: web.Request, cached: str) -> web.Response:
+        """The file, or that it has not changed. `cached`: what browsers may do with it (`Cache-Control`)."""
+        headers = {"ETag": f'"{self.etag}"', "Cache-Control": cached}
+        if any(tag.value in (self.etag, "*") for tag in request.if_none_match or ()):
+            return web.Response(status=304, headers=headers)
+        return web.Response(body=self.body, headers=headers | {"Content-Type": self.content_type})
+
 
 class Pages:
-    """Serves `GET /` and `GET /static/{name}`: only what lay in the folder at the start, so no path leads out of it."""
+    """Serves the page and its files: only what lay in the folder at the start, so no path leads out of it.
+
+    The page names its files by their version: browsers keep them for good, and still see a new release at once.
+    """
 
     def __init__(self) -> None:
-        self._files = {path.name: _read(path) for path in sorted(STATIC.iterdir()) if path.suffix in _TYPES}
+        self._files = {path.name: _file(path.read_bytes(), path) for path in STATIC.iterdir() if path.suffix in _TYPES}
+        tags = sorted(f"{name} {file.etag}" for name, file in self._files.items())
+        self._version = _tag_of("\n".join(tags).encode())
+        index = self._files["index.html"].body.replace(b'"/static/', f'"/static/{self._version}/'.encode())
+        self._index = _file(index, STATIC / "index.html")
 
     async def index(self, request: web.Request) -> web.Response:
-        """The page."""
-        return self._serve(request, "index.html")
+        """`GET /`: the page."""
+        return self._index.answer(request, _CHECKED_AGAIN)
 
     async def static(self, request: web.Request) -> web.Response:
-        """One of its files."""
-        return self._serve(request, request.match_info["name"])
-
-    def _serve(self, request: web.Request, name: str) -> web.Response:
-        file = self._files.get(name)
+        """`GET /static/{version}/{name}`: one of its files; `GET /static/{name}` for pages that know no version."""
+        file = self._files.get(request.match_info["name"])
         if file is None:
             raise RefusalError(404, _("There’s nothing here."))
-        # Asked again each time and mostly answered "not modified": a new release is seen at once.
-        headers = {"ETag": f'"{file.etag}"', "Cache-Control": "no-cache"}
-        if any(tag.value in (file.etag, "*") for tag in request.if_none_match or ()):
-            return web.Response(status=304, headers=headers)
-        return web.Response(body=file.body, headers=headers | {"Content-Type": file.content_type})
+        # During a change of releases, the page may be another's: one that is still open, or that another replica sent.
+        is_ours = request.match_info.get("version") == self._version
+        return file.answer(request, _KEPT if is_ours else _CHECKED_AGAIN)
 
 
-def _read(path: Path) -> _File:
-    body = path.read_bytes()
-    return _File(body, _TYPES[path.suffix], hashlib.sha256(body).hexdigest()[:20])
+def _file(body: bytes, path: Path) -> _File:
+    return _File(body, _TYPES[path.suffix], _tag_of(body))
+
+
+def _tag_of(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()[:20]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -39,6 +40,7 @@ CLICK = {"id": "c1"}
 ROUTES = {
     "GET /": Access("everybody's", 200),
     "GET /static/{name}": Access("everybody's", 200, "file"),
+    "GET /static/{version}/{name}": Access("everybody's", 200, "file"),
     "GET /api/session": Access("one's own", 200),
     "POST /api/session": Access("one's own", 403, body={"person": "web:ana"}),
     "DELETE /api/session": Access("one's own", 403),
@@ -141,9 +143,8 @@ async def things_of(ana: Visitor, shop: Workshop, stack: list[str]) -> dict[str,
 async def asked_for(who: Visitor, route: str, access: Access, things: dict[str, str]) -> Answer:
     """What somebody gets at a route, about the thing that its line names."""
     method, path = route.split()
-    path = (
-        path.partition("{")[0] + quote(things[access.thing], safe="") + path.partition("}")[2] if "{" in path else path
-    )
+    if "{" in path:
+        path = re.sub(r"\{\w+\}", quote(things[access.thing], safe=""), path)
     body = access.body
     if access.thing == "stream":
         path += f"?thread={quote(things['thread'], safe='')}"

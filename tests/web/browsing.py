@@ -106,8 +106,8 @@ class Window:
 
     @property
     def dialog(self) -> Locator:
-        """The open dialog."""
-        return self.page.locator("dialog[open]")
+        """The open dialog, until the page has done what follows its end."""
+        return self.page.locator("dialog")
 
     def button(self, name: str) -> Locator:
         """A button outside dialogs, by its exact name."""

@@ -298,7 +298,7 @@ async def serve(
     """Serve the page until the block ends.
 
     Args:
-        port: One to use again (`kept_port`). Browsers need not ask there for the page's files whenever it is opened.
+        port: One to use again (`kept_port`), where browsers have kept the page's files.
         changes: Those of the configuration.
     """
     async with AsyncExitStack() as stack:
@@ -324,8 +324,6 @@ async def serve(
         )
         application = web.Application(middlewares=[OutageAnswers().middleware])
         application.add_routes(receiver.routes())
-        if port is not None:
-            application.on_response_prepare.append(_kept)
         runner = web.AppRunner(application, shutdown_timeout=2)
         await runner.setup()
         await web.SockSite(runner, listening).start()
@@ -342,11 +340,6 @@ def kept_port() -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.bind(("127.0.0.1", 0))
     return bound
-
-
-async def _kept(request: web.Request, response: web.StreamResponse) -> None:
-    if request.path.startswith("/static/"):
-        response.headers["Cache-Control"] = "max-age=3600"
 
 
 class Browser:

@@ -17,10 +17,32 @@ SCRIPTS = [path for path in STATIC.iterdir() if path.suffix == ".js"]
 async def test_the_page_and_every_file_it_names_is_served(product: Product, ana: Browser) -> None:
     async with ana.http.get(product.url) as response:
         assert response.content_type == "text/html"
-        page = await response.text()
-    for name in set(re.findall(r'"/static/([^"]+)"', page)) | set(FILES):
-        async with ana.http.get(f"{product.url}/static/{name}") as response:
-            assert response.status == 200, name
+        named = set(re.findall(r'"(/static/[^"]+)"', await response.text()))
+    assert len(named) > 5
+    for path in named | {f"/static/{name}" for name in FILES}:
+        async with ana.http.get(f"{product.url}{path}") as response:
+            assert response.status == 200, path
+
+
+async def test_what_the_page_names_is_asked_for_once_and_again_only_in_another_version(ana: Browser) -> None:
+    async with ana.http.get(ana.product.url) as response:
+        assert response.headers["Cache-Control"] == "no-cache"
+        found = re.search(r'"(/static/(\w+)/app.js)"', await response.text())
+    assert found is not None
+    path, version = found.groups()
+    async with ana.http.get(f"{ana.product.url}{path}") as response:
+        assert "immutable" in response.headers["Cache-Control"]
+        script = await response.read()
+    other = path.replace(version, "of-another-release")
+    async with ana.http.get(f"{ana.product.url}{other}") as response:
+        assert response.headers["Cache-Control"] == "no-cache"
+        assert await response.read() == script
+
+
+def test_what_scripts_ask_for_by_themselves_is_of_their_version() -> None:
+    for script in SCRIPTS:
+        for path in re.findall(r"""["'`](/static/[^"'`]+)""", script.read_text()):
+            assert path == "/static/icon.svg", f"{script.name} asks for {path}"
 
 
 async def test_a_file_that_did_not_change_is_not_sent_again(product: Product, ana: Browser) -> None:

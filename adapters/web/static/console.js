@@ -73,7 +73,7 @@ let style = null;
 /** Resolves when the console's own style sheet is there, or cannot be had. */
 function styled() {
   style ??= new Promise((resolve) => {
-    const link = h("link", { rel: "stylesheet", href: "/static/console.css", onload: resolve, onerror: resolve });
+    const link = h("link", { rel: "stylesheet", href: new URL("./console.css", import.meta.url), onload: resolve, onerror: resolve });
     document.head.append(link);
   });
   return style;

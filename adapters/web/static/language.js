@@ -19,7 +19,7 @@ export function languageOf(wanted) {
 /** Speak a language from now on, and translate what the page's own HTML says. English where its sentences cannot be read. */
 export async function speak(name) {
   if (name !== "en") {
-    const response = await fetch(`/static/sentences.${name}.json`, { credentials: "same-origin" }).catch(() => null);
+    const response = await fetch(new URL(`./sentences.${name}.json`, import.meta.url), { credentials: "same-origin" }).catch(() => null);
     if (!response?.ok) return;
     catalogue = await response.json();
   }
