@@ -28,16 +28,20 @@ _SLASH = r"(?:\\{0,8}/|\\{1,8}u002f|&#(?:47|x2f);|%(?:25){0,3}2f)"
 """As JSON, HTML and addresses may have them, also one within another."""
 _ADDRESS = re.compile(
     rf"""([a-z][a-z0-9+.-]{{0,15}}){_COLON}{_SLASH}{{2}}(?:(?:[^\s/"\\<>?#]|\[secret: [a-z ]{{1,40}}\])*@)?"""
-    r"""(\[[0-9a-f:.]*\]|[^\s/"'\\<>?#@%&:]*)[^\s"<>]*""",
+    r"""(\[[0-9a-f:.]*\]|[\w.-]*)[^\s"<>]*""",
     re.IGNORECASE,
 )
 """Also where it stands directly after a letter or an emphasis mark, and with a password that is masked already. What
 follows the host is left out, a port too: it may be the beginning of a password."""
+_NAME = r"[^\W_][\w-]{0,62}"
 _WITHOUT_SCHEME = re.compile(
-    r"""(?<![\w@.%-])((?:[a-z0-9][a-z0-9-]{0,62}\.){1,8}[a-z][a-z0-9-]{1,62})(?::[0-9]{1,5})?([/?])[^\s"<>]+""",
+    rf"""((?<![^\W_])(?:(?:{_NAME}\.){{1,8}}[^\W\d_][\w-]{{1,62}}\.?|[0-9]{{1,3}}(?:\.[0-9]{{1,3}}){{3}}|localhost"""
+    rf"""|(?![0-9]){_NAME}(?=:[0-9]{{2}}))|\[[0-9a-f:.]{{2,45}}\]|(?<=//){_NAME}(?=[:/]))(?::[0-9]{{1,5}})?({_SLASH}|[?#]|%3f)"""
+    r"""[^\s"<>]+""",
     re.IGNORECASE,
 )
-"""`www.example.com/share/…`: people and tools write addresses so."""
+"""`www.example.com/share/…`, `localhost:3978/…`, `//intranet/…`: people and tools write addresses so, also directly
+after an emphasis mark or what is signed in as. Letters are those of any script."""
 _QUERY = re.compile(r"""\?[\w.~-]{1,64}=[^\s"<>]*""")
 """Of an address that has no host: `/files/…?signature=…`."""
 _LONGEST_WORD = 500

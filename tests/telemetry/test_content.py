@@ -33,6 +33,14 @@ TOKEN = f"ghp_{'A1b2C3' * 6}"
         "h.example:8443/signin/t0p-s3cret",
         "//h.example/signin/t0p-s3cret",
         "h.example?code=4711",
+        "h.example#s3cret",
+        "_www.h.example/signin/t0p-s3cret_",
+        "ana@www.h.example/signin/t0p-s3cret",
+        "mailto:ana@h.example?body=t0p-s3cret",
+        r"www.h.example\/signin\/t0p-s3cret",
+        "www.h.example%2Fsignin%2Ft0p-s3cret",
+        "www.müller.h.example/signin/t0p-s3cret",
+        "https://h.example;password=t0p-s3cret",
     ],
 )
 def test_of_a_link_only_the_host_is_told_however_it_stands_in_a_text(link: str) -> None:
@@ -41,6 +49,25 @@ def test_of_a_link_only_the_host_is_told_however_it_stands_in_a_text(link: str) 
     assert "s3cret" not in told
     assert "4711" not in told
     assert told.endswith(" now")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("10.0.0.5", "10.0.0.5"),
+        ("10.0.0.5:8080", "10.0.0.5"),
+        ("[::1]", "[::1]"),
+        ("[fe80::1]:3978", "[fe80::1]"),
+        ("localhost", "localhost"),
+        ("ana@localhost:3978", "ana@localhost"),
+        ("build-host:8443", "build-host"),
+        ("//intranet", "//intranet"),
+        ("müller.example", "müller.example"),
+        ("пример.рф", "пример.рф"),
+    ],
+)
+def test_a_link_without_a_scheme_is_known_by_its_host(given: str, told: str) -> None:
+    assert CONTENT.text(f"open {given}/signin/t0p-s3cret?code=4711 now") == f"open {told}/… now"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +83,20 @@ def test_of_an_address_without_a_host_its_signature_is_not_told() -> None:
     assert CONTENT.text("see /files/report.pdf?signature=t0p-s3cret.") == "see /files/report.pdf?…"
 
 
-@pytest.mark.parametrize("text", ["is it 1.5/2 or 3?", "and/or, e.g. this", "a.txt and b.py", "x=1? y=2", "re: //"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "is it 1.5/2 or 3?",
+        "and/or, e.g. this",
+        "a.txt and b.py",
+        "x=1? y=2",
+        "re: //",
+        "9:30/10:00",
+        "usw./bzw.",
+        "at 3:4/5",
+        "on 3.12.2026/4",
+    ],
+)
 def test_what_is_no_link_stays(text: str) -> None:
     assert CONTENT.text(text) == text
 
