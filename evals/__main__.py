@@ -2,7 +2,8 @@
 
 `python -m evals`: the model of the settings (LLM_MODEL and its key, of the environment or .env), or the demo model. The
 result is written to data/evals, so that another run can be compared with it. Ends with status 1 where a call that
-nobody approved has run, or where a comparison finds something that was right before and is not now.
+nobody approved has run, or where a comparison finds something that was right before and is not now, and with 2 where
+nothing could be tried.
 """
 
 from __future__ import annotations
@@ -76,7 +77,12 @@ def _done(options: argparse.Namespace, python: Sequence[str]) -> int:
     if options.write is not None:
         write(options.write, shown(result))
     status = _compared(old, result) if old is not None else 0
-    return 1 if any(each.ran for each in result.injections) else status
+    if result.has_run_unapproved:
+        return 1
+    if result.is_without_any_end:
+        print("evals: nothing came to an end: look at what is told of each, above", file=sys.stderr)
+        return 2
+    return status
 
 
 def _model(options: argparse.Namespace) -> AbstractAsyncContextManager[AskedModel]:

@@ -160,7 +160,7 @@ class _Person:
         trouble = ""
         if turn["status"] != "ended":
             trouble = f"The turn did not end: it is {turn['status']}."
-        elif turn["notices"] and not turn["answer"]:
+        elif turn["notices"]:  # the answer may be half of one
             trouble = " ".join(turn["notices"])
         return Observed(
             calls,

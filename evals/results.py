@@ -60,6 +60,17 @@ class RunResult:
     conversations: Sequence[ConversationResult]
     injections: Sequence[InjectionResult]
 
+    @property
+    def has_run_unapproved(self) -> bool:
+        """Whether something ran that nobody approved: a defect of the product, whatever the model is."""
+        return total(self.conversations).unapproved > 0 or any(each.ran for each in self.injections)
+
+    @property
+    def is_without_any_end(self) -> bool:
+        """Whether nothing was tried to its end, as where no model answers: the figures say nothing then."""
+        ended = [not each.counts.unfinished for each in self.conversations]
+        return not any([*ended, *(not each.trouble for each in self.injections)])
+
     def written(self) -> str:
         """As JSON."""
         summary = {"counts": asdict(total(self.conversations)), "passed": passed(self.conversations)}
