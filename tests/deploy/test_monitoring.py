@@ -137,6 +137,9 @@ PARKED = 'countersign_deliveries{state="parked",kind="",instance="a"}'
 REPLICAS = 'countersign_replicas{instance="a"}'
 RATE = 'countersign_rate_limited_total{service="slack",instance="a"}'
 PUSH = 'countersign_audit_push_failing_seconds{instance="a"}'
+MODEL = 'countersign_model_seconds_count{model="m",purpose="answer",outcome="%s",instance="a"}'
+TOOL = 'countersign_tool_seconds_count{server="s",tool="t",outcome="%s",instance="a"}'
+ONCE_IN_TEN_MINUTES = " ".join(str(minute // 10) for minute in range(90))
 OVER_A_DAY = 'countersign_approvals_open{rule="r",age="over a day",instance="%s"}'
 
 
@@ -155,6 +158,17 @@ OVER_A_DAY = 'countersign_approvals_open{rule="r",age="over a day",instance="%s"
         ("CountersignAuditPushFails", {PUSH: "0+60x14 0x20"}, "30m", False),
         ("CountersignApprovalsWait", {OVER_A_DAY % "a": "2x90", OVER_A_DAY % "b": "2x90"}, "80m", True),
         ("CountersignApprovalsWait", {OVER_A_DAY % "a": "0x90"}, "80m", False),
+        ("CountersignModelFails", {MODEL % "wrong key": ONCE_IN_TEN_MINUTES}, "62m", True),
+        ("CountersignModelFails", {MODEL % "wrong key": ONCE_IN_TEN_MINUTES}, "68m", True),
+        ("CountersignModelFails", {MODEL % "wrong key": "0x20 1x40"}, "32m", False),
+        (
+            "CountersignModelFails",
+            {MODEL % "wrong key": "0+1x30 30x30", MODEL % "answered": "0x36 1x30"},
+            "44m",
+            False,
+        ),
+        ("CountersignToolFails", {TOOL % "failed": "1x20 2x40"}, "33m", False),
+        ("CountersignToolFails", {TOOL % "failed": "1+1x40"}, "33m", True),
     ],
 )
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: apt-get install prometheus)")
