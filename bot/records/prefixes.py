@@ -26,7 +26,7 @@ INDEXES = {
 }
 """By which PostgreSQL finds such a range. SQLite has no use for them: its other indexes are in this order."""
 
-Bound = str | sa.ColumnElement[str]
+Bound = str | sa.BindParameter[Any]
 
 
 class _InBytes(sa.sql.functions.FunctionElement[str]):

@@ -245,13 +245,12 @@ async def failed_resumes(tx: Transaction, of: Collection[TurnRow]) -> Sequence[R
     of_resumes = from_to(posts.c.key, "error:resume:", "error:resume;")
     threads_of = {row.thread_id for row in of}
     within = posts.c.thread_id.concat("").in_(threads_of)  # by the index of keys: a thread may have 100,000 posts
-    began = deliveries.c.key
     at_once = (
         sa.select(posts.c.key)
-        .select_from(deliveries)
-        .join(each.table, from_to(each.call_id, began.concat("."), began.concat("/")))
+        .select_from(each.table)
         .join(posts, posts.c.key == sa.literal("error:").concat(each.table.c.settled_key))
-        .where(began.in_([row.key for row in of]), each.is_so)
+        # The ranges one by one: joined with the deliveries, PostgreSQL reads whole tables to find them.
+        .where(sa.or_(sa.false(), *(of_turn(each.call_id, row.key) for row in of)), each.is_so)
         for each in SETTLED_AT_ONCE
     )
     query = sa.union_all(sa.select(posts.c.key).where(of_resumes, within), *at_once)

@@ -30,7 +30,7 @@ export async function turns({ query, again }) {
       ["reference", t("Reference"), textBox({ placeholder: "1a2b3c4d", pattern: "[0-9a-f]{8}" })],
       ["approval", t("Request"), textBox()],
     ]),
-    found.turns.length ? growing(found.turns, found.next, list, read) : nothing(isNamed ? t("No turn found.") : t("There are no turns yet.")),
+    found.turns.length || found.next ? growing(found.turns, found.next, list, read) : nothing(isNamed ? t("No turn found.") : t("There are no turns yet.")),
   ];
 }
 
