@@ -329,6 +329,8 @@ class Chat:
                     self._take(event)
                     if event.name == "status":  # it comes when all that there is was sent
                         ready.set()
+                    elif ready.is_set():
+                        self._tell_stop(event)
             ready.set()
             await asyncio.sleep(AGAIN_SECONDS)
 
@@ -338,6 +340,13 @@ class Chat:
                 self._written.add(message, number, text, is_all=bool(more.get("whole")))
             case "post", {"id": str(post), "content": {"kind": "said", "text": str(text)}}:
                 self._written.posted(post.removeprefix("said:"), text)
+
+    def _tell_stop(self, event: ChatEvent) -> None:
+        """That an operator has stopped everything: nothing else may come for hours."""
+        match event.name, event.data:
+            case "post", {"id": str(post), "content": {"kind": "notice", "text": str(text)}}:
+                if post.startswith("halted:"):
+                    self._line(f"\n{visible(text)}")
 
     async def _see_through(self) -> None:
         clock = asyncio.get_running_loop().time

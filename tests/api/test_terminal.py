@@ -27,8 +27,9 @@ from adapters.api.terminal import (
     SpokenText,
     chat,
 )
-from tests.api.contract_clients import token, with_tokens
+from tests.api.contract_clients import Caller, http, token, with_tokens
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, ToolUse, fake_openai
+from tests.product.test_halting import GO_ON, STOP, STOPPED
 from tests.support.brain import obedient
 from tests.support.fixtures import connect, shop
 from tests.support.forks import ROOT
@@ -210,6 +211,21 @@ async def test_what_came_of_a_call_is_asked_when_it_is_not_known(home: ProductFo
     assert "What came of workshop: make_slowly is not known." in shown
     assert "as ana confirmed" in shown
     assert len(shop.done) == 1
+
+
+async def test_that_everything_is_stopped_stands_there_once_and_the_answer_comes_later(home: ProductFolder) -> None:
+    home.variables["OPERATORS"] = "web:olga"
+    terminal = ScriptedTerminal([said("hello"), said("bye")])
+    async with product_here(home) as url, http() as connections:
+        olga = Caller(url, connections, token("olga"))
+        assert (await olga.post(STOP, {"why": "a fire"})).status == 200
+        talking = asyncio.create_task(chat(url, token("ana"), terminal))
+        await terminal.shows(STOPPED)
+        assert (await olga.post(GO_ON, {})).status == 200
+        async with asyncio.timeout(WITHIN):
+            await talking
+    assert terminal.shown.count(STOPPED) == 1
+    assert re.findall("bot> .*", terminal.shown) == ["bot> You said: hello", "bot> You said: bye"]
 
 
 async def test_a_server_that_is_away_and_one_that_is_another_program_are_named(model: FakeOpenAI) -> None:
