@@ -29,7 +29,7 @@ from bot.records.halts import HaltRow
 from bot.records.locks import HALT
 from bot.repeated_failures import RepeatedFailure
 from bot.task_threads import conversation_of
-from bot.turns.engine import BrokenOff
+from bot.turns.engine import BrokenOff, TellKept
 from graph.json_values import storable
 from policies.model import Tool
 from translations import gettext as _
@@ -54,7 +54,7 @@ TOLD_AT_ONCE = 500
 class Halting(Protocol):
     """What is stopped, and goes on: an engine is."""
 
-    def halt(self, broken_off: BrokenOff) -> None:
+    def halt(self, broken_off: BrokenOff, tell_kept: TellKept) -> None:
         """Break off everything, and begin nothing."""
         ...
 
@@ -142,8 +142,13 @@ class HaltSwitch:
         await self._tell_those_who_wait(halt)
         return Settled(_("Stopped."))
 
-    async def go_on(self, operator: Person, why: str) -> ClickResult | None:
-        """Let everything go on. `None`: this is no operator."""
+    async def go_on(self, operator: Person, why: str, halt_id: str = "") -> ClickResult | None:
+        """Let everything go on. `None`: this is no operator.
+
+        Args:
+            halt_id: of the stop that the operator means; one that another operator has made since stays. Empty:
+                whichever there is.
+        """
         if not await self._is_operator(operator):
             return None
         reason = storable(why).strip()
@@ -151,6 +156,8 @@ class HaltSwitch:
             return _too_long()
         async with self._database.writing_urgently(HALT) as tx:
             halt = await halts.open_one(tx)
+            if halt is not None and halt_id not in ("", halt.halt_id):
+                return AlreadySettled(_("Countersign was stopped again since. Look at the new reason first."))
             if halt is None or not await halts.end(tx, halt.halt_id, operator.person_id, reason, self._clock()):
                 return AlreadySettled(_("Countersign isn’t stopped."))
             await self._audit.acted(tx, operator, "let everything go on", of=halt.halt_id, note=reason)
@@ -173,7 +180,7 @@ class HaltSwitch:
             log.warning("everything_stopped", by=halt.person_id, why=halt.why)
             self.is_on.set()
             for each in self._stopped:
-                each.halt(self._broken_off)
+                each.halt(self._broken_off, self.tell)
         elif halt is None and before is not None:
             log.warning("everything_goes_on")
             self.is_on.clear()
@@ -198,11 +205,16 @@ class HaltSwitch:
     # ------------------------------------------------------------------------------------------- what people are told
 
     async def tell(self, tx: Transaction, thread_id: str) -> None:
-        """Somebody has written in a conversation: while everything is stopped they are told so, once."""
-        if self.current is not None:
-            with in_shared_language():
-                text = _("An operator has stopped Countersign. Your message is kept, and is answered when it goes on.")
-            await self._outbox.say(tx, notice(_key(self.current, thread_id), thread_id, Notice(text)))
+        """Somebody has written or decided something in a thread: while everything is stopped its conversation is told
+        so, once. A program that waits for its call is told where it waits."""
+        if self.current is None or is_gateway_thread(thread_id):
+            return
+        with in_shared_language():
+            text = _(
+                "An operator has stopped Countersign. Messages and decisions are kept; nothing runs until it goes on."
+            )
+        conversation = conversation_of(thread_id)  # what a task waits for is shown there
+        await self._outbox.say(tx, notice(_key(self.current, conversation), conversation, Notice(text)))
 
     async def _tell_those_who_wait(self, halt: HaltRow) -> None:
         """Of what waits for its turn, or has come to another process meanwhile. One conversation that cannot be told
@@ -210,7 +222,7 @@ class HaltSwitch:
         after = ""
         try:
             while waiting := await self._waiting_after(after):
-                for thread_id in dict.fromkeys(map(conversation_of, waiting)):  # what a task waits for is shown there
+                for thread_id in dict.fromkeys(map(conversation_of, waiting)):
                     if self.current is None or self.current.halt_id != halt.halt_id:
                         return  # it goes on; the look reads the same stop as another row
                     await self._try_to_tell(thread_id)
@@ -243,9 +255,8 @@ class HaltSwitch:
             turns = {delivery.key, thread.turn if thread is not None and thread.turn else delivery.key}
         for turn in turns:
             await self._ledger.break_off(thread_id, turn, self._is_repeatable)
-        if not is_gateway_thread(thread_id):
-            async with self._database.writing(thread_id) as tx:
-                await self.tell(tx, conversation_of(thread_id))
+        async with self._database.writing(thread_id) as tx:
+            await self.tell(tx, thread_id)
 
     async def _is_repeatable(self, server: str, tool: str) -> bool:
         found = await self._find_tool(f"{server}__{tool}")

@@ -364,7 +364,7 @@ class Acceptance:
             await threads.ensure(tx, thread_id, message.place, title, now, requester=requester)
             if not is_kept:
                 await thread_owners.begin(tx, thread_id, author, now)
-            if self._kept is not None and message.addressed:
+            if self._kept is not None:
                 await self._kept(tx, thread_id)
         if message.author.name:  # without a name they are introduced later
             await threads.remember(tx, message.author, now)

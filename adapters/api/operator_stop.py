@@ -25,6 +25,7 @@ class StopShape(Shape):
 
     model_config = ConfigDict(frozen=True, title="Stop")
     stopped: bool
+    id: str = Field(description="Of this stop; empty: it is not stopped.")
     person_id: str = Field(description="Of the operator who has stopped it; empty: it is not stopped.")
     name: str
     why: str
@@ -34,9 +35,10 @@ class StopShape(Shape):
     def of(cls, halt: HaltRow | None) -> StopShape:
         """As operators see it."""
         if halt is None:
-            return cls(stopped=False, person_id="", name="", why="", since=None)
+            return cls(stopped=False, id="", person_id="", name="", why="", since=None)
         return cls(
             stopped=True,
+            id=halt.halt_id,
             person_id=halt.person_id,
             name=visible_line(halt.name, LONGEST_LINE),
             why=visible(halt.why),
@@ -54,6 +56,7 @@ class ResumptionForm(Body):
     """Why everything goes on."""
 
     why: Annotated[str, Field(max_length=LONGEST_WHY)] = ""
+    id: str = Field("", description="Of the stop that is meant: one made since stays (409). Empty: whichever there is.")
 
 
 class OperatorStop:
@@ -114,7 +117,8 @@ class OperatorStop:
 
     async def go_on(self, call: ApiCall) -> web.Response:
         """`POST /api/v1/operator/resumption`."""
-        return done(await self._console.halts.go_on(call.principal.person, call.body(ResumptionForm).why))
+        form = call.body(ResumptionForm)
+        return done(await self._console.halts.go_on(call.principal.person, form.why, form.id))
 
 
 def done(result: ClickResult | None) -> web.Response:

@@ -44,6 +44,8 @@ DeliveryHandler = Callable[[Delivery], Awaitable[None]]
 """Handles a delivery and marks it as done in the same transaction as its effects."""
 BrokenOff = Callable[[Delivery], Awaitable[None]]
 """Sees to what is known of a delivery that was broken off in the middle, and that is handled again later."""
+TellKept = Callable[[Transaction, str], Awaitable[None]]
+"""Tells people in a thread that what they do is kept, and that nothing comes of it for now."""
 
 
 class Engine(Protocol):
@@ -55,6 +57,10 @@ class Engine(Protocol):
 
     def resume(self, thread_id: str) -> None:
         """Somebody has decided or answered what this thread waited for: there is something to handle in it."""
+        ...
+
+    async def kept(self, tx: Transaction, thread_id: str) -> None:
+        """What somebody has decided or answered in this thread is kept. Says so there while nothing may begin."""
         ...
 
     def wake_when_idle(self, thread_id: str) -> None:
@@ -88,6 +94,7 @@ async def resume_thread(tx: Transaction, engine: Engine, thread_id: str, *settle
     tx.needs(thread_id)
     for each in settled:
         if await deliveries.add(tx, Delivery(f"resume:{each}", thread_id, "resume", {}, False, now, now)):
+            await engine.kept(tx, thread_id)
             break
     tx.afterwards(lambda: engine.resume(thread_id))
 
@@ -105,6 +112,7 @@ class ThreadWorkers(ABC):
         self._stopping = False
         self._halted = False
         self._when_broken_off: BrokenOff | None = None
+        self._tell_kept: TellKept | None = None
         self._idle_work = IdleWork(self._workers, self._begin_early)
         self._outage = RepeatedFailure("inbox_not_read")
         self._outage_in_turns = RepeatedFailure("delivery_not_handled")
@@ -117,6 +125,11 @@ class ThreadWorkers(ABC):
         """Somebody has decided or answered what this thread waited for."""
         self._limit_of_threads.decided()
         self.wake(thread_id)
+
+    async def kept(self, tx: Transaction, thread_id: str) -> None:
+        """What somebody has decided or answered in this thread is kept. Says so there while nothing may begin."""
+        if self._halted and self._tell_kept is not None:
+            await self._tell_kept(tx, thread_id)
 
     def wake_when_idle(self, thread_id: str) -> None:
         """There is something to handle in this thread that gives way to all else, for a minute."""
@@ -174,14 +187,15 @@ class ThreadWorkers(ABC):
             self._interrupted.add(thread_id)
             handling.cancel()
 
-    def halt(self, broken_off: BrokenOff) -> None:
+    def halt(self, broken_off: BrokenOff, tell_kept: TellKept) -> None:
         """Break off everything that is being handled, and begin nothing, until it goes on. What comes meanwhile is kept
         in the inbox. Returns at once.
 
         Args:
             broken_off: is awaited with each delivery that was being handled, before anybody else can have its thread.
+            tell_kept: is awaited in the transaction that keeps what somebody decides or answers meanwhile.
         """
-        self._halted, self._when_broken_off = True, broken_off
+        self._halted, self._when_broken_off, self._tell_kept = True, broken_off, tell_kept
         for thread_id in list(self._handling):
             self.interrupt(thread_id)
 

@@ -40,7 +40,7 @@ from bot.records.postgres_connections import connection_parameters, connection_p
 from bot.records.postgresql import PostgresDatabase, PostgresTransaction, connection_settings
 from bot.repeated_failures import RepeatedFailure, cause_of
 from bot.turns import engine
-from bot.turns.engine import AdaptiveLimit, BrokenOff, Crowd, DeliveryHandler, ThreadWorkers
+from bot.turns.engine import AdaptiveLimit, BrokenOff, Crowd, DeliveryHandler, TellKept, ThreadWorkers
 
 log = structlog.get_logger(__name__)
 HEARTBEAT_SECONDS = 1.0
@@ -231,12 +231,12 @@ class DistributedEngine(ThreadWorkers):
     def timer_was_set(self) -> None:
         """A timer was set; the sweep finds it when it is due."""
 
-    def halt(self, broken_off: BrokenOff) -> None:
+    def halt(self, broken_off: BrokenOff, tell_kept: TellKept) -> None:
         """As in one process. Posts go on being sent."""
         for thread_id in self._handling:
             if (run := self._here.runs.get(place_of(thread_id))) is not None:
                 run.broken_off = True  # for whoever has the place next
-        super().halt(broken_off)
+        super().halt(broken_off, tell_kept)
         for run in self._here.runs.values():
             run.ready.clear()
             run.changed.set()

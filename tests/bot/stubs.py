@@ -47,7 +47,7 @@ from bot.platform import Platform
 from bot.prices import NO_PRICES
 from bot.queries import Queries
 from bot.questions import Questions
-from bot.records.database import Database
+from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
 from bot.records.notifications import Notifications
 from bot.rules.counting import RuleCounts
@@ -134,6 +134,9 @@ class NotedEngine:
 
     def resume(self, thread_id: str) -> None:
         self.wake(thread_id)
+
+    async def kept(self, tx: Transaction, thread_id: str) -> None:
+        pass
 
     def wake_when_idle(self, thread_id: str) -> None:
         self.wake(thread_id)

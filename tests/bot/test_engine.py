@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from bot.records import deliveries
-from bot.records.database import Database
+from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
 from bot.records.locks import UNLOCKED
 from bot.turns import engine as engine_module
@@ -365,6 +365,10 @@ async def test_only_so_many_threads_are_begun_at_once_while_nothing_else_is_done
         worker.cancel()
 
 
+async def tell(_tx: Transaction, _thread_id: str) -> None:
+    raise AssertionError("nobody has decided anything")
+
+
 async def test_what_is_handled_is_broken_off_when_everything_is_stopped_and_handled_again_later(
     database: Database, engine: EmbeddedEngine
 ) -> None:
@@ -383,7 +387,7 @@ async def test_what_is_handled_is_broken_off_when_everything_is_stopped_and_hand
     await keep(database, "m1")
     await engine.start(handle)
     await until(lambda: begun)
-    engine.halt(note)
+    engine.halt(note, tell)
     await until(lambda: broken_off)
     await keep(database, "m2")
     await keep(database, "other", thread_id="chat:T2")
@@ -411,7 +415,7 @@ async def test_an_engine_that_is_started_while_everything_is_stopped_begins_noth
         raise AssertionError("nothing was begun")
 
     await keep(database, "m1")
-    engine.halt(note)
+    engine.halt(note, tell)
     await engine.start(handle)
     await until(lambda: engine.busy == 0)
     assert begun == []

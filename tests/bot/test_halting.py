@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from bot.records import deliveries, posts, threads
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
 from bot.records.notifications import Notifications
+from bot.turns.engine import BrokenOff, TellKept
 from tests.bot.conftest import SetClock, until
 from tests.bot.services_stage import HERE
 from tests.bot.stubs import make_switch
@@ -30,7 +31,7 @@ class Stopped:
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def halt(self, broken_off: Callable[[Delivery], Awaitable[None]]) -> None:
+    def halt(self, broken_off: BrokenOff, tell_kept: TellKept) -> None:
         self.told.append("stop")
 
     def go_on(self) -> None:

@@ -30,7 +30,7 @@ rules:
   - {name: slowly is free, match: {tool: make_slowly}, decide: allow}
   - {name: makers ask, match: {tool: "make*"}, decide: ask, approvers: [requester]}
 """
-STOPPED = "An operator has stopped Countersign. Your message is kept, and is answered when it goes on."
+STOPPED = "An operator has stopped Countersign. Messages and decisions are kept; nothing runs until it goes on."
 KEPT = "An operator has stopped Countersign. The request is kept, and is answered when it goes on."
 STOP, GO_ON = "/api/v1/operator/stop", "/api/v1/operator/resumption"
 
@@ -103,6 +103,7 @@ async def test_what_people_write_and_decide_meanwhile_is_kept_also_over_a_restar
         (card,) = await thread.waiting()
         await olga.post(STOP, {"why": "an audit"})
         assert (await thread.approve(card["id"]))["kind"] == "settled"
+        await thread.notice(STOPPED)
         async with ana.thread() as other:
             await other.send("hello")
             await other.notice(STOPPED)
@@ -212,6 +213,23 @@ async def test_an_agent_with_an_operators_token_to_call_tools_does_not_let_itsel
         assert (await agents.post(GO_ON, {"why": "I need it"})).status == 403
         assert (await agents.get(STOP)).body["stopped"]
         assert (await Caller(url, connections, token("olga", "approve")).post(GO_ON, {})).status == 200
+
+
+async def test_who_means_an_earlier_stop_does_not_end_the_one_that_another_operator_has_made_since(
+    home: ProductFolder,
+) -> None:
+    home.variables["OPERATORS"] = "web:olga,web:otto"
+    async with product_here(home) as url, http() as connections:
+        olga, otto = (Caller(url, connections, token(name)) for name in ("olga", "otto"))
+        await olga.post(STOP, {"why": "too many lamps"})
+        seen = (await olga.get(STOP)).body["id"]
+        assert (await otto.post(GO_ON, {"id": seen})).status == 200
+        await otto.post(STOP, {"why": "an attack"})
+        late = await olga.post(GO_ON, {"why": "enough lamps", "id": seen})
+        told = "Countersign was stopped again since. Look at the new reason first."
+        assert (late.status, late.body["detail"]) == (409, told)
+        assert (await olga.get(STOP)).body["why"] == "an attack"
+        assert (await olga.post(GO_ON, {})).status == 200
 
 
 async def test_a_program_that_waits_for_an_answer_is_told_at_once_and_gets_it_later(

@@ -157,7 +157,8 @@ export const operators = {
   turn: (id) => call("GET", `${CONSOLE}/turns/${part(id)}`),
   stopNow: () => call("GET", `${CONSOLE}/stop`),
   stop: (why) => call("POST", `${CONSOLE}/stop`, { why }),
-  goOn: (why) => call("POST", `${CONSOLE}/resumption`, { why }),
+  /** `id`: of the stop that is meant. */
+  goOn: (why, id) => call("POST", `${CONSOLE}/resumption`, { why, id }),
   audit: (query) => call("GET", `${CONSOLE}/audit${queryOf(query)}`),
   /** Where all that a search finds is to be had; `format`: "jsonl" or "csv". */
   auditExport: (query, format) => `${CONSOLE}/audit/export${queryOf({ ...query, format })}`,

@@ -22,7 +22,7 @@ function running(again) {
 }
 
 function stopped(now, again) {
-  const act = () => ask({ title: t("Let everything go on?"), submit: t("Go on"), tone: "approve", label: t("Reason (optional)"), required: false, words: t("What was kept is handled now, oldest first. The audit log says who let it go on."), send: operators.goOn, again });
+  const act = () => ask({ title: t("Let everything go on?"), submit: t("Go on"), tone: "approve", label: t("Reason (optional)"), required: false, words: t("What was kept is handled now, oldest first. The audit log says who let it go on."), send: (why) => operators.goOn(why, now.id), again });
   return h(
     "div",
     { className: "stop-card is-stopped" },

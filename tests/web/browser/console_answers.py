@@ -339,7 +339,7 @@ ANSWERS: dict[str, Any] = {
         ],
         "next": "",
     },
-    "GET stop": {"stopped": True, "person_id": EVIL, "name": EVIL, "why": EVIL, "since": NOW},
+    "GET stop": {"stopped": True, "id": EVIL, "person_id": EVIL, "name": EVIL, "why": EVIL, "since": NOW},
 }
 
 
