@@ -38,7 +38,8 @@ async def recording_app(
     """Run one, with the transport that leads to it."""
     recorded = RecordingApp()
     client = AsyncWebClient(token="xoxb-1", base_url=slack.api_url)
-    app = AsyncApp(client=client, signing_secret=SECRET, process_before_response=True)
+    # Without a name Bolt looks through the sources of all callers for one, which takes half a second.
+    app = AsyncApp(name="recording", client=client, signing_secret=SECRET, process_before_response=True)
     _listen(app, recorded)
     if mode == "socket":
         handler = AsyncSocketModeHandler(app, slack.world.app_token, web_client=client)

@@ -7,7 +7,6 @@ await ana.clicks(teams.posts(said.conversation)[-1], "approve")
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -124,7 +123,7 @@ class TeamsPerson:
         _, kept = self._seen(message["id"])
         shown = kept.shown()
         if self.user in kept.views:
-            shown["attachments"] = [{"contentType": CARD, "content": copy.deepcopy(kept.views[self.user])}]
+            shown["attachments"] = [{"contentType": CARD, "content": kept.views[self.user]}]
         return shown
 
     async def looks_at(self, message: Json) -> Answer:

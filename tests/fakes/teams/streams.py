@@ -101,7 +101,7 @@ class Streams:
                 self._world.product_mistakes.append("stream: a text that does not begin with the text before it")
                 raise Refused("ContentStreamNotAllowed", "Streamed content should contain what was streamed before")
             stream.state, stream.text = "streaming", text
-            message.content["text"], message.status = text, ""
+            message.content, message.status = {**message.content, "text": text}, ""
         stream.sequence = sequence
         stream.updates.append((kind, text))
 
