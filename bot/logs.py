@@ -19,7 +19,7 @@ import re
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -45,6 +45,10 @@ _LONGEST_REMEMBERED = 100
 """Characters of a text that is remembered to hold no secret."""
 _MOST_REMEMBERED = 1_000
 """Such texts that are remembered; then it begins anew."""
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_CONTROL_IN_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Without tabs and line breaks."""
 
 MOST_LINES = 10_000
 """Lines that wait to be written."""
@@ -229,7 +233,27 @@ def _renderer(form: Literal["console", "json"], mask: Mask, *, colors: bool) -> 
         ]
     # The plain traceback: the pretty ones show the local variables.
     console = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback)
-    return [console, lambda _logger, _method, line: mask(_shortened(str(line), MOST_MASKED))]
+    return [
+        structlog.processors.format_exc_info,
+        _for_a_terminal,
+        console,
+        lambda _logger, _method, line: mask(_shortened(str(line), MOST_MASKED)),
+    ]
+
+
+def _for_a_terminal(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    """A line in which a terminal finds nothing to obey, and which does not go on in another line, but for a traceback.
+    What is no text is shown as Python writes it, which is so already."""
+    return {
+        _ascii(key, _CONTROL): _ascii(text, _CONTROL_IN_LINES if key in {"exception", "stack"} else _CONTROL)
+        if isinstance(text, str)
+        else text
+        for key, text in event.items()
+    }
+
+
+def _ascii(text: str, unsafe: re.Pattern[str]) -> str:
+    return unsafe.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class _LineMask:

@@ -36,12 +36,13 @@ follows the host is left out, a port too: it may be the beginning of a password.
 _NAME = r"[^\W_][\w-]{0,62}"
 _WITHOUT_SCHEME = re.compile(
     rf"""((?<![^\W_])(?:(?:{_NAME}\.){{1,8}}[^\W\d_][\w-]{{1,62}}\.?|[0-9]{{1,3}}(?:\.[0-9]{{1,3}}){{3}}|localhost"""
-    rf"""|(?![0-9]){_NAME}(?=:[0-9]{{2}}))|\[[0-9a-f:.]{{2,45}}\]|(?<=//){_NAME}(?=[:/]))(?::[0-9]{{1,5}})?({_SLASH}|[?#]|%3f)"""
-    r"""[^\s"<>]+""",
+    rf"""|(?![0-9]){_NAME}(?=:[0-9]{{2}}))|\[[0-9a-f:.]{{2,45}}\]|(?<=//)(?<![\w+/=]//){_NAME}(?=[:/]))(?::[0-9]{{1,5}})?"""
+    rf"""({_SLASH}|\?|%3f)[^\s"<>]+""",
     re.IGNORECASE,
 )
 """`www.example.com/share/…`, `localhost:3978/…`, `//intranet/…`: people and tools write addresses so, also directly
-after an emphasis mark or what is signed in as. Letters are those of any script."""
+after an emphasis mark or what is signed in as. Letters are those of any script. Of a secret in Base64 no half may stay,
+so two slashes count at the beginning of a word only."""
 _QUERY = re.compile(r"""\?[\w.~-]{1,64}=[^\s"<>]*""")
 """Of an address that has no host: `/files/…?signature=…`."""
 _LONGEST_WORD = 500

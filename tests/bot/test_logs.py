@@ -85,6 +85,21 @@ def test_a_console_line_is_readable_and_without_colours_off_a_terminal() -> None
     assert "\x1b" not in stream.getvalue()
 
 
+def test_what_others_wrote_makes_no_line_of_its_own_and_gives_the_terminal_no_orders() -> None:
+    stream = io.StringIO()
+    configure_logs(stream=stream)
+    forged = "gone\n2026-11-28T00:00:00Z [info     ] tool_call\x1b[2J\r\x9b2J"
+    structlog.get_logger("any").info(forged, told="\x1b[2J", **{"a\nb": "\x07"})
+    logging.getLogger("library").warning("cannot read %s", forged)
+    structlog.get_logger("any").error("failed", exc_info=ValueError(forged))
+    first, second, _third, *traceback = stream.getvalue().splitlines()
+    assert r"gone\n2026-11-28T00:00:00Z [info     ] tool_call\x1b[2J\r\x9b2J" in first
+    assert r"told=\x1b[2J" in first
+    assert r"cannot read gone\n2026" in second
+    assert traceback[-1].endswith(r"tool_call\x1b[2J\r\x9b2J"), "a traceback has its lines, and no orders"
+    assert not set("\x1b\r\x9b\x07") & set(stream.getvalue())
+
+
 def test_ids_are_on_every_line_within_their_context_and_on_none_after() -> None:
     stream = as_json()
     log = structlog.get_logger("x")
