@@ -18,8 +18,8 @@ VERSION = 1
 """The only version of the file there is."""
 LARGEST_FILE = 300_000
 """Characters: more than a thousand models have."""
-HIGHEST_PRICE = 1_000_000
-"""Of a million tokens."""
+HIGHEST_PRICE = 1_000_000_000
+"""Of a million tokens: in rials or dong, that of large models has seven digits."""
 _A_MILLION = 1_000_000
 _CURRENCY = re.compile(r"[A-Z]{3}")
 

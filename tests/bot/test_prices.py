@@ -49,7 +49,7 @@ def test_without_the_file_there_are_no_prices(tmp_path: Path) -> None:
         ("version: 1\ncurrency: EUR\nmodels:\n  a:\n    input: 1\n    out: 2", 6, "did you mean “output”?"),
         ("version: 1\ncurrency: EUR\nmodels:\n  a:\n    input: cheap\n    output: 2", 5, "input must be a number"),
         ("version: 1\ncurrency: EUR\nmodels:\n  a:\n    input: true\n    output: 2", 5, "input must be a number"),
-        ("version: 1\ncurrency: EUR\nmodels:\n  a:\n    input: 1\n    output: -2", 6, "between 0 and 1,000,000"),
+        ("version: 1\ncurrency: EUR\nmodels:\n  a:\n    input: 1\n    output: -2", 6, "between 0 and 1,000,000,000"),
         ("version: 1\ncurrency: EUR\nmodels:\n  a: {input: 1, output: 1}\n  a: {input: 1, output: 1}", 5, "twice"),
         ("version: 1\ncurrency: EUR\nmodels:\n  a: {input: 1, output: 1", 4, "not valid YAML"),
     ],
