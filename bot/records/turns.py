@@ -43,6 +43,7 @@ MOST_FAILURES = 20_000
 """Failures that a reference is looked for in, the newest; to hash so many keys takes 20 ms."""
 MOST_TOLD = 3_000
 """Failures, and refusals, among which one person's are looked for, the newest: to look at each takes 10 µs."""
+_IS_PARKED = sa.text("deliveries.status = 'parked'")  # a literal, for the partial index
 _BEGINS = ("message", "call")
 """Kinds of deliveries that begin a turn."""
 _COLUMNS = (
@@ -241,7 +242,8 @@ async def failed_among(tx: Transaction, keys: Collection[str]) -> frozenset[str]
 
 
 async def failed_resumes(tx: Transaction, of: Collection[TurnRow]) -> Sequence[ResumeRow]:
-    """Those in the threads of these turns of which people were told that something went wrong, oldest first."""
+    """Those in the threads of these turns of which people were told that something went wrong, or that were given up,
+    oldest first."""
     of_resumes = from_to(posts.c.key, "error:resume:", "error:resume;")
     threads_of = {row.thread_id for row in of}
     within = posts.c.thread_id.concat("").in_(threads_of)  # by the index of keys: a thread may have 100,000 posts
@@ -253,8 +255,9 @@ async def failed_resumes(tx: Transaction, of: Collection[TurnRow]) -> Sequence[R
         .where(sa.or_(sa.false(), *(of_turn(each.call_id, row.key) for row in of)), each.is_so)
         for each in SETTLED_AT_ONCE
     )
-    query = sa.union_all(sa.select(posts.c.key).where(of_resumes, within), *at_once)
-    return await resumes(tx, [row.key.removeprefix("error:") for row in await tx.all(query)])
+    parked = sa.select(deliveries.c.key).where(_IS_PARKED, deliveries.c.thread_id.in_(threads_of))
+    query = sa.union_all(sa.select(posts.c.key).where(of_resumes, within), *at_once, parked)
+    return await resumes(tx, {row.key.removeprefix("error:") for row in await tx.all(query)})
 
 
 async def resumes(tx: Transaction, keys: Collection[str]) -> Sequence[ResumeRow]:
@@ -278,10 +281,12 @@ async def resumes(tx: Transaction, keys: Collection[str]) -> Sequence[ResumeRow]
 
 
 async def failures(tx: Transaction) -> Sequence[str]:
-    """Keys of the deliveries of which people were told that something went wrong, the newest `MOST_FAILURES`."""
+    """Keys of the deliveries of which people were told that something went wrong, the newest `MOST_FAILURES`, and of
+    those that were given up: programs are told of theirs in what they get."""
     of_errors = from_to(posts.c.key, "error:", "error;")
-    query = sa.select(posts.c.key).where(of_errors).order_by(posts.c.seq.desc()).limit(MOST_FAILURES)
-    return [row.key.removeprefix("error:") for row in await tx.all(query)]
+    told = await tx.all(sa.select(posts.c.key).where(of_errors).order_by(posts.c.seq.desc()).limit(MOST_FAILURES))
+    parked = await tx.all(sa.select(deliveries.c.key).where(_IS_PARKED).limit(MOST_FAILURES))
+    return [row.key.removeprefix("error:") for row in (*told, *parked)]
 
 
 _LONGEST: sa.BindParameter[Any] = sa.bindparam("longest", type_=sa.Integer)

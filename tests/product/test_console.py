@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from mcp.types import TextContent
 
 from tests.api.contract_clients import Caller, http, token, with_tokens
 from tests.fakes.openai_server import Reply, Request, fake_openai
@@ -19,6 +20,7 @@ from tests.support.brain import obedient
 from tests.support.fixtures import connect
 from tests.support.planning import planning, with_worker
 from tests.support.product import ProductFolder, product_here
+from tests.support.product_records import change_records
 from tests.support.tools import Workshop
 from tests.support.visitor import WITHIN, Thread, visiting
 
@@ -27,6 +29,13 @@ version: 1
 rules:
   - {name: makers ask, match: {tool: "make*"}, decide: ask, approvers: [requester]}
 """
+
+KILLS_THE_PROCESS = """
+INSERT INTO deliveries (key, thread_id, kind, body, urgent, accepted_at, due_at, status, tries)
+SELECT 'resume:' || approval_id, began.thread_id, 'resume', began.body, began.urgent, accepted_at, due_at, 'waiting', 99
+FROM deliveries AS began JOIN approvals ON approvals.thread_id = began.thread_id WHERE began.kind = 'call'
+"""
+"""What goes on with the call of another agent has killed it again and again."""
 
 
 @pytest.fixture
@@ -235,6 +244,24 @@ async def test_a_turn_that_fails_after_a_written_answer_says_so_and_so_does_the_
     ]
     assert asked["turn"] == by_reference[1]
     assert [event["what"] for event in asked["events"] if event["kind"] == "notice"] == ["error"]
+
+
+async def test_a_call_of_another_agent_that_was_given_up_is_found_by_the_reference_that_it_was_told(
+    home: ProductFolder,
+) -> None:
+    home.variables["GATEWAY_WAIT"] = "1s"
+    async with at_work(home) as (_, olga), agent(olga.url) as session:
+        await session.call_tool("workshop__make", {"what": "lamp"})  # its client is told that it waits
+    change_records(home, KILLS_THE_PROCESS)
+    async with at_work(home) as (_, olga), agent(olga.url) as session:
+        result = await session.call_tool("workshop__make", {"what": "lamp"})
+        (told,) = result.content
+        assert isinstance(told, TextContent)
+        reference = told.text.rpartition("Reference ")[2].rstrip(").")
+        turn = await whole_turn(olga, reference=reference)
+        (parked,) = (await olga.get("/api/v1/operator/parked")).body["parked"]
+    assert (turn["turn"]["kind"], turn["turn"]["status"], turn["turn"]["reference"]) == ("call", "failed", reference)
+    assert (parked["reference"], parked["cause"]) == (reference, turn["turn"]["cause"])
 
 
 async def test_a_turn_runs_after_a_written_answer_until_it_has_ended(home: ProductFolder, shop: Workshop) -> None:
