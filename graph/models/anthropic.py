@@ -181,9 +181,9 @@ class _AnthropicAnswer:
                 self._calls.add(number, text=_text(delta["partial_json"]))
 
     def _count(self, usage: Mapping[str, Any] | None) -> None:
-        """The counts of the end stand above those of the beginning."""
-        said = usage or {}
-        self._tokens |= {name: said[name] for name in _COUNTS if type(said.get(name)) is int}
+        """All count from the beginning. Some gateways say 0 in the end of what they have counted before."""
+        said, before = usage or {}, self._tokens
+        self._tokens |= {n: max(said[n], before.get(n, 0)) for n in _COUNTS if type(said.get(n)) is int}
 
     def finished(self) -> AIMessageChunk:
         """All of it but the text. Raises `ModelProblem` where it did not end, or was stopped by a filter."""

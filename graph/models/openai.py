@@ -136,8 +136,8 @@ class OpenAIModel(ChatOpenAI):
                 if text := message.text:
                     lumps.add(text)
                 said = message.usage_metadata if isinstance(message, AIMessageChunk) else None
-                if said is not None and said["input_tokens"] > 0:  # no question has none: such a service counts nothing
-                    usage = said
+                if said is not None:
+                    usage = _larger(usage, said)
                 tells = {**(generation.generation_info or {}), **message.response_metadata}
                 tells.pop("logprobs", None)
                 if tells in told:
@@ -151,6 +151,18 @@ class OpenAIModel(ChatOpenAI):
         # What LangChain says of each piece that it sees.
         ours = {"model_provider": "openai"} if calls or lumps.began else {}
         yield AIMessageChunk(content="", additional_kwargs=more, response_metadata=ours, usage_metadata=usage)
+
+
+def _larger(before: UsageMetadata | None, said: UsageMetadata) -> UsageMetadata | None:
+    """What a service has counted so far. Some say the tokens of the question in the first piece only, and those of the
+    answer in the last; `None`: nothing, since no question has none."""
+    newest = said if said["input_tokens"] > 0 else before
+    if before is None or newest is None:
+        return newest
+    given, made = (max(before[name], said[name]) for name in ("input_tokens", "output_tokens"))
+    counted = newest.copy()
+    counted["input_tokens"], counted["output_tokens"], counted["total_tokens"] = given, made, given + made
+    return counted
 
 
 def _text_alone(event: Any) -> str | None:

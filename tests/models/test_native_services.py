@@ -83,6 +83,23 @@ async def test_text_is_shown_piece_by_piece_and_returned_whole_with_its_tokens(n
     assert (message.usage_metadata["input_tokens"], message.usage_metadata["output_tokens"]) == (12, 7)
 
 
+async def test_tokens_of_a_question_that_are_counted_in_the_beginning_and_not_again_in_the_end_count(use: Use) -> None:
+    events = [
+        {"type": "message_start", "message": {"usage": {"input_tokens": 120, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "hi"}},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"input_tokens": 0, "output_tokens": 40},
+        },
+    ]
+    raw = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    async with ANTHROPIC.fake([Reply(raw=raw)]) as server:
+        message = await stream_message(use(ANTHROPIC, server), ASK, nothing)
+    assert message.usage_metadata is not None
+    assert (message.usage_metadata["input_tokens"], message.usage_metadata["output_tokens"]) == (120, 40)
+
+
 @each_service
 async def test_the_first_piece_is_shown_before_the_answer_is_finished(native: Native, use: Use) -> None:
     go_on, seen = asyncio.Event(), asyncio.Event()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -315,6 +316,20 @@ async def test_tokens_are_estimated_where_the_service_says_that_there_were_none(
     async with fake_openai([Reply(text="z" * 400, usage=(0, 0))]) as server:
         message = await stream_message(connect(server), question, Shown(), retry=ONCE)
     assert 300 <= total_tokens(use_of(message, 0.0)) <= 310
+
+
+async def test_what_a_service_counts_in_its_first_and_in_its_last_piece_is_both_counted(connect: Connect) -> None:
+    def piece(delta: dict[str, str], reason: str | None, given: int, made: int) -> str:
+        usage = {"prompt_tokens": given, "completion_tokens": made, "total_tokens": given + made}
+        choice = {"index": 0, "delta": delta, "finish_reason": reason}
+        said = {"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "any", "choices": [choice]}
+        return f"data: {json.dumps({**said, 'usage': usage})}\n\n"
+
+    raw = piece({"content": "hi"}, None, 120, 0) + piece({}, "stop", 0, 40) + "data: [DONE]\n\n"
+    async with fake_openai([Reply(raw=raw)]) as server:
+        message = await stream_message(connect(server), ASK, Shown(), retry=ONCE)
+    use = use_of(message, 0.0)
+    assert (use["input_tokens"], use["output_tokens"]) == (120, 40)
 
 
 async def test_the_demo_model_costs_nothing() -> None:
