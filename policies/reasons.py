@@ -6,15 +6,18 @@ rules say and nothing of the call's arguments, so that nothing in it is a secret
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from babel.lists import format_list
 from pydantic import BaseModel, ConfigDict
 
+from policies.conditions import DAYS
 from policies.model import Mode
 from translations import gettext as _
-from translations import language
+from translations import language, ngettext
+from translations import marked as N_  # noqa: N812 - as gettext's readers look for it
 
 MOST_CONDITIONS = 6
 """Conditions of a rule that a sentence names; further ones are counted. Our own choice."""
@@ -134,7 +137,8 @@ def _conditions(reasons: Reasons) -> Iterator[str]:
         kind, _dot, name = each.field.partition(".")
         yield _CLAUSES[kind](name, each.wanted) if kind in _CLAUSES else f"{each.field}: {each.wanted}"
     if reasons.more:
-        yield _("{count} more conditions hold").format(count=reasons.more)
+        more = ngettext("{count} more condition holds", "{count} more conditions hold", reasons.more)
+        yield more.format(count=reasons.more)
 
 
 def _of_hint(name: str, wanted: str) -> str:
@@ -155,19 +159,65 @@ def _of_reading(_name: str, wanted: str) -> str:
     return _("it is known to only read") if wanted == "true" else _("it is not known to only read")
 
 
+def _is(wanted: str) -> str:
+    """What a rule wants of a value, as `policies.conditions` writes it, in the language of whoever reads it; several
+    conditions on one value stay as they are written."""
+    for form, sentence in _FORMS:
+        if found := form.fullmatch(wanted):
+            parts = {name: _is(part) if name == "wanted" else part for name, part in found.groupdict().items()}
+            return _(sentence).format(**parts)
+    return wanted
+
+
+def _during(wanted: str) -> str:
+    found = _HOURS.fullmatch(wanted)
+    if found is None:  # it was cut
+        return wanted
+    from babel.dates import get_day_names  # noqa: PLC0415 - it takes memory that most policies do not need
+
+    names = get_day_names("abbreviated", locale=language())
+    days = ", ".join(names[DAYS.index(day)] for day in _DAY.findall(found["days"]))
+    told = _("{start} to {end} ({zone})").format(start=found["start"], end=found["end"], zone=found["zone"])
+    return f"{days} {told}".strip()
+
+
+def _either(wanted: str) -> str:
+    return format_list(wanted.split(" or "), style="or", locale=language())
+
+
+_FORMS: Sequence[tuple[re.Pattern[str], str]] = tuple(
+    (re.compile(form, re.DOTALL), sentence)
+    for form, sentence in (
+        (r"present", N_("present")),
+        (r"left out", N_("left out")),
+        (r"at least (?P<value>\S+)", N_("at least {value}")),
+        (r"at most (?P<value>\S+)", N_("at most {value}")),
+        (r"(?P<low>[\d.+-]+) to (?P<high>\S+)", N_("{low} to {high}")),
+        (r"one of (?P<value>.+)", N_("one of {value}")),
+        (r"exactly (?P<value>.+)", N_("exactly {value}")),
+        (r"text like (?P<value>.+)", N_("text like {value}")),
+        (r"not (?P<wanted>.+)", N_("not {wanted}")),
+        (r"any (?P<wanted>.+)", N_("any {wanted}")),
+        (r"all (?P<wanted>.+)", N_("all {wanted}")),
+    )
+)
+"""How conditions are written, and the sentence that says the same."""
+_DAY = re.compile("|".join(DAYS))
+_HOURS = re.compile(r"(?P<days>[a-z, ]*)(?P<start>\d\d:\d\d) to (?P<end>\d\d:\d\d) \((?P<zone>.+)\)")
+
 _CLAUSES: Mapping[str, Callable[[str, str], str]] = {
     "annotations": _of_hint,
     "reads": _of_reading,
-    "args": lambda name, wanted: _("“{argument}” is {wanted}").format(argument=name, wanted=wanted),
+    "args": lambda name, wanted: _("“{argument}” is {wanted}").format(argument=name, wanted=_is(wanted)),
     "command": lambda _name, wanted: _("its command is like “{pattern}”").format(pattern=wanted),
     "mode": lambda _name, wanted: _("the mode is {mode}").format(mode=wanted),
     "platform": lambda _name, wanted: _("it comes from {platform}").format(platform=wanted),
     "channel": lambda _name, wanted: _("its channel is like {pattern}").format(pattern=wanted),
-    "client": lambda _name, wanted: _("its program is like {pattern}").format(pattern=wanted),
-    "agent": lambda _name, wanted: _("its agent is like {pattern}").format(pattern=wanted),
+    "client": lambda _name, wanted: _("its program is like {pattern}").format(pattern=_either(wanted)),
+    "agent": lambda _name, wanted: _("its agent is like {pattern}").format(pattern=_either(wanted)),
     # Whom a rule names is for those who may read the policy.
     "requester": lambda _name, _wanted: _("the rule names its requester"),
-    "time": lambda _name, wanted: _("the time is {time}").format(time=wanted),
+    "time": lambda _name, wanted: _("the time is {time}").format(time=_during(wanted)),
 }
 """Field of a match → how a sentence says that a call fits it."""
 

@@ -356,6 +356,7 @@ MARKED_ELSEWHERE = {
     ("adapters/slack/web_api/installing.py", "_(AWAY)"),
     ("adapters/teams/inbound/invokes.py", "_(AWAY)"),
     ("adapters/web/events.py", "_(AWAY)"),
+    ("policies/reasons.py", "_(sentence)"),
 }
 """Constants whose sentences are marked with `N_` where they are defined."""
 

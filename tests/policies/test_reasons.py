@@ -100,6 +100,10 @@ def test_several_conditions_are_a_list_and_the_rest_is_counted() -> None:
         f"match: {{args: {{{', '.join(f'{name}: 1' for name in names)}}}}}, decide: ask", **dict.fromkeys(names, 1)
     )
     assert "3 more conditions hold" in many
+    one_more = told(
+        f"match: {{args: {{{', '.join(f'{name}: 1' for name in names[:-2])}}}}}, decide: ask", **dict.fromkeys(names, 1)
+    )
+    assert "and 1 more condition holds, and rule" in one_more
     assert "a6" not in many
 
 
@@ -175,6 +179,33 @@ def test_it_is_read_in_the_readers_language() -> None:
     _verdict, reasons = judge_with_reasons(a_policy("match: {server: calendar}, decide: ask"), a_call(), facts())
     with translations.in_language("de"):
         assert why(reasons).startswith("Gefragt, weil ")
+
+
+@pytest.mark.parametrize(
+    ("match", "call", "around", "clause"),
+    [
+        ("args: {amount: {min: 500}}", a_call(amount=700), {}, "„amount“ ist mindestens 500"),
+        ("args: {amount: {max: 500}}", a_call(amount=7), {}, "„amount“ ist höchstens 500"),
+        ("args: {amount: {min: 1, max: 5}}", a_call(amount=3), {}, "„amount“ ist 1 bis 5"),
+        ("args: {title: {regex: '[a-z]+'}}", a_call(title="abc"), {}, "„title“ ist ein Text wie /[a-z]+/"),
+        ("args: {size: {in: [s, 3]}}", a_call(size="s"), {}, "„size“ ist eines von “s”, 3"),
+        ("args: {size: {not: 's*'}}", a_call(size="m"), {}, "„size“ ist nicht ein Text wie “s*”"),
+        ("args: {on: true}", a_call(on=True), {}, "„on“ ist genau true"),
+        ("args: {end: {present: true}}", a_call(end=1), {}, "„end“ ist angegeben"),
+        ("args: {end: {present: false}}", a_call(), {}, "„end“ ist nicht angegeben"),
+        ("args: {'$.to[*]': {any: 'x*'}}", a_call(to=["xy"]), {}, "„$.to[*]“ ist mindestens einmal ein Text wie “x*”"),
+        ("args: {'$.to[*]': {all: 'x*'}}", a_call(to=["xy"]), {}, "„$.to[*]“ ist jedes Mal ein Text wie “x*”"),
+        ("args: {size: 'at least 3'}", a_call(size="at least 3"), {}, "„size“ ist “at least 3”"),
+        ("agent: [finance, hr]", a_call(), {"agent": "finance"}, "sein Agent entspricht finance oder hr"),
+        ("time: {from: '00:00', until: '23:59', zone: UTC}", a_call(), {}, "es ist 00:00 bis 23:59 (UTC)"),
+    ],
+)
+def test_what_it_matched_on_is_said_in_the_readers_language(
+    match: str, call: Call, around: dict[str, Any], clause: str
+) -> None:
+    with translations.in_language("de"):
+        asked = told(f"match: {{{match}}}, decide: ask", call, facts(**around))
+    assert asked == f"Gefragt, denn {clause}, und die Regel „r1“ gilt für jedes Tool."
 
 
 @given(any_policy, calls, any_facts)
