@@ -216,6 +216,15 @@ def looker_of(person_id: str, name: str, authority: str) -> str:
     return f"{name} <{person_id}>" + (f" ({authority})" if authority else "")
 
 
+_LOOKER = re.compile(r"<([^<>]+)>(?: \([^<>]*\))?")
+
+
+def looker_in(words: str) -> str:
+    """The person id in what `looker_of` returns, whatever name people give themselves; empty: it is in another form."""
+    found = _LOOKER.fullmatch(words, words.rfind("<")) if "<" in words else None
+    return found[1] if found is not None else ""
+
+
 def log_line_of(contents: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the one line in the log about a tool call, from what its entry says; named as in the traces."""
     duration = contents["duration"]

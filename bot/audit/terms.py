@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
+from bot.audit.entries import LOOKED, looker_in
 from graph.json_values import storable
 
 TermKind = Literal["person", "server", "tool", "rule", "outcome", "decision"]
@@ -16,8 +17,8 @@ class Term(NamedTuple):
     """Something that an entry is found by."""
 
     kind: TermKind
-    """`person`: who asked, who voted, or which operator looked or acted; `outcome`: the status; `decision`: what the
-    policy said."""
+    """`person`: who asked, who voted, who looked at what is hidden, or which operator looked or acted; `outcome`: the
+    status; `decision`: what the policy said."""
     text: str
 
 
@@ -43,6 +44,9 @@ def _found_by(entry: Mapping[str, Any]) -> Iterator[Term]:
     for kind, field in kinds:
         if isinstance(value := entry.get(field), str) and value:
             yield term(kind, value)
+    settled = entry.get("settled")
+    if entry.get("status") == LOOKED and isinstance(settled, Mapping) and (looker := looker_in(str(settled.get("by")))):
+        yield term("person", looker)
     votes = entry.get("votes")
     for vote in votes if isinstance(votes, list) else ():
         if isinstance(vote, Mapping) and isinstance(person := vote.get("person"), str):

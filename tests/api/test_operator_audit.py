@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.audit.entries import LOOKED, CallEnd, VoteCast, entry_of, key_of, link
+from bot.audit.entries import LOOKED, CallEnd, VoteCast, entry_of, key_of, link, looker_of
 from bot.audit.terms import terms_of
 from bot.card_masks import PLAIN
 from bot.console.audit import AT_A_TIME, AuditQuestion, next_to_index
@@ -259,11 +259,12 @@ async def verified(olga: ApiUser, anchor: str | None = None) -> dict[str, Any]:
 
 
 def test_an_entry_is_found_by_everybody_who_took_part() -> None:
-    looked = ended(1, status=LOOKED, attempt=None, settled={"choice": "c", "by": "b"}, votes=(BEN_APPROVED,))
+    by = looker_of("web:chloe", "Chloe <web:dan> (operator)", "finance")
+    looked = ended(1, status=LOOKED, attempt=None, settled={"choice": "c", "by": by}, votes=(BEN_APPROVED,))
     entry = json.loads(entry_of(looked, PLAIN))
     terms = terms_of(entry)
     assert len(set(terms)) == len(terms)
-    assert {text for kind, text in terms if kind == "person"} == {"web:ana", "web:ben"}
+    assert {text for kind, text in terms if kind == "person"} == {"web:ana", "web:ben", "web:chloe"}
     assert terms_of({"requester": 3, "votes": [None, {"person": []}], "tool": "t" * 900}) == [("tool", "t" * 500)]
 
 
