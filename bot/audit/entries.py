@@ -219,8 +219,13 @@ def looker_of(person_id: str, name: str, authority: str) -> str:
 _LOOKER = re.compile(r"<([^<>]+)>(?: \([^<>]*\))?")
 
 
-def looker_in(words: str) -> str:
-    """The person id in what `looker_of` returns, whatever name people give themselves; empty: it is in another form."""
+def looker_in(entry: Mapping[str, Any]) -> str:
+    """The person id of who looked at what is hidden, by the words of `looker_of`, whatever name people give themselves;
+    empty: it is another entry. Raises nothing."""
+    settled = entry.get("settled")
+    if entry.get("status") != LOOKED or not isinstance(settled, Mapping):
+        return ""
+    words = str(settled.get("by"))
     found = _LOOKER.fullmatch(words, words.rfind("<")) if "<" in words else None
     return found[1] if found is not None else ""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from bot.audit.entries import LOOKED, LOOKED_UP, READ, Link, hash_of
+from bot.audit.entries import LOOKED, LOOKED_UP, READ, Link, hash_of, looker_in
 
 SCHEMA = "1.8.0"
 _CLASS, _CATEGORY = 6003, 6
@@ -124,7 +124,10 @@ def _of_entry(entry: Mapping[str, Any], link: Link, source: LogSource) -> dict[s
         "action": meaning.action.caption,
         "disposition_id": meaning.disposition.number,
         "disposition": meaning.disposition.caption,
-        "actor": {"user": {"uid": entry["requester"], "type_id": 1, "type": "User"}, **_program(entry)},
+        "actor": {
+            "user": {"uid": looker_in(entry) or entry["requester"], "type_id": 1, "type": "User"},
+            **_program(entry),
+        },
         "api": {
             "operation": operation,
             "request": {"uid": entry["call"]},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from bot.audit.entries import LOOKED, looker_in
+from bot.audit.entries import looker_in
 from graph.json_values import storable
 
 TermKind = Literal["person", "server", "tool", "rule", "outcome", "decision"]
@@ -44,8 +44,7 @@ def _found_by(entry: Mapping[str, Any]) -> Iterator[Term]:
     for kind, field in kinds:
         if isinstance(value := entry.get(field), str) and value:
             yield term(kind, value)
-    settled = entry.get("settled")
-    if entry.get("status") == LOOKED and isinstance(settled, Mapping) and (looker := looker_in(str(settled.get("by")))):
+    if looker := looker_in(entry):
         yield term("person", looker)
     votes = entry.get("votes")
     for vote in votes if isinstance(votes, list) else ():

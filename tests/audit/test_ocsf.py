@@ -77,6 +77,11 @@ def test_an_event_says_who_called_what_by_which_rule_and_how_it_ended() -> None:
     assert sent["time"] == round((NOON + 1) * 1000)
 
 
+def test_who_looked_at_what_is_hidden_is_who_did_it() -> None:
+    (looked,) = (end for end in ENDS if end.status == "looked")
+    assert event(looked)["actor"]["user"]["uid"] == "web:ben"
+
+
 def test_what_only_reads_is_an_activity_of_reading() -> None:
     assert (event(ended(about=READING))["type_uid"], event(ended())["type_uid"]) == (600302, 600399)
 
