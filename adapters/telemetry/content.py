@@ -108,7 +108,7 @@ class TracedContent:
             return {"role": role, "parts": [{"type": "tool_call_response", "id": called, "response": result}]}
         parts: list[dict[str, Any]] = [{"type": "text", "content": self.text(message.text)}] if message.text else []
         for call in getattr(message, "tool_calls", ()):
-            about = {"type": "tool_call", "id": call["id"], "name": call["name"]}
+            about = {"type": "tool_call", "id": call["id"], "name": self.text(call["name"])}
             parts.append({**about, "arguments": self.arguments(call["args"])})
         return {"role": role, "parts": parts}
 

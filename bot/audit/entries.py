@@ -263,10 +263,15 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def name_as_given(name: str, masker: Masker) -> str:
+    """A name that somebody else gave, and that may be anything."""
+    return shortened(masker.mask(name[:LONGEST_SECRET]), LONGEST_INPUT)
+
+
 def _client(judged: Mapping[str, Any], masker: Masker) -> dict[str, str]:
     """The name of the program that called, as it gave it itself; nothing of our own agent's calls."""
     name = judged.get("client", "")
-    return {"client": shortened(masker.mask(name[:LONGEST_SECRET]), LONGEST_INPUT)} if name else {}
+    return {"client": name_as_given(name, masker)} if name else {}
 
 
 def _vote(vote: VoteCast, masker: Masker) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from bot.audit.entries import (
     link,
     log_line_of,
     looker_of,
+    name_as_given,
 )
 from bot.domain import Clock, Person
 from bot.records import approvals, audit
@@ -61,7 +62,7 @@ class AuditLog:
                 call_id=call.call_id,
                 requester=call.requester,
                 server=call.tool.server if call.tool else "",
-                tool=call.tool.name if call.tool else call.name,
+                tool=call.tool.name if call.tool else name_as_given(call.name, self._masker),
                 arguments=call.arguments,
                 status=call.status,
                 judged=judgement_of(call, approval.asked.quote if approval else ""),

@@ -141,6 +141,16 @@ async def test_so_is_one_that_was_not_made(records: Records) -> None:
     assert (line["countersign.output.sha256"], line["countersign.duration_ms"]) == (None, None)
 
 
+async def test_the_name_of_a_tool_that_there_is_not_is_cut_and_without_secrets(records: Records) -> None:
+    given = replace(unmade("failed"), tool=None, judged=None, name=f"use {TOKEN} {'x' * 100_000}")
+    with capture_logs() as logged:
+        await records.audit.not_made(given)
+    (line,), (entry,) = lines_in(logged), records.entries()
+    for named in (line["gen_ai.tool.name"], entry["tool"]):
+        assert named.startswith("use [secret: ")
+        assert len(named) == LONGEST_INPUT
+
+
 @pytest.mark.parametrize(("outcome", "status"), [(Succeeded("made"), "done"), (Failed("broken"), "failed")])
 async def test_what_came_of_a_call_is_written_once_though_it_is_told_twice(
     records: Records, outcome: Succeeded | Failed, status: str

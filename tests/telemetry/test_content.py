@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from langchain_core.messages import AIMessage, ToolCall
 
 from adapters.telemetry.content import LONGEST_TEXT, TracedContent
 from bot.card_masks import PLAIN
@@ -98,6 +99,12 @@ def test_of_an_address_without_a_host_its_signature_is_not_told() -> None:
 )
 def test_what_is_no_link_stays(text: str) -> None:
     assert CONTENT.text(text) == text
+
+
+def test_the_name_of_a_tool_that_a_model_has_made_up_is_told_like_any_other_text() -> None:
+    call = ToolCall(name=f"use {TOKEN} at h.example/t0p-s3cret", args={}, id="1")
+    told = CONTENT.answer(AIMessage("", tool_calls=[call]), "stop")
+    assert "use [secret: github token] at h.example/…" in told
 
 
 def test_no_half_of_a_secret_in_base64_is_told_since_a_part_of_it_looks_like_a_link() -> None:
