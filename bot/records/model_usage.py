@@ -125,7 +125,12 @@ def _sums(key: sa.ColumnElement[str]) -> sa.Select[Any]:
     )
 
 
-_OF_AGENTS = Prepared(_sums(model_usage.c.agent).where(model_usage.c.message == sa.bindparam("message")))
+_OF_AGENTS = Prepared(
+    _sums(model_usage.c.agent).where(
+        (model_usage.c.message == sa.bindparam("message"))
+        | model_usage.c.turn.in_([sa.bindparam("message"), sa.literal("lost:").concat(sa.bindparam("message"))])
+    )
+)
 _OF_MESSAGE = Prepared(_sums(model_usage.c.person_id).where(model_usage.c.message == sa.bindparam("message")))
 
 
@@ -135,7 +140,7 @@ async def of_message(tx: Transaction, message: str) -> Sequence[UsageSum]:
 
 
 async def of_agents(tx: Transaction, message: str) -> Sequence[UsageSum]:
-    """The same, by agent and model."""
+    """The same, by agent and model; where the message began a task, what that has used."""
     return [_sum(row) for row in await tx.all(_OF_AGENTS, {"message": message})]
 
 

@@ -408,10 +408,15 @@ async def test_the_turn_of_a_task_waits_as_that_of_its_plan_does(home: ProductFo
             async with asyncio.timeout(WITHIN):
                 while "running" in (listed := await statuses(olga)).values():
                     await asyncio.sleep(0.02)
-            alone = {name: (await whole_turn_of(olga, name))["turn"]["status"] for name in listed}
+            whole = {name: await whole_turn_of(olga, name) for name in listed}
+            alone = {name: turn["turn"]["status"] for name, turn in whole.items()}
     assert sorted(listed.values()) == ["ended", "waiting", "waiting"]
     assert [status for name, status in listed.items() if name.endswith("/check")] == ["waiting"]
     assert alone == listed
+    used = {name.rpartition("/")[2]: turn["total"]["calls"] for name, turn in whole.items() if "/" in name}
+    assert used == {"check": 1, "look": 2}
+    (of_plan,) = (turn["total"]["calls"] for name, turn in whole.items() if "/" not in name)
+    assert of_plan == 4, "with that of its tasks"
 
 
 async def statuses(olga: Caller) -> dict[str, str]:
