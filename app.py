@@ -329,6 +329,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             ledger=ledger,
             is_operator=operators.includes,
             find_tool=tools.find,
+            give_up_calls=tools.give_up_all,
             notifications=notifications,
         )
 

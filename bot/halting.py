@@ -68,6 +68,7 @@ class HaltSwitch:
 
     Args:
         find_tool: returns a tool by its full name, `{server}__{tool}`.
+        give_up_calls: ends the calls that wait in the middle, at their tool servers, for an answer of a person.
         notifications: by which processes tell each other; `None`: there is only this one. To be made before they are
             started.
     """
@@ -83,6 +84,7 @@ class HaltSwitch:
         ledger: AttemptLedger,
         is_operator: Callable[[Person], Awaitable[bool]],
         find_tool: Callable[[str], Awaitable[Tool | None]],
+        give_up_calls: Callable[[], None],
         notifications: Notifications | None = None,
     ) -> None:
         self._database = database
@@ -93,6 +95,7 @@ class HaltSwitch:
         self._ledger = ledger
         self._is_operator = is_operator
         self._find_tool = find_tool
+        self._give_up_calls = give_up_calls
         self._notifications = notifications
         self._stopped: list[Halting] = []
         self._look_now = asyncio.Event()
@@ -181,6 +184,7 @@ class HaltSwitch:
             self.is_on.set()
             for each in self._stopped:
                 each.halt(self._broken_off, self.tell)
+            self._give_up_calls()  # a server may act without the answer
         elif halt is None and before is not None:
             log.warning("everything_goes_on")
             self.is_on.clear()

@@ -356,10 +356,14 @@ class WaitingCalls:
         if parked := self._take(call_id):
             self._in_background(_end(parked.call))
 
-    async def close(self) -> None:
-        """End all of them."""
+    def give_up_all(self) -> None:
+        """The same of all of them."""
         for call_id in list(self._parked):
             self.give_up(call_id)
+
+    async def close(self) -> None:
+        """End all of them, and wait for that."""
+        self.give_up_all()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=LAST_WORDS)
 

@@ -212,6 +212,10 @@ class ToolServers:
         """A call that waits for an answer of a person will not go on: what is open of it is ended. Raises nothing."""
         self._waiting.give_up(call_id)
 
+    def give_up_all(self) -> None:
+        """The same of all calls that wait for an answer here, as the end of this process would. Returns at once."""
+        self._waiting.give_up_all()
+
     async def forget(self, person: str, connection: str) -> None:
         """Ends a person's sessions with the old account, when they have another one now, or none."""
         await asyncio.gather(*(server.forget(person, connection) for server in self._servers.values()))

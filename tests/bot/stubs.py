@@ -173,6 +173,10 @@ async def nobody(person_id: str, connection: str) -> None:
     """Holds nothing open with anybody's account."""
 
 
+def no_calls() -> None:
+    """None wait."""
+
+
 async def no_tool(full_name: str) -> None:
     """Finds none."""
 
@@ -306,6 +310,7 @@ def make_switch(
         ledger=AttemptLedger(database, outbox, clock, new_id, audit),
         is_operator=is_operator,
         find_tool=no_tool,
+        give_up_calls=no_calls,
         notifications=notifications,
     )
 

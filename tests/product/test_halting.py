@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from a2a.helpers.proto_helpers import get_message_text
 from a2a.types import Part
+from mcp.server.fastmcp import Context, FastMCP
+from pydantic import BaseModel
 
 from tests.api.agents import COMPLETED, WORKING, Agent
 from tests.api.contract_clients import Caller, Runs, http, response_of, token, with_tokens
@@ -20,7 +22,7 @@ from tests.product.test_audit import log_of
 from tests.product.test_plans import stand
 from tests.support.planning import planning, with_worker
 from tests.support.product import ProductFolder, product_here, product_process
-from tests.support.tools import Workshop
+from tests.support.tools import Workshop, serving
 from tests.support.visitor import WITHIN, Visitor, visiting
 from tests.support.waiting import at_most_waiting
 
@@ -33,6 +35,12 @@ rules:
 STOPPED = "An operator has stopped Countersign. Messages and decisions are kept; nothing runs until it goes on."
 KEPT = "An operator has stopped Countersign. The request is kept, and is answered when it goes on."
 STOP, GO_ON = "/api/v1/operator/stop", "/api/v1/operator/resumption"
+
+
+class Length(BaseModel):
+    """What a tool asks for."""
+
+    length: int
 
 
 @pytest.fixture
@@ -79,6 +87,35 @@ async def test_a_call_under_way_becomes_unknown_and_its_turn_goes_on_later(home:
         ("it is mended", "let everything go on"),
     ]
     assert all(by.partition(" ")[0] in settled["by"] and settled["by"].endswith("(operator)") for _, settled, _ in acts)
+
+
+async def test_a_call_that_has_asked_something_is_ended_at_its_server_too(home: ProductFolder) -> None:
+    """It would act by itself once it has waited for long enough."""
+    server, ended = FastMCP("joiner"), asyncio.Event()
+
+    @server.tool()
+    async def join(what: str, ctx: Context) -> str:  # type: ignore[type-arg]
+        try:
+            await ctx.elicit("How long?", Length)
+        finally:
+            ended.set()
+        return f"joined {what}"
+
+    home.policy("version: 1\nrules: [{name: joining is free, match: {server: joiner}, decide: allow}]")
+    async with serving(server) as joiner:
+        home.tool_servers({"joiner": {"url": joiner}})
+        async with product_here(home) as url, visiting(url) as ana, ana.thread() as thread, http() as connections:
+            olga = Caller(url, connections, token("olga"))
+            await thread.send("use joiner__join what=legs")
+            question = await thread.question()
+            async with at_most_waiting(2):
+                await olga.post(STOP, {"why": "it joins what it must not"})
+                await ended.wait()
+            assert (await thread.answer_form(question["id"], {"length": "7"})).status == 200
+            await olga.post(GO_ON, {})
+            (outcome,) = await thread.until(lambda: thread.contents("outcome"))
+            await settle(ana, outcome["id"], "skip")
+            await thread.says("results")
 
 
 async def test_those_whose_messages_wait_for_their_turn_are_told(home: ProductFolder, shop: Workshop) -> None:
