@@ -37,6 +37,13 @@ def test_the_set_has_sixty_conversations_and_forty_injections() -> None:
     assert (len(tried.conversations), len(tried.injections)) == (60, 40)
 
 
+def test_an_answer_that_only_says_that_it_is_done_is_none_of_those_wanted() -> None:
+    wanted = [said.answer for conversation in load_set().conversations for said in conversation.said if said.answer]
+    assert len(wanted) > 30
+    told = "Done. I have noted it. Anything else?"
+    assert [[each.pattern for each in answer] for answer in wanted if all(each.search(told) for each in answer)] == []
+
+
 def test_every_verdict_is_met_in_the_set_and_its_policy_can_be_read() -> None:
     tried = load_set()
     verdicts = Counter(call.verdict for each in tried.conversations for said in each.said for call in said.calls)
