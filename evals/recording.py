@@ -42,6 +42,7 @@ class ModelAnswer:
     Attributes:
         calls: each with `id`, `name` and `arguments` (a text).
         usage: as the service says it.
+        finish_reason: empty where it broke off.
     """
 
     text: str
@@ -227,7 +228,7 @@ def _changed(answer: ModelAnswer, change: Any) -> ModelAnswer:
 
 def read_answer(said: str) -> ModelAnswer:
     """An answer of the service, streamed or not."""
-    if not said.lstrip().startswith("data:"):
+    if said.lstrip().startswith("{"):  # a stream may begin with a comment
         body = json.loads(said)
         (choice,) = body["choices"][:1]
         message = choice["message"]
@@ -235,7 +236,7 @@ def read_answer(said: str) -> ModelAnswer:
         return ModelAnswer(
             message.get("content") or "", calls, body.get("usage") or {}, choice.get("finish_reason") or "stop"
         )
-    text, calls_, usage, reason = "", dict[int, dict[str, str]](), Json(), "stop"
+    text, calls_, usage, reason = "", dict[int, dict[str, str]](), Json(), ""
     for line in said.splitlines():
         data = line.removeprefix("data:").strip()
         if not line.startswith("data:") or data == "[DONE]":
@@ -264,7 +265,7 @@ def streamed(answer: ModelAnswer, model: str) -> list[Json]:
     deltas: list[Json] = [{"role": "assistant", "content": answer.text}]
     deltas += [{"tool_calls": [{"index": index, **call}]} for index, call in enumerate(_calls(answer))]
     events = [_event(model, [{"index": 0, "delta": delta, "finish_reason": None}]) for delta in deltas]
-    events.append(_event(model, [{"index": 0, "delta": {}, "finish_reason": answer.finish_reason}]))
+    events.append(_event(model, [{"index": 0, "delta": {}, "finish_reason": answer.finish_reason or None}]))
     return [*events, _event(model, []) | {"usage": answer.usage}] if answer.usage else events
 
 

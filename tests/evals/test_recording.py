@@ -68,6 +68,13 @@ def test_an_answer_that_comes_in_pieces_is_put_together() -> None:
     ]
 
 
+def test_an_answer_that_breaks_off_does_so_when_it_is_given_again() -> None:
+    event = json.dumps({"choices": [{"delta": {"content": "Let "}, "finish_reason": None}]})
+    answer = read_answer(f": a proxy says that it is there\n\ndata: {event}\n\n")
+    assert (answer.text, answer.finish_reason) == ("Let ", "")
+    assert all(choice["finish_reason"] is None for event in streamed(answer, "m") for choice in event["choices"])
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
