@@ -252,5 +252,11 @@ async def unapproved_of_tool(tx: Transaction, server: str, tool: str, limit: int
     return [row.seq for row in await tx.all(query)]
 
 
+async def tools_unapproved_since(tx: Transaction, seq: int) -> frozenset[tuple[str, str]]:
+    """Servers and tools of the calls that people did not approve as they were, by entries after this number."""
+    query = sa.select(unapproved_calls.c.server, unapproved_calls.c.tool).where(unapproved_calls.c.seq > seq)
+    return frozenset([(row.server, row.tool) for row in await tx.all(query)])
+
+
 def _outcomes(row: Any) -> Mapping[str, int]:
     return {name: int(getattr(row, name)) for name in OUTCOMES}

@@ -246,6 +246,8 @@ class _Stretch:
     """Whether there are older ones in the time that was asked about."""
 
 
+_NEWEST = 2**62
+"""Greater than the number of any entry."""
 _NOTHING_YET = SuggestedRules("computing", None, "", 0, "", ())
 
 
@@ -292,6 +294,7 @@ class RuleReports:
         # One thread of its own: what somebody sends may keep it busy for long, and turns need those that all share.
         self._apart = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sent-policy")
         self._suggested = _NOTHING_YET
+        self._suggested_from = _NEWEST  # number of the last entry of the audit log that they surely rest on
         self._suggesting: asyncio.Task[None] | None = None
 
     @asynccontextmanager
@@ -386,17 +389,22 @@ class RuleReports:
         return Fatigue(since, is_counted, lines[: rule_counts.MOST_LINES], is_cut=len(lines) > rule_counts.MOST_LINES)
 
     async def suggested(self, operator: Person) -> SuggestedRules | None:
-        """The rules that history speaks for, as they were found last; they are made anew in the background, every ten
-        minutes at most, or when other rules hold. `None`: this is no operator."""
+        """The rules that history speaks for, as they were found last, without looser ones for tools of which people did
+        not approve a call since; they are made anew in the background, every ten minutes at most, or when other rules
+        hold. `None`: this is no operator."""
         if not await self._access.looks(operator, "the rules"):
             return None
-        kept, now = self._suggested, self._clock()
+        is_counted = await self._counts.up_to_date()
+        async with self._database.reading() as tx:
+            unapproved = await rule_counts.tools_unapproved_since(tx, self._suggested_from)
+        still = [s for s in self._suggested.suggestions if not (s.is_looser and (s.server, s.tool) in unapproved)]
+        kept, now = replace(self._suggested, suggestions=still), self._clock()
         is_new = kept.computed_at is not None and now - kept.computed_at < MADE_ANEW
         if is_new and kept.version == self._policy().version:
             return kept
         if self._suggesting is None or self._suggesting.done():
             self._suggesting = asyncio.create_task(self._suggest(), name="rule suggestions")
-        return replace(kept, state="computing" if await self._counts.up_to_date() else "counting")
+        return replace(kept, state="computing" if is_counted else "counting")
 
     def _since(self, days: int) -> str:
         return (day_of(self._clock()) - timedelta(days=days - 1)).isoformat()
@@ -492,11 +500,14 @@ class RuleReports:
         try:
             policy, now = self._policy(), self._clock()
             await self._counts.count_all()
+            async with self._database.reading() as tx:
+                counted_to = await rule_counts.counted_to(tx)
             history, not_whole = await self._history()
             not_whole |= await self._add_unapproved(history)
             found = await asyncio.to_thread(suggestions, policy, history, not_whole=not_whole)
             since = history[0].at if history else ""
             self._suggested = SuggestedRules("ready", now, policy.version, len(history), since, found)
+            self._suggested_from = counted_to
         except Exception as error:
             if not is_outage(error):
                 log.exception("rules_not_suggested")

@@ -416,17 +416,28 @@ async def test_suggestions_are_made_in_the_background_and_kept_for_a_while(conso
         await console.logbook.end(said="approved", title=f"t{number}")
     first = await console.reports.suggested(OLGA)
     assert first is not None
-    assert (first.state, first.computed_at, first.suggestions) == ("computing", None, ())
+    assert (first.state, first.computed_at, first.suggestions) == ("computing", None, [])
     found = await console.made()
     assert [(each.kind, each.decided, each.before) for each in found.suggestions] == [("allow", 12, "making")]
     assert (found.calls, found.computed_at) == (12, console.clock())
     assert await console.reports.suggested(OLGA) == found
     console.clock.move(MADE_ANEW + 1)
-    await console.logbook.end(said="rejected", title="x")
+    for number in range(2):
+        await console.logbook.end(said="approved", title=f"t{number}")
     stale = await console.reports.suggested(OLGA)
     assert stale is not None
     assert (stale.state, len(stale.suggestions)) == ("computing", 1)
-    assert (await console.made()).suggestions == []
+    assert [each.decided for each in (await console.made()).suggestions] == [14]
+
+
+async def test_what_is_rejected_takes_the_allow_for_its_tool_back_at_once(console: Console) -> None:
+    for number in range(12):
+        await console.logbook.end(said="approved", title=f"t{number}")
+    assert len((await console.made()).suggestions) == 1
+    await console.logbook.end(said="rejected", title="x")
+    found = await console.reports.suggested(OLGA)
+    assert found is not None
+    assert (found.state, found.suggestions) == ("ready", [])
 
 
 async def test_other_rules_get_suggestions_of_their_own_at_once(console: Console) -> None:
