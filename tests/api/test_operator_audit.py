@@ -268,6 +268,19 @@ def test_an_entry_is_found_by_everybody_who_took_part() -> None:
     assert terms_of({"requester": 3, "votes": [None, {"person": []}], "tool": "t" * 900}) == [("tool", "t" * 500)]
 
 
+@pytest.mark.parametrize(
+    ("rule", "agent"),
+    [
+        ("looking; workshop requires approval for look", ""),
+        ("looking; the default agent requires approval for look of workshop", ""),
+        ("looking; the clerk agent requires approval for look of workshop", "clerk"),
+    ],
+)
+def test_a_call_is_found_by_its_rule_also_where_more_than_that_had_it_asked_about(rule: str, agent: str) -> None:
+    entry = {"rule": rule, "server": "workshop", "tool": "look", "agent": agent}
+    assert [text for kind, text in terms_of(entry) if kind == "rule"] == [rule, "looking"]
+
+
 @settings(max_examples=examples(100))
 @given(st.lists(st.integers(0, 30_000), min_size=1, max_size=8))
 def test_whatever_is_written_meanwhile_all_entries_get_their_terms_and_the_newest_first(written: list[int]) -> None:
