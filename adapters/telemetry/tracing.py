@@ -8,6 +8,7 @@ and what is handled again is told by whoever ends it. Their ids are known before
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, OTELResourceDetector, Resource
@@ -38,8 +39,9 @@ from graph.state import Turn
 SERVICE = "countersign"
 LONGEST_SESSION = 200
 """Characters of a session's or user's id that Langfuse takes."""
-LONGEST_SAID = 200
-"""Characters of what a model's service says of an answer: words, where it does as it should."""
+_WORD = re.compile(r"[\w.:/@+-]{1,200}")
+"""What a model's service says of an answer, such as why it ended. It may say anything, and a sentence may quote a
+question: no more than a word is told."""
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 _FINE, _FAILED = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
 _ERRORS = {"failed": "tool_error", "unknown": "outcome_unknown", "not sent": "not_sent", "broken off": "broken_off"}
@@ -149,10 +151,10 @@ class Tracing:
         reason = ""
         if asked.answer is not None:
             said = asked.answer.response_metadata
-            reason = str(said.get("finish_reason") or said.get("stop_reason") or "")[:LONGEST_SAID]
+            reason = _word(said.get("finish_reason") or said.get("stop_reason"))
             attributes |= {"gen_ai.response.finish_reasons": [reason]} if reason else {}
-            named = said.get("model_name") or said.get("model")
-            attributes |= {"gen_ai.response.model": named[:LONGEST_SAID]} if isinstance(named, str) else {}
+            named = _word(said.get("model_name") or said.get("model"))
+            attributes |= {"gen_ai.response.model": named} if named else {}
         if self._content is not None:
             attributes["gen_ai.input.messages"] = self._content.question(asked.question)
             if asked.answer is not None:
@@ -326,6 +328,11 @@ class Tracing:
         )
         for processor in self._processors:
             processor.on_end(made)
+
+
+def _word(said: object) -> str:
+    """What a service says, if it is a word; else nothing."""
+    return said if isinstance(said, str) and _WORD.fullmatch(said) else ""
 
 
 def _of_turn(turn: Turn) -> Attributes:

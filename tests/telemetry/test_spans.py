@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from adapters.telemetry.ids import TraceIds
-from adapters.telemetry.tracing import LONGEST_SAID, Tracing
+from adapters.telemetry.tracing import Tracing
 from graph.observing import CallJudged, ModelAsked, ToolCalled, TurnHandling
 from graph.ports import Succeeded
 from graph.state import Turn
@@ -66,10 +66,23 @@ def test_of_two_judgements_of_a_round_each_has_its_own_span_and_the_one_that_ask
     assert made[-1] == ids.policy("m1.0.0", 1)
 
 
-def test_what_a_service_says_of_an_answer_is_told_in_so_many_characters() -> None:
+@pytest.mark.parametrize(
+    ("reason", "model", "told"),
+    [
+        ("stop", "vendor/model-1.5:free", ("stop", "vendor/model-1.5:free")),
+        ("stop" * 9_000, "m" * 9_000, (None, None)),
+        ("failed at: my salary is 4,000", "no such model, you asked: my salary", (None, None)),
+        (7, None, (None, None)),
+    ],
+)
+def test_of_what_a_service_says_of_an_answer_a_word_is_told(
+    reason: object, model: object, told: tuple[str | None, str | None]
+) -> None:
     kept = InMemorySpanExporter()
     tracing = Tracing(TraceIds(b"a key"), [SimpleSpanProcessor(kept)], "1")
-    answer = AIMessage("hi", response_metadata={"finish_reason": "stop" * 9_000, "model_name": "m" * 9_000})
+    answer = AIMessage("hi", response_metadata={"finish_reason": reason, "model_name": model})
     tracing.note(ModelAsked(TurnHandling(turn_of("m1"), "m1"), "answer", "any", 1.0, 0.5, answer=answer))
     (span,) = kept.get_finished_spans()
-    assert all(len(str(value)) <= LONGEST_SAID + 10 for value in (span.attributes or {}).values())
+    said = span.attributes or {}
+    reasons = said.get("gen_ai.response.finish_reasons")
+    assert (reasons[0] if isinstance(reasons, (list, tuple)) else None, said.get("gen_ai.response.model")) == told
