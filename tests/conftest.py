@@ -129,12 +129,14 @@ BEGUN_FIRST: tuple[Callable[[pytest.Item], bool], ...] = (
     lambda item: item.get_closest_marker("kills") is not None,
     lambda item: item.get_closest_marker("browser") is not None,
 )
-"""Tests that take longest, each kind for a worker to begin with: they share a PostgreSQL or a browser, which takes
-seconds to start, and what is left for the end, when workers take over from each other, is short."""
+"""Tests that take longest, each kind for workers of its own to begin with: those of one kind share a PostgreSQL or a
+browser, which takes seconds to start, and wait while others compute. What is left for the end, when workers take over
+from each other, is short."""
 
 
 def dealt(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
-    """The same tests so that each worker, which is given an equal stretch of them first, begins with what takes long.
+    """The same tests so that some workers, each of which is given an equal stretch of them first, begin with what takes
+    long.
 
     Args:
         items: in the order in which neighbours share what was started for them.
@@ -145,13 +147,17 @@ def dealt(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
     for item in items:
         kind = next((kind for is_of, kind in zip(BEGUN_FIRST, kinds, strict=True) if is_of(item)), others)
         kind.append(item)
+    begins: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    shares = max(1, workers // (len(kinds) + 1))
+    for number, kind in enumerate(kinds):
+        for share in range(shares):
+            begins[(number * shares + share) % workers] += kind[share::shares]
     ordered: list[pytest.Item] = []
     taken = 0
-    for number in range(workers):
+    for number, first in enumerate(begins):
         stretch = (len(items) - len(ordered)) // (workers - number)
-        begins = [item for kind in kinds[number::workers] for item in kind]
-        fill = max(0, stretch - len(begins))
-        ordered += [*begins, *others[taken : taken + fill]]
+        fill = max(0, stretch - len(first))
+        ordered += [*first, *others[taken : taken + fill]]
         taken += fill
     return [*ordered, *others[taken:]]
 
