@@ -20,9 +20,9 @@ from bot.records.audit_pushes import PushRow
 from bot.records.database import reader
 from bot.records.memory_store import memory_file
 from bot.records.startup import NEWEST_REVISION, NewerSchemaError, check_newer
-from bot.records.tables import audit, audit_pushes, connections, oauth_clients, sign_ins
+from bot.records.tables import audit, audit_pushes, connections, halts, oauth_clients, sign_ins
 
-_DATABASE, _SCHEMA, _SEALED, _PUSH = "database", "schema", "encryption key", "audit push"
+_DATABASE, _SCHEMA, _STOP, _SEALED, _PUSH = "database", "schema", "stop", "encryption key", "audit push"
 _UP = ".venv/bin/python app.py migrate up"
 _SECONDS = 5
 MOST_SEALED = 200
@@ -54,7 +54,10 @@ def record_findings(address: str, unseal: Unseal | None, times: HeardTimes) -> l
             shown = shown_address(address)
             found = [fine(_DATABASE, f"{shown}: can be reached"), *_schema(connection, shown)]
             found += _server(connection, times) if file is None else _beside(file)
-            if "connections" in sa.inspect(connection).get_table_names():
+            tables = sa.inspect(connection).get_table_names()
+            if halts.name in tables:
+                found += _stopped(connection, shown)
+            if connections.name in tables:
                 found += _sealed(connection, unseal)
             return found
     except (sa.exc.DBAPIError, sqlite3.Error) as error:
@@ -210,6 +213,15 @@ def _server(connection: sa.Connection, times: HeardTimes) -> list[Finding]:
         where = "DATABASE_URL: leads to a server that takes no writes"
         return [wrong(_DATABASE, where, "Name the primary, or several servers: docs/deployment.md")]
     return []
+
+
+def _stopped(connection: sa.Connection, shown: str) -> list[Finding]:
+    """Whether an operator has stopped everything. Not why: that is in their own words, and may hold anything."""
+    row = connection.execute(sa.select(halts.c.person_id, halts.c.at).where(halts.c.ended_at.is_(None))).first()
+    if row is None:
+        return []
+    where = f"{shown}: {row.person_id} has stopped everything, since {in_utc(row.at)}: nothing runs"
+    return [doubtful(_STOP, where, "An operator lets it go on: docs/operations.md#stopping-everything")]
 
 
 def _sealed(connection: sa.Connection, unseal: Unseal | None) -> list[Finding]:

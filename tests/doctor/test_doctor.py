@@ -327,6 +327,17 @@ async def test_damaged_files_beside_them_are_found(looked: Any, records: Path, b
     assert beside in (await looked(offline=True)).the_only_fault().where
 
 
+async def test_that_an_operator_has_stopped_everything_is_found(looked: Any, records: Path) -> None:
+    stopped = ("h1", "web:olga", "Olga", "the password is a-password", 1_795_000_000.0)
+    change(records, "INSERT INTO halts (halt_id, person_id, name, why, at) VALUES (?, ?, ?, ?, ?)", *stopped)
+    fault = (await looked(offline=True)).the_only_fault()
+    assert (fault.status, fault.what) == (DOUBTFUL, "stop")
+    assert "web:olga has stopped everything, since 2026-11-18" in fault.where
+    assert "a-password" not in str(fault)
+    change(records, "UPDATE halts SET ended_at = ?", 1_795_000_001.0)
+    assert (await looked(offline=True)).status("stop") is None
+
+
 async def test_a_siem_that_refuses_the_log_is_found(looked: Any, records: Path) -> None:
     """As the process that pushes has written it down."""
     url = "https://siem.example.com/a-password"
