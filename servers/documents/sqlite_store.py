@@ -17,6 +17,7 @@ from uuid import UUID
 
 import apsw
 
+from servers.database import LOCK_TIMEOUT, begin_log
 from servers.documents.embeddings import Vector
 from servers.documents.store import (
     ENDING,
@@ -38,8 +39,6 @@ from servers.documents.store import (
     words_of,
 )
 
-LOCK_TIMEOUT = 10.0
-"""Seconds to wait for another writer before giving up."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS documents (
     id TEXT PRIMARY KEY,
@@ -104,7 +103,9 @@ class SqliteDocumentStore:
         path.touch(mode=0o600)  # SQLite makes what it puts beside it as private
         self._path = str(path)
         with self._reading() as connection:
-            connection.execute("PRAGMA journal_mode = WAL")
+            begin_log(
+                lambda: connection.execute("PRAGMA journal_mode = WAL"), lambda error: isinstance(error, apsw.BusyError)
+            )
             connection.execute(SCHEMA)
             self._extension = _extension(connection)
 

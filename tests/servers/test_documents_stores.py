@@ -261,6 +261,13 @@ def test_many_who_write_at_once_are_all_served(address: str) -> None:
             close()
 
 
+def test_all_who_begin_at_the_same_moment_can_begin(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(6) as threads:
+        for number in range(20):
+            path = str(tmp_path / f"{number}.db")
+            assert len(list(threads.map(open_store, [path] * 6))) == 6
+
+
 @pytest.mark.postgres
 def test_a_database_that_goes_away_is_said_and_comes_back() -> None:
     address = empty_postgresql()
