@@ -41,9 +41,10 @@ function because(line) {
   return words[line.decided_by] ? h("span", { className: "muted" }, words[line.decided_by]()) : h("a", { href: consoleAddress("audit", { rule: line.rule, tool: line.tool }), dir: "auto" }, line.rule);
 }
 
+/** What people have said, and no more: what deletes, or wants a second person, is always approved as well. */
 function candidate(is) {
-  if (is === "allow") return chip("good", t("Always approved: could be allowed"));
-  if (is === "deny") return chip("bad", t("Always rejected: could be denied"));
+  if (is === "allow") return chip("waiting", t("Always approved"));
+  if (is === "deny") return chip("bad", t("Always rejected"));
   return null;
 }
 

@@ -113,6 +113,13 @@ async def test_a_suggestion_is_replayed_with_the_file_that_it_makes(window: Wind
     await expect(window.page.get_by_label("The changed file")).to_have_value(f"version: 1  # {EVIL}")
 
 
+async def test_what_is_always_approved_is_marked_without_advice_to_allow_it(window: Window) -> None:
+    await answer_with(window.page, ANSWERS)
+    await go_to(window, "fatigue")
+    asked = window.page.get_by_role("table", name="What people are asked about")
+    await expect(asked.locator(".chip")).to_have_text(["Always approved"])
+
+
 async def test_the_filters_of_a_search_are_in_its_address(window: Window) -> None:
     await answer_with(window.page, ANSWERS)
     await go_to(window, "audit?person=ben")
