@@ -25,6 +25,8 @@ from bot.records.tables import (
     WAITING,
     approvals,
     attempts,
+    audit,
+    audit_terms,
     clarifications,
     deliveries,
     gateway_calls,
@@ -194,18 +196,39 @@ async def of_person(tx: Transaction, person_id: str, before: float, limit: int) 
         .order_by(use.day.desc(), use.at.desc())
         .limit(limit)
     )
-    called = (
-        sa.select(gateway_calls.c.gateway_call_id, gateway_calls.c.begun_at.label("at"))
-        .where(gateway_calls.c.person_id == person_id, gateway_calls.c.begun_at < before)
-        .order_by(gateway_calls.c.begun_at.desc())
-        .limit(limit)
-    )
     found = [(str(row.key), float(row.at)) for row in await tx.all(used)]
-    found += [(delivery_key(row.gateway_call_id), float(row.at)) for row in await tx.all(called)]
+    found += await _calls_of_agents(tx, person_id, before, limit)
     for query in _without_a_model(person_id, before):
         newest = query.order_by(deliveries.c.accepted_at.desc()).limit(limit)
         found += [(str(row.key), float(row.at)) for row in await tx.all(newest)]
     return sorted(dict.fromkeys(found), key=itemgetter(1), reverse=True)[:limit]
+
+
+async def _calls_of_agents(tx: Transaction, person_id: str, before: float, limit: int) -> Sequence[tuple[str, float]]:
+    """The calls of other agents for somebody, as `of_person` returns them: those of which something is known still, and
+    of older ones those among the newest `MOST_TOLD` entries of the audit log that are about this person."""
+    kept = (
+        sa.select(gateway_calls.c.gateway_call_id)
+        .where(gateway_calls.c.person_id == person_id, gateway_calls.c.begun_at < before)
+        .order_by(gateway_calls.c.begun_at.desc())
+        .limit(limit + 1)  # of the last one of the page before, only the beginning is before it
+    )
+    newest = (
+        sa.select(audit_terms.c.seq)
+        .where(audit_terms.c.kind == "person", audit_terms.c.term == person_id)
+        .order_by(audit_terms.c.at.desc(), audit_terms.c.seq.desc())
+        .limit(MOST_TOLD)
+        .subquery()
+    )
+    logged = await tx.all(sa.select(audit.c.key).join_from(newest, audit, audit.c.seq == newest.c.seq))
+    known = [delivery_key(row.gateway_call_id) for row in await tx.all(kept)]
+    earlier = {row.key.partition(".")[0] for row in logged if row.key.startswith(delivery_key(""))}
+    of = deliveries.c
+    # The log has somebody also where they have decided about the call of another.
+    own = sa.or_(of.key.in_(known), sa.and_(of.key.in_(earlier), threads.c.requester == person_id))
+    query = sa.select(of.key, of.accepted_at).select_from(_OF_THREAD).where(own, of.accepted_at < before)
+    rows = await tx.all(query.order_by(of.accepted_at.desc()).limit(limit))
+    return [(row.key, row.accepted_at) for row in rows]
 
 
 def _without_a_model(person_id: str, before: float) -> Iterator[sa.Select[Any]]:

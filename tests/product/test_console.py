@@ -13,9 +13,9 @@ from mcp.types import TextContent
 
 from tests.api.contract_clients import Caller, http, token, with_tokens
 from tests.fakes.openai_server import Reply, Request, fake_openai
-from tests.gateway.agents import agent
+from tests.gateway.agents import agent, deciding
 from tests.product.test_audit import RULES
-from tests.product.test_plans import stand
+from tests.product.test_plans import BEN_DECIDES, stand
 from tests.support.brain import obedient
 from tests.support.fixtures import connect
 from tests.support.planning import planning, with_worker
@@ -345,6 +345,27 @@ async def of_ana(olga: Caller) -> list[tuple[str, str]]:
         (each["text"], each["status"])
         for each in (await olga.get("/api/v1/operator/turns?person=web:ana")).body["turns"]
     ]
+
+
+async def test_the_turns_of_a_person_have_the_calls_of_other_agents_also_once_their_results_are_forgotten(
+    home: ProductFolder,
+) -> None:
+    home.policy(BEN_DECIDES)
+    async with at_work(home) as (_, olga), agent(olga.url) as session, deciding(olga.url, "ben") as ben:
+        await session.call_tool("workshop__look", {"what": "lamp"})
+        making = asyncio.create_task(session.call_tool("workshop__make", {"what": "lamp"}))
+        await ben.approve(*await ben.asked())
+        await making
+        before = (await olga.get("/api/v1/operator/turns?person=web:ana")).body["turns"]
+    change_records(home, "DELETE FROM gateway_calls WHERE forgotten_at IS NOT NULL")
+    async with at_work(home) as (_, olga):
+        await olga.get("/api/v1/operator/audit?person=ana")  # by now it can be found who asked
+        first = (await olga.get("/api/v1/operator/turns?person=web:ana&limit=1")).body
+        rest = (await olga.get(f"/api/v1/operator/turns?person=web:ana&before={first['next']}")).body
+        of_ben = (await olga.get("/api/v1/operator/turns?person=web:ben")).body["turns"]
+    assert [*first["turns"], *rest["turns"]] == before
+    assert [each["kind"] for each in before] == ["call", "call"]
+    assert of_ben == [], "he has decided, and not asked"
 
 
 async def test_a_turn_in_which_somebody_is_asked_something_waits_until_they_have_answered(home: ProductFolder) -> None:
