@@ -139,7 +139,7 @@ from graph.ports import Ports
 from graph.tracing import switch_off_logs_of_prompts, switch_off_tracing
 from policies.judging import PolicyError
 from policies.masking import Masker, fingerprint_key
-from policies.model import Tool
+from policies.model import Tool, is_group
 from policies.secret_rules import load_rules
 
 if TYPE_CHECKING:
@@ -669,6 +669,9 @@ def configuration_doubts(settings: Settings, tools: ToolServersConfig) -> Iterat
     if settings.web_login == "local" and settings.web_password and names_people:
         note = "with WEB_LOGIN=local, anyone who knows WEB_PASSWORD can be anyone there"
         yield "operators_not_proven", {"note": note}
+    if settings.operators and all(map(is_group, settings.operators)):
+        note = "while their platform can’t be asked who is in them, nobody can stop everything: name a person, too"
+        yield "operators_only_in_groups", {"groups": list(settings.operators), "note": note}
 
 
 async def _telemetry(

@@ -44,6 +44,7 @@ _DOUBTS = {
     "policy_rule_believes_a_client": "{at}: rule “{rule}”: {reason}",
     "tool_servers_not_shared": "DATABASE_URL: tool servers {servers}: {note}",
     "operators_not_proven": "OPERATORS: {note}",
+    "operators_only_in_groups": "OPERATORS names only groups: {note}",
 }
 """What the log says at the start, as sentences."""
 

@@ -571,6 +571,7 @@ class Approvals:
         person = known or replace(request.person, person_id=requester)
         message = await retries.retry_of(tx, row, person, click=request.key, text=text, told=told, now=now)
         await deliveries.add(tx, message)
+        await self._engine.kept(tx, thread.thread_id)
         await threads.ensure(tx, thread.thread_id, thread.place, "", now, requester=requester)
         await self._outbox.show_again(tx, [row.approval_id])
         tx.afterwards(lambda: self._engine.wake(thread.thread_id))

@@ -154,6 +154,15 @@ async def test_what_the_start_refuses_and_what_it_warns_of_is_found(looked: Any,
     assert "elsewhere" in fault.where
 
 
+async def test_operators_whom_only_a_platform_knows_are_doubted(looked: Any) -> None:
+    """While it cannot be asked, nobody could stop everything."""
+    fault = (await looked(offline=True, OPERATORS="slack-group:T1:S1,entra-group:t:g")).the_only_fault()
+    assert (fault.status, "nobody can stop everything" in fault.where) == (DOUBTFUL, True)
+    assert {each.status for each in (await looked(offline=True, OPERATORS="slack-group:T1:S1,slack:T1:U1")).all} == {
+        FINE
+    }
+
+
 # ------------------------------------------------------------------------------------ Slack and Teams, the clock
 
 

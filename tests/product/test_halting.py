@@ -168,6 +168,17 @@ async def test_what_people_write_and_decide_meanwhile_is_kept_also_over_a_restar
     assert shop.done == ["make lamp 1"]
 
 
+async def test_who_has_a_call_requested_again_meanwhile_is_told(home: ProductFolder) -> None:
+    async with product_here(home) as url, visiting(url) as ana, ana.thread() as thread, http() as connections:
+        await thread.send("use fail what=lamp")
+        (card,) = await thread.waiting()
+        await thread.approve(card["id"])
+        await thread.says("lamp is broken")
+        await Caller(url, connections, token("olga")).post(STOP, {"why": "a fire"})
+        assert (await ana.post(f"/api/approvals/{card['id']}/retry", {"id": "click"})).status == 200
+        await thread.notice(STOPPED)
+
+
 async def test_a_plan_is_broken_off_and_goes_on_later(home: ProductFolder, shop: Workshop) -> None:
     async with fake_openai(planning) as model:
         with_worker(home, shop, model).policy(MAKING_IS_FREE)
