@@ -27,6 +27,7 @@ from bot.console.turns import (
 )
 from bot.console.waiting import (
     FROM_THE_BEGINNING,
+    MOST_QUESTIONS,
     MOST_WAITING,
     EverythingThatWaits,
     WaitingApproval,
@@ -173,7 +174,10 @@ class EverythingWaitingShape(Shape):
     approvals: list[WaitingApprovalShape] = Field(description="Those that wait longest first.")
     next: str = Field(description="`after` of the next page; empty: this is the last one.")
     by_rule: list[WaitingByRuleShape] = Field(description="All that wait, those with the most first.")
-    questions: list[WaitingQuestionShape] = Field(description="On the first page only.")
+    questions: list[WaitingQuestionShape] = Field(
+        description="On the first page only, those that wait longest first; no more than `most_questions` of each kind."
+    )
+    most_questions: int
 
     @classmethod
     def of(cls, found: EverythingThatWaits) -> EverythingWaitingShape:
@@ -183,6 +187,7 @@ class EverythingWaitingShape(Shape):
             next=f"{found.following[0]!r}:{found.following[1]}" if found.following is not None else "",
             by_rule=[WaitingByRuleShape.of(each) for each in found.by_rule],
             questions=[WaitingQuestionShape.of(each) for each in found.questions],
+            most_questions=MOST_QUESTIONS,
         )
 
 

@@ -17,6 +17,8 @@ from policies.reasons import why
 
 MOST_WAITING = 100
 """Approvals of one answer."""
+MOST_QUESTIONS = 200
+"""Of one kind."""
 FROM_THE_BEGINNING = (0.0, "")
 
 
@@ -95,6 +97,7 @@ class EverythingThatWaits:
     """After what the next page begins; `None`: this is the last one."""
     by_rule: Sequence[WaitingByRule]
     questions: Sequence[WaitingQuestion]
+    """Those that wait longest first, `MOST_QUESTIONS` of each kind at most."""
 
 
 class WaitingForAnybody:
@@ -126,7 +129,7 @@ class WaitingForAnybody:
             rows = found[:limit]
             votes = await turns.votes_on_all(tx, [row.approval_id for row in rows])
             by_rule = await waiting.pending_by_rule(tx)
-            asked = await waiting.all_open_questions(tx) if after == FROM_THE_BEGINNING else ()
+            asked = await waiting.all_open_questions(tx, MOST_QUESTIONS) if after == FROM_THE_BEGINNING else ()
             named = {person for row in rows for person in _people_of(row, now)} | {each.person_id for each in asked}
             known = await threads.known_names(tx, named)
         names = threads.shown_names(known, named)

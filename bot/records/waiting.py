@@ -454,9 +454,9 @@ async def pending_by_rule(tx: Transaction) -> Sequence[tuple[str, int, float]]:
     return [(row.rule or "", int(row.n), float(row.since)) for row in await tx.all(query)]
 
 
-async def all_open_questions(tx: Transaction) -> Sequence[QuestionRow]:
-    """The questions, sign-ins and unknown outcomes that wait for whomever, the oldest first; `MOST_ROWS` of each kind
-    at most."""
+async def all_open_questions(tx: Transaction, limit: int) -> Sequence[QuestionRow]:
+    """The questions, sign-ins and unknown outcomes that wait for whomever, the oldest first; `limit` of each kind at
+    most."""
     asked, links, lost = tables.clarifications.c, tables.sign_ins.c, tables.attempts.c
     found: list[QuestionRow] = []
     for kind, subject, owner, server, text, since, is_open in (
@@ -475,5 +475,5 @@ async def all_open_questions(tx: Transaction) -> Sequence[QuestionRow]:
             text.label("text"),
             since.label("since"),
         ).where(is_open)
-        found += [_open_question(row) for row in await tx.all(query.order_by(since).limit(MOST_ROWS))]
+        found += [_open_question(row) for row in await tx.all(query.order_by(since).limit(limit))]
     return sorted(found, key=attrgetter("since"))

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from adapters.api.resources import place_of
+from bot.console.waiting import MOST_QUESTIONS
 from bot.domain import FileReference, Message, Settled
 from bot.records import deliveries
 from bot.records.deliveries import Delivery
@@ -126,6 +127,17 @@ async def test_nothing_that_waits_gives_way_to_what_is_tried_again(served: Serve
     await served.wait_for(THREAD, "m1")
     assert (await olga.post(f"operator/parked/{key}/retry")).status == 409
     assert len(await listed(olga)) == 1
+
+
+async def test_of_many_questions_those_that_wait_longest_are_listed(served: ServedApi, olga: ApiUser) -> None:
+    await served.open(THREAD)
+    asked = []
+    for number in range(MOST_QUESTIONS + 1):
+        served.clock.move(1)
+        asked.append(await served.outcome(THREAD, "m1", number))
+    waiting = (await olga.get("operator/waiting")).body
+    assert [each["id"] for each in waiting["questions"]] == asked[:-1]
+    assert waiting["most_questions"] == len(asked) - 1
 
 
 @pytest.mark.parametrize("kind", ["call", "resume", "stop", "timer"])

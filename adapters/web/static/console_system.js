@@ -2,6 +2,7 @@
 
 import { operators } from "./api.js";
 import { chip } from "./card_parts.js";
+import { consoleAddress } from "./console_address.js";
 import { acting, count, growing, heading, nothing, personName, problem, section, table, turnLink } from "./console_parts.js";
 import { openDialog } from "./dialogs.js";
 import { h } from "./dom.js";
@@ -39,7 +40,7 @@ function givenUp(found, again) {
     t("Given up"),
     [{ name: t("What"), kind: "wide" }, { name: t("Person"), kind: "name" }, { name: t("When") }, { name: t("Tries"), kind: "number" }, { name: t("Reference") }, { name: t("What to do"), kind: "wide" }],
     found.map((each) => [
-      [h("p", { className: "cell-title clamped", dir: "auto" }, turnLink(each.id, each.text || each.kind)), h("p", { className: "small cause", dir: "auto" }, each.cause)],
+      [h("p", { className: "cell-title clamped", dir: "auto" }, whatItBelongsTo(each)), h("p", { className: "small cause", dir: "auto" }, each.cause)],
       personName(each.person, each.person_id),
       time(each.at, short),
       count(each.tries),
@@ -47,6 +48,12 @@ function givenUp(found, again) {
       h("div", { className: "buttons" }, each.can_retry ? acting(t("Try again"), async () => told(await operators.retryParked(each.id), again)) : h("p", { className: "small muted", dir: "auto" }, each.why_not), acting(t("Give up…"), () => giveUp(each, again))),
     ]),
   );
+}
+
+/** A link to the turn that it began; what goes on with a turn has no page of its own, and its reference leads to that. */
+function whatItBelongsTo(each) {
+  if (each.kind === "message" || each.kind === "call") return turnLink(each.id, each.text || each.kind);
+  return h("a", { href: consoleAddress("turns", { reference: each.reference }) }, each.kind);
 }
 
 async function giveUp(each, again) {

@@ -21,7 +21,7 @@ export async function waiting({ query, again }) {
     heading(t("Waiting"), { about, again }),
     found.by_rule.length ? section(t("By rule"), byRule(found.by_rule, rule)) : null,
     section(rule ? t("Requests because of “{rule}”", { rule }) : t("Requests"), found.approvals.length ? growing(found.approvals, found.next, requests, read) : nothing(t("No request waits for approval."))),
-    found.questions.length ? section(t("Questions to one person"), questions(found.questions)) : null,
+    found.questions.length ? section(t("Questions to one person"), questions(found.questions), isCut(found) ? h("p", { className: "small muted" }, t("Of each kind, no more than {count} are listed: those that wait longest.", { count: count(found.most_questions) })) : null) : null,
   ];
 }
 
@@ -63,6 +63,8 @@ function votes(each) {
     rejected.length ? h("p", { className: "small" }, t("Rejected by {names}", { names: rejected.join(", ") })) : null,
   ];
 }
+
+const isCut = ({ questions, most_questions: most }) => ["clarification", "sign_in", "outcome"].some((kind) => questions.filter((each) => each.kind === kind).length >= most);
 
 function questions(waits) {
   const kind = { clarification: () => t("Question"), sign_in: () => t("Sign-in"), outcome: () => t("Outcome unknown") };

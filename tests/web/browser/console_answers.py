@@ -147,6 +147,7 @@ ANSWERS: dict[str, Any] = {
                 "since": NOW,
             }
         ],
+        "most_questions": 2,
     },
     "GET turns": {"turns": [SUMMARY], "next": ""},
     "GET turns/one": {

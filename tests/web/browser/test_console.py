@@ -113,6 +113,27 @@ async def test_a_suggestion_is_replayed_with_the_file_that_it_makes(window: Wind
     await expect(window.page.get_by_label("The changed file")).to_have_value(f"version: 1  # {EVIL}")
 
 
+async def test_that_more_questions_may_wait_than_are_listed_is_said(window: Window) -> None:
+    waiting = ANSWERS["GET waiting"]
+    await answer_with(window.page, {**ANSWERS, "GET waiting": {**waiting, "questions": waiting["questions"] * 2}})
+    await go_to(window, "waiting")
+    said = window.page.get_by_text("Of each kind, no more than 2 are listed: those that wait longest.")
+    await expect(said).to_be_visible()
+    await answer_with(window.page, ANSWERS)
+    await window.page.get_by_role("button", name="Refresh").click()
+    await expect(said).to_have_count(0)
+
+
+async def test_what_was_given_up_leads_to_its_turn_also_where_it_began_none(window: Window) -> None:
+    (given_up,) = ANSWERS["GET parked"]["parked"]
+    parked = [{**given_up, "id": kind, "kind": kind, "text": ""} for kind in ("message", "resume")]
+    await answer_with(window.page, {**ANSWERS, "GET parked": {"parked": parked, "next": ""}})
+    await go_to(window, "system")
+    links = window.page.get_by_role("table", name="Given up").get_by_role("link")
+    led = [await link.get_attribute("href") for link in await links.all()]
+    assert led == ["#console/turn/message", "#console/turns?reference=1a2b3c4d"]
+
+
 async def test_what_is_always_approved_is_marked_without_advice_to_allow_it(window: Window) -> None:
     await answer_with(window.page, ANSWERS)
     await go_to(window, "fatigue")
