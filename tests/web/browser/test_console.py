@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import AsyncIterator
 
@@ -80,6 +81,18 @@ async def test_every_part_can_be_used_by_keyboard_and_screen_reader(
         assert not await window.page.evaluate(wide), "nothing is wider than the screen"
     await window.page.set_viewport_size({"width": 1200, "height": 800})
     await window.page.emulate_media(reduced_motion="no-preference")
+
+
+LONG_NAME = "policies/production/default_for_all_of_europe.yaml"
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_nothing_is_wider_than_a_small_phone_whatever_long_names_there_are(window: Window, part: str) -> None:
+    await answer_with(window.page, json.loads(json.dumps(ANSWERS).replace(json.dumps(EVIL), json.dumps(LONG_NAME))))
+    await window.page.set_viewport_size({"width": 320, "height": 800})
+    await go_to(window, part)
+    assert await window.page.evaluate("document.querySelector('#console').scrollWidth") == 320
+    await window.page.set_viewport_size({"width": 1200, "height": 800})
 
 
 async def test_who_is_no_operator_sees_neither_a_link_nor_anything_behind_it(window: Window) -> None:
