@@ -73,4 +73,4 @@ async def _as_asked(ports: Ports, state: ToolCallState, asked: ApprovalAsked, no
     if tool is None:
         return None
     facts = await facts_of(ports, ports.policy(), state, tool, now)
-    return Judged(call_of(state, tool), facts, asked.ask, asked.quote)
+    return Judged(call_of(state, tool), facts, asked.ask, asked.quote, reasons=asked.presentation.reasons)

@@ -80,6 +80,7 @@ async def test_calls_that_were_not_made_are_written_down_with_the_reason(at_work
     (vote,) = entries["rejected"]["votes"]
     assert (vote["verb"], vote["reason"]) == ("reject", "too many lamps")
     assert entries["rejected"]["approval"] == card["id"]
+    assert entries["rejected"]["why"] == card["why"] == "Asked because rule “makers ask” covers make* on every server."
 
 
 async def test_a_call_that_was_superseded_is_written_down_once(at_work: Thread, home: ProductFolder) -> None:
@@ -87,7 +88,9 @@ async def test_a_call_that_was_superseded_is_written_down_once(at_work: Thread, 
     await at_work.waiting()
     await at_work.send("never mind")
     await at_work.says("you said: never mind")
-    assert [entry["status"] for entry in log_of(home)] == ["superseded"]
+    (entry,) = log_of(home)
+    assert (entry["status"], entry["rule"]) == ("superseded", "makers ask")
+    assert entry["why"].startswith("Asked because rule “makers ask”")
 
 
 async def test_a_call_that_failed_is_written_down_as_failed(at_work: Thread, home: ProductFolder) -> None:
