@@ -82,10 +82,10 @@ class AnswerTimes:
     lost_output: int = 0
     """The same of what had come."""
 
-    def piece(self) -> None:
-        """Note that a piece of the answer is there."""
-        if self.first is None:
-            self.first = time.monotonic()
+    def piece(self, came: float | None = None) -> None:
+        """Note that a piece of the answer is there. `came`: when it was read, if that was earlier."""
+        at = time.monotonic() if came is None else came
+        self.first = at if self.first is None else min(self.first, at)
 
 
 async def stream_message(
@@ -210,7 +210,8 @@ async def _take_next(
     try:
         piece = await anext(pieces, None)
         if piece is not None:
-            times.piece()
+            written = piece.additional_kwargs.get(WRITTEN_CALLS)  # the end of an answer has all its calls
+            times.piece(written.began if isinstance(written, WrittenCalls) else None)
             answer.add(piece)
     except Exception as error:
         if error is show.fault or isinstance(error, ModelProblem):  # which has its own cause

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,8 @@ class WrittenCalls:
     """Collects the calls of one answer. Adding a piece takes the same time however much came before."""
 
     def __init__(self) -> None:
+        self.began: float | None = None
+        """When the first piece came, in seconds of `time.monotonic`; `None`: none has come."""
         self._calls: list[WrittenCall] = []
         """The calls in the order in which they began."""
         self._numbered: dict[int, WrittenCall] = {}
@@ -112,6 +115,8 @@ class WrittenCalls:
         the one of its id, or without an id with the one before. Raises `ModelProblem` when the answer does not end,
         or begins one call after the other.
         """
+        if self.began is None:
+            self.began = time.monotonic()
         call = self._newest = self._find(number, call_id, name)
         call.call_id = call.call_id or call_id
         if name and name != call.name:

@@ -19,7 +19,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, Invalid
 from pydantic import SecretStr
 
 from graph.models import ModelProblem, ModelSpec, Trouble, close_model, create_model
-from graph.models.streaming import stream_message
+from graph.models.streaming import AnswerTimes, stream_message
 from graph.nodes.policy_router import CHOOSE, create_router
 from graph.observing import NOBODY, TurnHandling
 from graph.prompts import summary_request
@@ -134,6 +134,15 @@ async def test_parallel_calls_come_back_in_order_with_the_text_beside_them(nativ
         ("tasks__list", {}),
     ]
     assert message.invalid_tool_calls == []
+
+
+async def test_the_first_piece_of_a_call_is_when_the_answer_began(use: Use) -> None:
+    """Also where nothing is shown: the calls are passed on in the end, all at once. Google's come whole."""
+    times, calls = AnswerTimes(), [ToolUse("tasks__add", {"title": title}) for title in ("a", "b", "c")]
+    async with ANTHROPIC.fake([Reply(calls=calls, pause=0.05)]) as server:
+        await stream_message(use(ANTHROPIC, server).bind_tools([ADD]), ASK, nothing, times=times)
+    assert times.first is not None
+    assert time.monotonic() - times.first >= 2 * 0.05, "at least two more events came later"
 
 
 async def test_arguments_that_cannot_be_read_are_told_and_never_guessed(use: Use) -> None:

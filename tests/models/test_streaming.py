@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from demo_model.model import DemoChatModel
 from graph.models.openai import _text_alone
 from graph.models.problems import ModelProblem, Trouble
-from graph.models.streaming import Retry, pause_before, stream_message
+from graph.models.streaming import AnswerTimes, Retry, pause_before, stream_message
 from graph.usage import total_tokens, use_of
 from tests.fakes.openai_server import Reply, ToolUse, fake_openai
 from tests.models.conftest import KEY, ONCE, QUICK, Connect
@@ -107,6 +108,15 @@ async def test_arguments_that_cannot_be_read_are_told_and_never_guessed(
     (broken,) = message.invalid_tool_calls
     assert (broken["name"], broken["args"], broken["id"]) == ("tasks__add_task", written, "call_0")
     assert says in (broken["error"] or "")
+
+
+async def test_the_first_piece_of_a_call_is_when_the_answer_began(connect: Connect) -> None:
+    """Also where nothing is shown: the calls are passed on in the end, all at once."""
+    times = AnswerTimes()
+    async with fake_openai([Reply(calls=[ToolUse("tasks__add_task", {"title": "buy milk"})], pause=0.05)]) as server:
+        await stream_message(connect(server), ASK, Shown(), times=times)
+    assert times.first is not None
+    assert time.monotonic() - times.first >= 2 * 0.05, "at least two more events came later"
 
 
 async def test_line_breaks_within_strings_are_fine(connect: Connect) -> None:
