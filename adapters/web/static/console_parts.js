@@ -168,6 +168,9 @@ export function outcomeWord(outcome) {
     unchanged: t("Approved unchanged"),
     edited: t("Approved with edits"),
     dismissed: t("Dismissed"),
+    it_was_done: t("It was done"),
+    try_again: t("Try again"),
+    skip: t("Skip"),
   };
   return words[outcome] ?? outcome;
 }

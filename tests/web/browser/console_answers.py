@@ -75,6 +75,7 @@ EVENTS = [
             ("vote", "approve", "web:one/1.1"),
             ("vote", "reject", ""),
             ("settled", "approved", "web:one/1.1"),
+            ("settled", "try_again", "web:one/1.1"),
             ("began", "", "web:one/1.1"),
             ("ended", "failed", "web:one/1.1"),
             ("not made", "denied", ""),

@@ -147,6 +147,12 @@ async def test_what_was_given_up_leads_to_its_turn_also_where_it_began_none(wind
     assert led == ["#console/turn/message", "#console/turns?reference=1a2b3c4d"]
 
 
+async def test_a_turn_says_in_words_what_somebody_chose_of_an_unknown_outcome(window: Window) -> None:
+    await answer_with(window.page, ANSWERS)
+    await go_to(window, "turn/one")
+    await expect(window.page.get_by_text("Settled: Try again, by")).to_be_visible()
+
+
 async def test_what_is_always_approved_is_marked_without_advice_to_allow_it(window: Window) -> None:
     await answer_with(window.page, ANSWERS)
     await go_to(window, "fatigue")
