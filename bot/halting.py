@@ -54,7 +54,7 @@ TOLD_AT_ONCE = 500
 class Halting(Protocol):
     """What is stopped, and goes on: an engine is."""
 
-    def halt(self, broken_off: BrokenOff, tell_kept: TellKept) -> None:
+    def halt(self, broken_off: BrokenOff, tell_kept: TellKept, at: float) -> None:
         """Break off everything, and begin nothing."""
         ...
 
@@ -183,7 +183,7 @@ class HaltSwitch:
             log.warning("everything_stopped", by=halt.person_id, why=halt.why)
             self.is_on.set()
             for each in self._stopped:
-                each.halt(self._broken_off, self.tell)
+                each.halt(self._broken_off, self.tell, halt.at)
             self._give_up_calls()  # a server may act without the answer
         elif halt is None and before is not None:
             log.warning("everything_goes_on")

@@ -111,6 +111,8 @@ class ThreadWorkers(ABC):
         self._interrupted: set[str] = set()
         self._stopping = False
         self._halted = False
+        self._halted_at = math.inf
+        """In seconds since the epoch: what was accepted later has not begun."""
         self._when_broken_off: BrokenOff | None = None
         self._tell_kept: TellKept | None = None
         self._idle_work = IdleWork(self._workers, self._begin_early)
@@ -187,21 +189,23 @@ class ThreadWorkers(ABC):
             self._interrupted.add(thread_id)
             handling.cancel()
 
-    def halt(self, broken_off: BrokenOff, tell_kept: TellKept) -> None:
+    def halt(self, broken_off: BrokenOff, tell_kept: TellKept, at: float) -> None:
         """Break off everything that is being handled, and begin nothing, until it goes on. What comes meanwhile is kept
         in the inbox. Returns at once.
 
         Args:
             broken_off: is awaited with each delivery that was being handled, before anybody else can have its thread.
             tell_kept: is awaited in the transaction that keeps what somebody decides or answers meanwhile.
+            at: when it was stopped, in seconds since the epoch; it may have been in another process.
         """
         self._halted, self._when_broken_off, self._tell_kept = True, broken_off, tell_kept
+        self._halted_at = at
         for thread_id in list(self._handling):
             self.interrupt(thread_id)
 
     def go_on(self) -> None:
         """Handle what there is again, from where it was broken off. Returns at once."""
-        self._halted = False
+        self._halted, self._halted_at = False, math.inf
 
     @property
     def is_ready(self) -> bool:
@@ -356,7 +360,8 @@ class EmbeddedEngine(ThreadWorkers):
             left_for_later = await deliveries.threads_not_due(tx, MEMORY, self._clock())
             for thread_id in left:
                 head = await deliveries.head(tx, thread_id, self._clock())
-                if head is not None:  # the process may have ended in the middle of it
+                if head is not None and head.accepted_at <= self._halted_at:
+                    # The process may have ended in the middle of it.
                     self._begun[thread_id] = head.key
                 await pauses.when_due()
         # Not before: nothing of what was left may pass for not begun. What has come meanwhile is due, for the timers.
@@ -400,7 +405,7 @@ class EmbeddedEngine(ThreadWorkers):
         was put off, since nobody could begin with it, was not begun."""
         newest = self._begun.get(delivery.thread_id)
         if self._handler is None:
-            return True
+            return delivery.accepted_at <= self._halted_at
         if delivery.thread_id not in self._handling and deliveries.outages(delivery):
             return False
         return newest == delivery.key

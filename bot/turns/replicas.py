@@ -231,12 +231,12 @@ class DistributedEngine(ThreadWorkers):
     def timer_was_set(self) -> None:
         """A timer was set; the sweep finds it when it is due."""
 
-    def halt(self, broken_off: BrokenOff, tell_kept: TellKept) -> None:
+    def halt(self, broken_off: BrokenOff, tell_kept: TellKept, at: float) -> None:
         """As in one process. Posts go on being sent."""
         for thread_id in self._handling:
             if (run := self._here.runs.get(place_of(thread_id))) is not None:
                 run.broken_off = True  # for whoever has the place next
-        super().halt(broken_off, tell_kept)
+        super().halt(broken_off, tell_kept, at)
         for run in self._here.runs.values():
             run.ready.clear()
             run.changed.set()

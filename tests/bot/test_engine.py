@@ -387,7 +387,7 @@ async def test_what_is_handled_is_broken_off_when_everything_is_stopped_and_hand
     await keep(database, "m1")
     await engine.start(handle)
     await until(lambda: begun)
-    engine.halt(note, tell)
+    engine.halt(note, tell, 1.0)
     await until(lambda: broken_off)
     await keep(database, "m2")
     await keep(database, "other", thread_id="chat:T2")
@@ -400,6 +400,27 @@ async def test_what_is_handled_is_broken_off_when_everything_is_stopped_and_hand
     engine.go_on()
     await until(lambda: len(begun) == 4)
     assert sorted(begun) == ["m1", "m1", "m2", "other"]
+
+
+async def test_what_was_accepted_since_everything_was_stopped_may_be_changed_after_a_start_too(
+    database: Database, engine: EmbeddedEngine
+) -> None:
+    async def handle(_delivery: Delivery) -> None:
+        raise AssertionError("nothing may begin")
+
+    async def note(_delivery: Delivery) -> None:
+        raise AssertionError("nothing was begun")
+
+    before = Delivery("before", THREAD, "message", {}, False, 1.0, 1.0)
+    since = Delivery("since", "chat:T2", "message", {}, False, 1.5, 1.5)
+    async with database.writing(UNLOCKED) as tx:
+        for each in (before, since):
+            await deliveries.add(tx, each)
+    engine.halt(note, tell, 1.0)
+    assert (engine.has_begun(before), engine.has_begun(since)) == (True, False)
+    await engine.start(handle)
+    await until(lambda: engine.busy == 0)
+    assert (engine.has_begun(before), engine.has_begun(since)) == (True, False)
 
 
 async def test_an_engine_that_is_started_while_everything_is_stopped_begins_nothing(
@@ -415,7 +436,7 @@ async def test_an_engine_that_is_started_while_everything_is_stopped_begins_noth
         raise AssertionError("nothing was begun")
 
     await keep(database, "m1")
-    engine.halt(note, tell)
+    engine.halt(note, tell, 1.0)
     await engine.start(handle)
     await until(lambda: engine.busy == 0)
     assert begun == []

@@ -31,7 +31,7 @@ class Stopped:
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def halt(self, broken_off: BrokenOff, tell_kept: TellKept) -> None:
+    def halt(self, broken_off: BrokenOff, tell_kept: TellKept, at: float) -> None:
         self.told.append("stop")
 
     def go_on(self) -> None:

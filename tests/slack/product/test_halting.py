@@ -82,3 +82,23 @@ async def test_a_card_that_is_approved_meanwhile_is_no_sign_that_the_call_was_ma
         await olga.post(GO_ON, {})
         await talk.says("Results: made lamp")
     assert shop.done == ["make lamp 1"]
+
+
+async def test_a_message_that_is_deleted_or_edited_meanwhile_is_so_also_after_a_restart(
+    home: ProductFolder, slack: FakeSlack, shop: Workshop
+) -> None:
+    """It was stopped to be mended, and nothing was begun with what was written since."""
+    home.policy("version: 1\nrules: [{name: all is free, match: {}, decide: allow}]")
+    async with stopped_by(home, slack) as (deleted, olga):
+        await olga.post(STOP, {"why": "a fire"})
+        edited = Talk(slack, deleted.person, "C1")
+        for talk in (deleted, edited):
+            await talk.mentions("use make what=lamps")
+            await talk.says(STOPPED)
+    async with stopped_by(home, slack) as (talk, olga):
+        await talk.person.deletes(deleted.thread_ts)
+        await talk.person.edits(edited.thread_ts, f"{talk.person.bot} never mind")
+        await olga.post(GO_ON, {})
+        await edited.says("You said: never mind")
+    assert shop.done == []
+    assert len(deleted.of_the_bot()) == 1, "that it was stopped"
