@@ -124,7 +124,7 @@ from bot.records.startup import (
 from bot.rules.counting import RuleCounts
 from bot.rules.reports import RuleReports
 from bot.services import Services
-from bot.settings import DEMO, Settings, SettingsError, load_settings, plain
+from bot.settings import DEMO, Settings, SettingsError, load_settings, plain, variable
 from bot.settings_comparison import SettingsComparison, settings_facts
 from bot.sharing import SharedState, for_one_process, sharing
 from bot.turns.engine import DeliveryHandler, EmbeddedEngine, ThreadWorkers
@@ -663,6 +663,13 @@ def _check_prices(prices: Prices, settings: Settings, agents: Agents) -> None:
 
 def configuration_doubts(settings: Settings, tools: ToolServersConfig) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """What is no mistake in the settings, and perhaps not meant: the event of the log, and its facts."""
+    for field in ("mcp_config", "connections_file", "agents_file", "prices_file"):
+        path = getattr(settings, field)
+        if field in settings.model_fields_set and not path.exists():
+            yield (
+                "file_not_there",
+                {"variable": variable(field), "file": str(path), "note": "it is as if it said nothing"},
+            )
     if settings.sqlite_file is None and (kept := sorted(keeping_files_here(tools.servers))):
         yield "tool_servers_not_shared", {"servers": kept, "note": "each replica has its own files: run them over HTTP"}
     names_people = any(each.startswith("web:") for each in settings.operators)

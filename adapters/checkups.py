@@ -42,6 +42,7 @@ _DOUBTS = {
     "policy_rule_fits_no_server": "{at}: rule “{rule}” is about server {server}, which is not in mcp.json",
     "policy_rule_fits_no_tool": "{at}: rule “{rule}” names {tool}, which fits no tool: write server and tool apart",
     "policy_rule_believes_a_client": "{at}: rule “{rule}”: {reason}",
+    "file_not_there": "{variable}: {file} is not there; {note}",
     "tool_servers_not_shared": "DATABASE_URL: tool servers {servers}: {note}",
     "operators_not_proven": "OPERATORS: {note}",
     "operators_only_in_groups": "OPERATORS names only groups: {note}",

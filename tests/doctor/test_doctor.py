@@ -133,6 +133,13 @@ async def test_a_mistake_in_a_file_is_found_with_its_line(
     assert f"{file}, line " in fault.where, fault
 
 
+@pytest.mark.parametrize("variable_of_file", ["MCP_CONFIG", "CONNECTIONS_FILE", "AGENTS_FILE", "PRICES_FILE"])
+async def test_a_file_that_is_named_and_not_there_is_found(looked: Any, tmp_path: Path, variable_of_file: str) -> None:
+    fault = (await looked(offline=True, **{variable_of_file: str(tmp_path / "misspelt")})).the_only_fault()
+    assert fault.status is DOUBTFUL
+    assert f"{variable_of_file}: {tmp_path / 'misspelt'} is not there" in fault.where, fault
+
+
 async def test_a_file_that_does_not_answer_is_found(looked: Any, tmp_path: Path) -> None:
     """As on a share whose server is away."""
     silent = tmp_path / "mcp.json"
