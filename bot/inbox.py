@@ -119,12 +119,20 @@ class Inbox:
         return await self._unless_begun(key, amended)
 
     async def withdraw(self, key: str) -> bool:
-        """A message was deleted. Returns False when it is being handled or was: then that changes nothing."""
+        """A message was deleted. Returns False when it is being handled or was: then that changes nothing, but that
+        operators cannot have it tried again any more."""
 
         async def withdrawn(tx: Transaction, _: Delivery) -> None:
             await deliveries.drop(tx, [key])
 
-        return await self._unless_begun(key, withdrawn)
+        if await self._unless_begun(key, withdrawn):
+            return True
+        async with self._database.reading() as tx:
+            parked = await deliveries.parked_one(tx, key)
+        if parked is not None:
+            async with self._database.writing_urgently(parked.thread_id) as tx:
+                await deliveries.give_up(tx, key)
+        return False
 
     async def stop(
         self,

@@ -110,6 +110,13 @@ async def test_what_was_given_up_in_a_conversation_is_listed_no_more_once_its_ow
     assert [each["thread_id"] for each in await listed(olga)] == ["web:another"]
 
 
+async def test_what_its_author_has_deleted_cannot_be_tried_again(served: ServedApi, olga: ApiUser) -> None:
+    key = await parked(served)
+    assert not await served.services.inbox.withdraw(key)
+    assert await listed(olga) == []
+    assert (await olga.post(f"operator/parked/{key}/retry")).status == 410
+
+
 async def test_of_operators_who_have_the_same_tried_again_and_given_up_at_once_one_is_first(
     served: ServedApi, olga: ApiUser
 ) -> None:
