@@ -19,7 +19,7 @@ import re
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -235,17 +235,20 @@ def _renderer(form: Literal["console", "json"], mask: Mask, *, colors: bool) -> 
     console = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback)
     return [
         structlog.processors.format_exc_info,
-        _for_a_terminal,
+        lambda _logger, _method, event: _for_a_terminal(event, mask),
         console,
         lambda _logger, _method, line: mask(_shortened(str(line), MOST_MASKED)),
     ]
 
 
-def _for_a_terminal(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+def _for_a_terminal(event: Mapping[str, Any], mask: Mask) -> Mapping[str, Any]:
     """A line in which a terminal finds nothing to obey, and which does not go on in another line, but for a traceback.
-    What is no text is shown as Python writes it, which is so already."""
+    What is no text is shown as Python writes it, which is so already. Masked before: a token is known by the beginning
+    of a word, and none begins behind the letter of an escape."""
     return {
-        _ascii(key, _CONTROL): _ascii(text, _CONTROL_IN_LINES if key in {"exception", "stack"} else _CONTROL)
+        _ascii(key, _CONTROL): _ascii(
+            mask(_shortened(text, MOST_MASKED)), _CONTROL_IN_LINES if key in {"exception", "stack"} else _CONTROL
+        )
         if isinstance(text, str)
         else text
         for key, text in event.items()

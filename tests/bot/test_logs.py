@@ -100,6 +100,16 @@ def test_what_others_wrote_makes_no_line_of_its_own_and_gives_the_terminal_no_or
     assert not set("\x1b\r\x9b\x07") & set(stream.getvalue())
 
 
+@pytest.mark.parametrize("before", ["\n", "\t", "\r", "\x1b"])
+@pytest.mark.parametrize("told", ["sk-{}", "xoxb-{}", "Bearer {}", "https://h.example/?code={}"])
+def test_a_console_line_has_no_secret_that_stood_behind_a_control_character(before: str, told: str) -> None:
+    stream = io.StringIO()
+    configure_logs(stream=stream)
+    logging.getLogger("library").warning("it said:%s", before + told.format("0123456789abcdef"))
+    assert "it said:" in stream.getvalue()
+    assert "0123456789abcdef" not in stream.getvalue()
+
+
 def test_ids_are_on_every_line_within_their_context_and_on_none_after() -> None:
     stream = as_json()
     log = structlog.get_logger("x")
