@@ -114,7 +114,9 @@ _SUPERSEDE_UNUSED = Prepared(
     .values(status="superseded")
     .returning(approvals.c.approval_id)
 )
-_VOTES = Prepared(sa.select(votes).where(votes.c.approval_id == sa.bindparam("approval")).order_by(votes.c.at))
+_VOTES = Prepared(
+    sa.select(votes).where(votes.c.approval_id == sa.bindparam("approval")).order_by(votes.c.at, votes.c.person_id)
+)
 _FORGET_EARLIER = Prepared(
     sa.delete(votes)
     .where(votes.c.approval_id == sa.bindparam("approval"), votes.c.human == sa.bindparam("same"))

@@ -47,7 +47,7 @@ _VOTES = Prepared(
     sa.select(votes, approvals.c.round)
     .join(approvals, approvals.c.approval_id == votes.c.approval_id)
     .where(approvals.c.call_id == sa.bindparam("call"))
-    .order_by(votes.c.at)
+    .order_by(votes.c.at, votes.c.person_id)
 )
 
 

@@ -345,7 +345,7 @@ async def votes_on_all(tx: Transaction, approval_ids: Collection[str]) -> Sequen
     """The votes on these approvals, oldest first."""
     if not approval_ids:
         return ()
-    query = sa.select(votes).where(votes.c.approval_id.in_(list(approval_ids))).order_by(votes.c.at)
+    query = sa.select(votes).where(votes.c.approval_id.in_(list(approval_ids))).order_by(votes.c.at, votes.c.person_id)
     return [_vote(row) for row in await tx.all(query)]
 
 
