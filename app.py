@@ -425,6 +425,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 turn_limit,
                 choices,
                 files,
+                masker,
                 begins_turns=settings.agent_enable,
                 remembers=memories.is_on,
                 budget=budget,
@@ -434,7 +435,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
                 database, memories, outbox, budget, clock, router_model, retry, masker=masker, observer=observer
             )
             calls = GatewayCallHandler(
-                database, SingleCalls(ports), open_requests, engine, clock, changes=call_changes, observer=observer
+                database, SingleCalls(ports), open_requests, engine, clock, call_changes, masker, observer=observer
             )
             await tools.settled(FIRST_CONNECTION)
             for idle in idle_patterns(agents, await tools.available()):

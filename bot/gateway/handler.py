@@ -33,6 +33,7 @@ from graph.observing import NOBODY, DeliveryHandled, GraphRun, HandlingEnding, O
 from graph.running import PendingInterrupt
 from graph.single_calls import CallEnding, CallProgress, SingleCalls, first_progress
 from graph.state import RunContext
+from policies.masking import Masker
 from translations import gettext as _
 
 log = structlog.get_logger(__name__)
@@ -64,6 +65,7 @@ class GatewayCallHandler:
     engine: Engine
     clock: Clock
     changes: CallChanges
+    masker: Masker
     observer: Observer = NOBODY
     _began: dict[str, float] = field(default_factory=dict, init=False)
     """Thread → when its delivery began to be handled."""
@@ -252,7 +254,7 @@ class GatewayCallHandler:
     # ------------------------------------------------------------------------------------------- failures
 
     async def _fail(self, delivery: Delivery, cause: Exception) -> None:
-        match after_failure(delivery, cause, None):
+        match after_failure(delivery, cause, None, self.masker):
             case TryLater(seconds=seconds, cause=said):
                 self._note(delivery, None, "tried again", type(cause).__name__)
                 async with self.database.writing(delivery.thread_id) as tx:

@@ -16,6 +16,7 @@ from bot.records.posts import NewPost
 from bot.turns.decision import GiveUp, Park, PutOff, TryLater
 from graph.models import ModelProblem, Trouble
 from graph.ports import Spoken, Unfinished
+from policies.masking import Masker
 from translations import gettext as _
 
 MOST_DELIVERY_TRIES = 4
@@ -26,45 +27,52 @@ PAUSES = (1.0, 5.0, 15.0)
 """Seconds before the second, third and fourth try."""
 LONGEST_CAUSE = 500
 """Characters of an error that are kept with its delivery; the whole of it is in the log."""
+LONGEST_READ = 20_000
+"""Characters of an error that secrets are looked for in, of which most may be secrets."""
 _NOT_KEPT = frozenset({Trouble.FILTERED, Trouble.TOO_MUCH})
 _mask = Mask()
 
 
-def after_failure(delivery: Delivery, failure: Exception, said: Spoken | None) -> GiveUp | Park | PutOff | TryLater:
+def after_failure(
+    delivery: Delivery, failure: Exception, said: Spoken | None, masker: Masker
+) -> GiveUp | Park | PutOff | TryLater:
     """What to do after handling a delivery has failed.
 
-    `said`: the model's answer as far as people saw it written. It stays, unless it is not to be seen or is too much.
+    Args:
+        said: the model's answer as far as people saw it written. It stays, unless it is not to be seen or is too much.
+        masker: takes secrets out of the cause, which operators are shown.
     """
     match failure:
         case PostFailed():
             # The platform could not be told of a failure either, so there is no hurry to give up.
             outages = deliveries.outages(delivery)
             if failure.permanent or outages + 1 >= MOST_OUTAGE_TRIES:
-                return Park(cause_of(failure))
-            return PutOff(outages, failure.retry_after, cause_of(failure))
+                return Park(cause_of(failure, masker))
+            return PutOff(outages, failure.retry_after, cause_of(failure, masker))
         case ModelProblem():
             kept = Unfinished(said, "broken off here") if said and failure.trouble not in _NOT_KEPT else None
-            service = said_by_service(failure)
+            service = said_by_service(failure, masker)
             cause = f"language model: {failure.trouble.value}{f' ({service})' if service else ''}"
             return GiveUp(failure.sentence, kept, failure.trouble.value, cause)
         case _:
             if delivery.tries + 1 >= MOST_DELIVERY_TRIES:
-                return Park(cause_of(failure))
-            return TryLater(PAUSES[min(delivery.tries, len(PAUSES) - 1)], cause_of(failure))
+                return Park(cause_of(failure, masker))
+            return TryLater(PAUSES[min(delivery.tries, len(PAUSES) - 1)], cause_of(failure, masker))
 
 
-def cause_of(error: BaseException) -> str:
+def cause_of(error: BaseException, masker: Masker) -> str:
     """An error in one piece of text for the records: no tokens, no queries of links, of bounded length."""
-    return _mask(f"{type(error).__name__}: {error}")[:LONGEST_CAUSE]
+    told = f"{type(error).__name__}: {error}"[:LONGEST_READ]
+    return masker.mask(_mask(told))[:LONGEST_CAUSE]
 
 
-def said_by_service(problem: ModelProblem) -> str:
+def said_by_service(problem: ModelProblem, masker: Masker) -> str:
     """What is behind a model's failure, for the log: what its service said, where it answered with an error; else no
     more than what kind of failure it was, for its text may be part of a conversation."""
     cause = problem.__cause__
     if cause is None:
         return ""
-    return cause_of(cause) if isinstance(getattr(cause, "status_code", None), int) else type(cause).__name__
+    return cause_of(cause, masker) if isinstance(getattr(cause, "status_code", None), int) else type(cause).__name__
 
 
 def loss_in_words(begun: Sequence[AttemptRow]) -> str:

@@ -90,6 +90,7 @@ from graph.ports import Live, Spoken, Unfinished
 from graph.running import Agent, ThreadStatus
 from graph.state import Silent, Turn
 from graph.usage import Usage
+from policies.masking import Masker
 from translations import gettext as _
 from translations import ngettext
 
@@ -186,6 +187,7 @@ class TurnHandler:
     turn_limit: TurnLimit
     agents: AgentChoices
     files: Files
+    masker: Masker
     begins_turns: bool = True
     """False: no turn begins (`AGENT_ENABLE`); those that have begun go on."""
     remembers: bool = False
@@ -248,17 +250,17 @@ class TurnHandler:
                 raise
             except PostFailed as failure:
                 log.warning("platform_not_reached", cause=str(failure), reference=reference_of(delivery))
-                await self._end(handling, after_failure(delivery, failure, None))
+                await self._end(handling, after_failure(delivery, failure, None, self.masker))
             except ModelProblem as problem:
-                said = said_by_service(problem)
+                said = said_by_service(problem, self.masker)
                 log.warning("turn_failed", cause=str(problem), service=said, reference=reference_of(delivery))
-                await self._end(handling, after_failure(delivery, problem, live.newest))
+                await self._end(handling, after_failure(delivery, problem, live.newest, self.masker))
             except Exception as cause:
                 if is_away(cause) and outages < MOST_OUTAGE_TRIES:
                     self._outages[delivery.thread_id] = delivery.key, outages + 1, claim
                     raise  # the engine tries again, once the records are back
                 log.exception("delivery_failed", tries=delivery.tries + 1, reference=reference_of(delivery))
-                await self._end(handling, after_failure(delivery, cause, None))
+                await self._end(handling, after_failure(delivery, cause, None, self.masker))
             finally:
                 await self._end_live(handling)
             self.observer.note(_handled(handling, self.clock()))

@@ -429,5 +429,6 @@ def make_turn_handler(
         turn_limit or TurnLimit(BeginningsHere(clock), per_person=NO_LIMIT, per_thread=NO_LIMIT),
         AgentChoices(database, agents, clock),
         parts.services.files,
+        PLAIN,
         begins_turns=begins_turns,
     )

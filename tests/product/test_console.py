@@ -347,6 +347,22 @@ async def of_ana(olga: Caller) -> list[tuple[str, str]]:
     ]
 
 
+async def test_a_cause_that_quotes_a_secret_is_shown_without_it(home: ProductFolder) -> None:
+    key = home.variables["OPENAI_API_KEY"] = "whatever-a-gateway-takes-for-a-key"
+
+    def refuses(_request: Request) -> Reply:
+        return Reply(status=401, error={"code": "invalid_api_key", "message": f"Unknown: {key}"})
+
+    async with fake_openai(refuses) as model:
+        home.variables["OPENAI_BASE_URL"] = model.base_url
+        async with at_work(home) as (thread, olga):
+            await thread.send("hello")
+            await thread.notice("(Reference ")
+            (turn,) = (await olga.get("/api/v1/operator/turns")).body["turns"]
+    assert "Unknown: " in turn["cause"]
+    assert key not in turn["cause"]
+
+
 async def test_the_turns_of_a_person_have_the_calls_of_other_agents_also_once_their_results_are_forgotten(
     home: ProductFolder,
 ) -> None:

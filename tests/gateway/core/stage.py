@@ -112,7 +112,8 @@ class GatewayStage:
             self.parts.open_requests,
             self.engine,
             self.clock,
-            changes=self.changes,
+            self.changes,
+            PLAIN,
             observer=self,
         )
 
