@@ -160,7 +160,7 @@ def _of_reading(_name: str, wanted: str) -> str:
 
 
 def _is(wanted: str) -> str:
-    """What a rule wants of a value, as `policies.conditions` writes it, in the language of whoever reads it; several
+    """What a rule wants of a value, as `policies.conditions` writes it, in the reader's language; several
     conditions on one value stay as they are written."""
     for form, sentence in _FORMS:
         if found := form.fullmatch(wanted):

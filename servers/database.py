@@ -15,6 +15,7 @@ from pathlib import Path
 LOCK_TIMEOUT = 10.0
 """Seconds to wait for another writer before giving up."""
 AGAIN_SECONDS = 0.01
+"""Until a lock is asked for again where SQLite itself does not wait."""
 
 
 def create(path: Path, schema: str) -> None:
@@ -25,24 +26,28 @@ def create(path: Path, schema: str) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.touch(mode=0o600)  # SQLite makes what it puts beside it as private
     with closing(sqlite3.connect(path, timeout=LOCK_TIMEOUT)) as connection:
-        begin_log(lambda: connection.execute("PRAGMA journal_mode = WAL"), _is_busy)
+        begin_log(connection.execute, _is_busy)
         connection.executescript(schema)
 
 
-def begin_log(begin: Callable[[], object], is_busy: Callable[[Exception], bool]) -> None:
+def begin_log(execute: Callable[[str], object], is_busy: Callable[[Exception], bool]) -> None:
     """Begin the write-ahead log of a database, as soon as others let go of it. Of several that begin at the same
     moment, SQLite refuses this to all but one, without the wait that it has for other locks.
 
-    Raises what `begin` raises.
+    Args:
+        execute: runs a statement.
+        is_busy: whether what `execute` raised says that another process holds the lock.
+
+    Raises what `execute` raises.
     """
     given_up = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
-            begin()
-        except Exception as error:
+            execute("PRAGMA journal_mode = WAL")
+        except Exception as error:  # each SQLite library has its own
             if not is_busy(error) or time.monotonic() > given_up:
                 raise
-            time.sleep(AGAIN_SECONDS)
+            time.sleep(AGAIN_SECONDS)  # at the start, before anything is served
         else:
             return
 

@@ -264,7 +264,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def name_as_given(name: str, masker: Masker) -> str:
-    """A name that somebody else gave, and that may be anything."""
+    """A name from outside, which may hold anything: masked and cut."""
     return shortened(masker.mask(name[:LONGEST_SECRET]), LONGEST_INPUT)
 
 

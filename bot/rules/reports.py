@@ -390,8 +390,8 @@ class RuleReports:
 
     async def suggested(self, operator: Person) -> SuggestedRules | None:
         """The rules that history speaks for, as they were found last, without looser ones for tools of which people did
-        not approve a call since; they are made anew in the background, every ten minutes at most, or when other rules
-        hold. `None`: this is no operator."""
+        not approve a call since; they are computed again in the background, every ten minutes at most, or when other
+        rules hold. `None`: this is no operator."""
         if not await self._access.looks(operator, "the rules"):
             return None
         is_counted = await self._counts.up_to_date()

@@ -103,9 +103,7 @@ class SqliteDocumentStore:
         path.touch(mode=0o600)  # SQLite makes what it puts beside it as private
         self._path = str(path)
         with self._reading() as connection:
-            begin_log(
-                lambda: connection.execute("PRAGMA journal_mode = WAL"), lambda error: isinstance(error, apsw.BusyError)
-            )
+            begin_log(connection.execute, lambda error: isinstance(error, apsw.BusyError))
             connection.execute(SCHEMA)
             self._extension = _extension(connection)
 
