@@ -18,6 +18,29 @@ MOST_COUNTED = 10**15
 """Tokens of one turn: what a database takes, and a checkpoint."""
 
 
+class ServiceCount:
+    """What a service says that it has counted of one answer so far. Services count from the beginning, in one event or
+    in many; some say the tokens of the question in the first one only, and those of the answer in the last: of each,
+    the largest number counts."""
+
+    __slots__ = ("cached", "given", "made")
+
+    def __init__(self) -> None:
+        self.given = self.cached = self.made = 0
+
+    def note(self, *, given: object = None, cached: object = None, made: object = None) -> None:
+        """Take in what an event says.
+
+        Args:
+            given: tokens of all that the model was given, the cached ones among them.
+            cached: those that its service had kept from an earlier call.
+            made: those that the model has made, its thoughts among them.
+        """
+        self.given = larger(self.given, given)
+        self.cached = larger(self.cached, cached)
+        self.made = larger(self.made, made)
+
+
 class ModelUse(TypedDict):
     """What calls of one model came to."""
 
@@ -36,13 +59,16 @@ Usage = Mapping[str, ModelUse]
 NO_USAGE: Usage = {}
 
 
-def use_of(answer: AIMessage | None, seconds: float, *, lost_input: int = 0, lost_output: int = 0) -> ModelUse:
+def use_of(
+    answer: AIMessage | None, seconds: float, *, lost_input: int = 0, lost_cached: int = 0, lost_output: int = 0
+) -> ModelUse:
     """What asking once came to, never less than nothing, nor more than can be counted: the answer, as its service says,
     and tries that gave none.
 
     Args:
         answer: `None`: no try gave one.
         lost_input: tokens of the question in tries that gave none.
+        lost_cached: those of them that its service had kept from an earlier call.
         lost_output: those that had come of them.
     """
     said = answer.usage_metadata if answer is not None else None
@@ -52,7 +78,7 @@ def use_of(answer: AIMessage | None, seconds: float, *, lost_input: int = 0, los
     return ModelUse(
         calls=1,
         input_tokens=given + _bounded(lost_input),
-        cached_tokens=min(_bounded(cached), given),
+        cached_tokens=min(_bounded(cached), given) + min(_bounded(lost_cached), _bounded(lost_input)),
         output_tokens=made + _bounded(lost_output),
         seconds=round(max(seconds, 0.0), 3),
     )
@@ -86,6 +112,13 @@ def name_of(model: BaseChatModel) -> str:
     names = (getattr(model, attribute, None) for attribute in ("name", "model_name", "model"))
     found = next((name for name in names if isinstance(name, str) and name), type(model).__name__)
     return found[:LONGEST_MODEL_NAME]
+
+
+def larger(before: int, said: object) -> int:
+    """What counts of what a service has said before and says now. What is no number says nothing."""
+    if isinstance(said, bool) or not isinstance(said, int | float) or not said > before:
+        return before
+    return int(min(said, MOST_TOKENS))
 
 
 def _bounded(count: int) -> int:

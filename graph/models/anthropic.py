@@ -13,7 +13,6 @@ import structlog
 from langchain_anthropic import ChatAnthropic
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage
-from langchain_core.messages.ai import UsageMetadata
 from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr, SecretStr
 
@@ -23,6 +22,7 @@ from graph.models.problems import ModelProblem, Trouble, explain_model_error
 from graph.models.service import ServiceError, StreamingService, json_of
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCall, WrittenCalls
 from graph.models.wire import said_messages
+from graph.usage import ServiceCount, larger
 
 log = structlog.get_logger(__name__)
 
@@ -95,11 +95,12 @@ class AnthropicModel(ChatAnthropic):
         return super().bind_tools(taken, tool_choice=tool_choice, **kwargs) if taken else self.bind(**kwargs)
 
     async def stream_answer(
-        self, messages: Sequence[AnyMessage], on_text: Callable[[str], None], **bound: Any
+        self, messages: Sequence[AnyMessage], on_text: Callable[[str], None], count: ServiceCount, **bound: Any
     ) -> AsyncGenerator[AIMessageChunk]:
-        """Ask, and stream the answer: its text to `on_text` as it comes, all else in one piece. `bound`: what is bound
-        to the model, such as tools. Raises `ModelProblem`, and what reading an answer raises."""
-        answer = _AnthropicAnswer(on_text)
+        """Ask, and stream the answer: its text to `on_text` and its tokens to `count` as they come, all else in one
+        piece. `bound`: what is bound to the model, such as tools. Raises `ModelProblem`, and what reading an answer
+        raises."""
+        answer = _AnthropicAnswer(on_text, count)
         try:
             await self._service.ask("/v1/messages", partial(self._body, messages, bound), _read, answer.take)
         except ServiceError as error:
@@ -135,12 +136,13 @@ def _problem(error: ServiceError) -> ModelProblem:
 class _AnthropicAnswer:
     """What has come of an answer (https://platform.claude.com/docs/en/build-with-claude/streaming)."""
 
-    def __init__(self, on_text: Callable[[str], None]) -> None:
+    def __init__(self, on_text: Callable[[str], None], count: ServiceCount) -> None:
         self._lumps = Lumps(on_text)
+        self._counted = count
         self._calls = WrittenCalls()
         self._open: dict[int, WrittenCall] = {}
         """The number of a block → the call in it, until the service says that it is complete."""
-        self._tokens: dict[str, int] = {}
+        self._tokens = dict.fromkeys(_COUNTS, 0)
         self._tells: dict[str, Any] = {}
         self._began = False
 
@@ -180,10 +182,12 @@ class _AnthropicAnswer:
             case "input_json_delta" if number in self._open:  # else of a tool of the service's own
                 self._calls.add(number, text=_text(delta["partial_json"]))
 
-    def _count(self, usage: Mapping[str, Any] | None) -> None:
+    def _count(self, usage: Any) -> None:
         """All count from the beginning. Some gateways say 0 in the end of what they have counted before."""
-        said, before = usage or {}, self._tokens
-        self._tokens |= {n: max(said[n], before.get(n, 0)) for n in _COUNTS if type(said.get(n)) is int}
+        said = usage if isinstance(usage, Mapping) else {}
+        self._tokens = {name: larger(before, said.get(name)) for name, before in self._tokens.items()}
+        new, cached, kept, made = self._tokens.values()
+        self._counted.note(given=new + cached + kept, cached=cached, made=made)
 
     def finished(self) -> AIMessageChunk:
         """All of it but the text. Raises `ModelProblem` where it did not end, or was stopped by a filter."""
@@ -192,17 +196,10 @@ class _AnthropicAnswer:
             raise ModelProblem(Trouble.FILTERED)
         if not self._tells.get("stop_reason"):
             raise ModelProblem(Trouble.BROKE_OFF if self._began else Trouble.MALFORMED)
-        count = self._tokens.get
-        given = count("input_tokens", 0) + count("cache_read_input_tokens", 0) + count("cache_creation_input_tokens", 0)
-        made = count("output_tokens", 0)
-        counted = UsageMetadata(input_tokens=given, output_tokens=made, total_tokens=given + made)
-        if cached := count("cache_read_input_tokens", 0):
-            counted["input_token_details"] = {"cache_read": cached}
         return AIMessageChunk(
             content="",
             additional_kwargs={WRITTEN_CALLS: self._calls} if self._calls else {},
             response_metadata={**self._tells, "model_provider": "anthropic"},
-            usage_metadata=counted if self._tokens else None,
         )
 
 

@@ -70,7 +70,13 @@ async def ask(
 
     def used(answer: AIMessage | None) -> ModelUse:
         seconds = time.monotonic() - began
-        return use_of(answer, seconds, lost_input=times.lost_input, lost_output=times.lost_output)
+        return use_of(
+            answer,
+            seconds,
+            lost_input=times.lost_input,
+            lost_cached=times.lost_cached,
+            lost_output=times.lost_output,
+        )
 
     try:
         answer = await stream_message(model, messages, on_text, retry=retry, times=times)

@@ -13,7 +13,6 @@ from urllib.parse import quote
 from google.genai.types import Content, FunctionDeclaration, GenerateContentConfig, GenerationConfig, Tool
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, ToolMessage
-from langchain_core.messages.ai import UsageMetadata
 from langchain_core.runnables import Runnable
 from langchain_google_genai import ChatGoogleGenerativeAI
 from pydantic import BaseModel, PrivateAttr, SecretStr, model_validator
@@ -24,6 +23,7 @@ from graph.models.problems import ModelProblem, Trouble, explain_model_error
 from graph.models.service import ServiceError, StreamingService, json_of
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCalls
 from graph.models.wire import said_messages
+from graph.usage import ServiceCount, larger
 
 GOOGLE = "https://generativelanguage.googleapis.com"
 _FIRST = re.compile(r"[A-Za-z_]")
@@ -36,6 +36,7 @@ _BY_WORDS = (
     ("user location is not supported", Trouble.NO_ACCESS),
 )
 """What a 400 says that is more than that: Google has no other sign for these."""
+_COUNTS = ("promptTokenCount", "cachedContentTokenCount", "candidatesTokenCount", "thoughtsTokenCount")
 _MESSAGES = ("contents", "system_instruction", "tools", "tool_config", "safety_settings", "cached_content")
 """Fields of the SDK's configuration that stand beside `generationConfig` in a request."""
 
@@ -89,11 +90,12 @@ class GoogleModel(ChatGoogleGenerativeAI):
         return self.bind(tools=[Tool(function_declarations=functions)], **kwargs)
 
     async def stream_answer(
-        self, messages: Sequence[AnyMessage], on_text: Callable[[str], None], **bound: Any
+        self, messages: Sequence[AnyMessage], on_text: Callable[[str], None], count: ServiceCount, **bound: Any
     ) -> AsyncGenerator[AIMessageChunk]:
-        """Ask, and stream the answer: its text to `on_text` as it comes, all else in one piece. `bound`: what is bound
-        to the model, such as tools. Raises `ModelProblem`, and what reading an answer raises."""
-        answer = _GoogleAnswer(on_text)
+        """Ask, and stream the answer: its text to `on_text` and its tokens to `count` as they come, all else in one
+        piece. `bound`: what is bound to the model, such as tools. Raises `ModelProblem`, and what reading an answer
+        raises."""
+        answer = _GoogleAnswer(on_text, count)
         path = f"/v1beta/models/{quote(self.model.removeprefix('models/'), safe='')}:streamGenerateContent?alt=sse"
         try:
             await self._service.ask(path, partial(self._body, messages, bound), _read, answer.take)
@@ -208,10 +210,11 @@ def _by_code(code: Any) -> Trouble:
 class _GoogleAnswer:
     """What has come of an answer (https://ai.google.dev/api/generate-content)."""
 
-    def __init__(self, on_text: Callable[[str], None]) -> None:
+    def __init__(self, on_text: Callable[[str], None], count: ServiceCount) -> None:
         self._lumps = Lumps(on_text)
+        self._counted = count
         self._calls = WrittenCalls()
-        self._tokens: Mapping[str, Any] = {}
+        self._tokens = dict.fromkeys(_COUNTS, 0)
         self._made = 0
         """Calls so far."""
         self._ended = ""
@@ -221,13 +224,20 @@ class _GoogleAnswer:
         """One more event. What it thinks aloud is neither shown nor kept; parts of other kinds, such as images, are
         left out. Raises what stumbling over another shape raises."""
         self._began = True
-        self._tokens = event.get("usageMetadata") or self._tokens
+        self._count(event.get("usageMetadata"))
         if (event.get("promptFeedback") or {}).get("blockReason"):
             self._is_blocked = True
         for candidate in (event.get("candidates") or [])[:1]:
             for part in (candidate.get("content") or {}).get("parts") or []:
                 self._take_part(part)
             self._end(candidate.get("finishReason"))
+
+    def _count(self, usage: Any) -> None:
+        """All count from the beginning."""
+        said = usage if isinstance(usage, Mapping) else {}
+        self._tokens = {name: larger(before, said.get(name)) for name, before in self._tokens.items()}
+        given, cached, made, thought = self._tokens.values()
+        self._counted.note(given=given, cached=cached, made=made + thought)
 
     def _take_part(self, part: Mapping[str, Any]) -> None:
         if call := part.get("functionCall"):
@@ -253,18 +263,8 @@ class _GoogleAnswer:
             raise ModelProblem(Trouble.FILTERED)
         if not self._ended:
             raise ModelProblem(Trouble.BROKE_OFF if self._began else Trouble.MALFORMED)
-        given, made = self._count("promptTokenCount"), self._count("candidatesTokenCount")
-        made += self._count("thoughtsTokenCount")
-        counted = UsageMetadata(input_tokens=given, output_tokens=made, total_tokens=given + made)
-        if cached := self._count("cachedContentTokenCount"):
-            counted["input_token_details"] = {"cache_read": cached}
         return AIMessageChunk(
             content="",
             additional_kwargs={WRITTEN_CALLS: self._calls} if self._calls else {},
             response_metadata={"finish_reason": self._ended, "model_provider": "google_genai"},
-            usage_metadata=counted if self._tokens else None,
         )
-
-    def _count(self, name: str) -> int:
-        count = self._tokens.get(name)
-        return count if type(count) is int else 0

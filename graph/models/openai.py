@@ -19,16 +19,16 @@ from langchain_core.messages import (
     AIMessageChunk,
     AnyMessage,
 )
-from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from graph.models.chat_completions import ChatCompletions, events_of
 from graph.models.event_stream import Lumps, takes_long
 from graph.models.http_client import blocking_client, http_client
 from graph.models.problems import ModelProblem, Trouble
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCalls
+from graph.usage import ServiceCount
 
 OPENAI = "https://api.openai.com/v1"
 _CONNECT_SECONDS = 10.0
@@ -107,26 +107,27 @@ class OpenAIModel(ChatOpenAI):
         return generation
 
     async def stream_answer(
-        self, messages: Sequence[AnyMessage], on_text: Callable[[str], None], **bound: Any
+        self, messages: Sequence[AnyMessage], on_text: Callable[[str], None], count: ServiceCount, **bound: Any
     ) -> AsyncGenerator[AIMessageChunk]:
-        """Ask, and stream the answer: its text to `on_text` as it comes, all else that the service says (why it ended,
-        the tokens it counts, the calls) in pieces without text. Raises what LangChain and the client raise.
+        """Ask, and stream the answer: its text to `on_text` and its tokens to `count` as they come, all else that the
+        service says (why it ended, the calls) in pieces without text. Raises what LangChain and the client raise.
 
         The request, the errors and whatever is more than text are LangChain's: `_astream`. Not `astream`, which makes
         five objects of each piece of text, tells callbacks that nobody has set, and keeps all pieces to join them in
         the end: that was a third of a model's call, without the network. What a service says beside the text is passed
-        on when it says so for the first time, and how many tokens it counts in the end: services that count in each
-        piece count from the beginning. Raises `ValueError` when it says more than `_MOST_TOLD` different things.
+        on when it says so for the first time. Raises `ValueError` when it says more than `_MOST_TOLD` different things.
+
+        Tokens are counted before LangChain sees them: it files the cached ones under another name for each service
+        tier, and gives up an answer for a number that is none.
 
         `bound`: what is bound to the model, such as tools.
         """
         calls, root, lumps = WrittenCalls(), self.root_async_client, Lumps(on_text)
         # The events are timed where they are read: many of them are not passed on.
         timed: dict[str, Any] = {"stream_chunk_timeout": None}
-        create = _Completions(self._chat_completions, calls, lumps.add, self.stream_chunk_timeout)
-        responses = _Client(_Responses(root, calls, self.stream_chunk_timeout))
+        create = _Completions(self._chat_completions, calls, lumps.add, count, self.stream_chunk_timeout)
+        responses = _Client(_Responses(root, calls, count, self.stream_chunk_timeout))
         asking = self.model_copy(update={**timed, "async_client": create, "root_async_client": responses})
-        usage: UsageMetadata | None = None
         told: list[Mapping[str, Any]] = []
         # It is declared as an iterator and is a generator: closed here, its connection is released at once.
         answer = cast("AsyncGenerator[ChatGenerationChunk]", asking._astream(list(messages), **bound))
@@ -135,9 +136,6 @@ class OpenAIModel(ChatOpenAI):
                 message = generation.message
                 if text := message.text:
                     lumps.add(text)
-                said = message.usage_metadata if isinstance(message, AIMessageChunk) else None
-                if said is not None:
-                    usage = _larger(usage, said)
                 tells = {**(generation.generation_info or {}), **message.response_metadata}
                 tells.pop("logprobs", None)
                 if tells in told:
@@ -150,26 +148,27 @@ class OpenAIModel(ChatOpenAI):
         more = {WRITTEN_CALLS: calls} if calls else {}
         # What LangChain says of each piece that it sees.
         ours = {"model_provider": "openai"} if calls or lumps.began else {}
-        yield AIMessageChunk(content="", additional_kwargs=more, response_metadata=ours, usage_metadata=usage)
+        yield AIMessageChunk(content="", additional_kwargs=more, response_metadata=ours)
 
 
-def _larger(before: UsageMetadata | None, said: UsageMetadata) -> UsageMetadata | None:
-    """What a service has counted so far. Some say the tokens of the question in the first piece only, and those of the
-    answer in the last; `None`: nothing, since no question has none."""
-    newest = said if said["input_tokens"] > 0 else before
-    if before is None or newest is None:
-        return newest
-    given, made = (max(before[name], said[name]) for name in ("input_tokens", "output_tokens"))
-    counted = newest.copy()
-    counted["input_tokens"], counted["output_tokens"], counted["total_tokens"] = given, made, given + made
-    return counted
+def _count(count: ServiceCount, usage: object, given: str, made: str) -> None:
+    """Take in what an event says of tokens, if it is what it has to be.
+
+    Args:
+        given: how the numbers of the question are called there, and the beginning of how their details are.
+        made: how those of the answer are called.
+    """
+    if isinstance(usage, Mapping):
+        details = usage.get(f"{given}_details")
+        cached = details.get("cached_tokens") if isinstance(details, Mapping) else None
+        count.note(given=usage.get(given), cached=cached, made=usage.get(made))
 
 
 def _text_alone(event: Any) -> str | None:
     """The text of an event of chat completions that says nothing else; None when it may say something. LangChain reads
     no more than the text out of such an event, at twenty times the cost."""
     choices = event.get("choices") if isinstance(event, dict) else None
-    if not isinstance(choices, list) or len(choices) != 1 or event.get("usage") or event.get("type"):
+    if not isinstance(choices, list) or len(choices) != 1 or event.get("type"):
         return None
     choice = choices[0]
     if not isinstance(choice, dict) or any(choice.get(key) for key in choice.keys() - {"index", "delta"}):
@@ -263,11 +262,17 @@ class _Completions:
     """
 
     def __init__(
-        self, service: ChatCompletions, calls: WrittenCalls, on_text: Callable[[str], None], seconds: float | None
+        self,
+        service: ChatCompletions,
+        calls: WrittenCalls,
+        on_text: Callable[[str], None],
+        count: ServiceCount,
+        seconds: float | None,
     ) -> None:
         self._service = service
         self._calls = calls
         self._on_text = on_text
+        self._counted = count
         self._seconds = seconds
 
     async def create(self, **body: Any) -> _Untaken:
@@ -275,10 +280,13 @@ class _Completions:
         return _Untaken(await self._service.ask(body), self._seconds, self._take)
 
     def _take(self, event: Any) -> bool:
-        """Whether there is nothing in an event but text, which is passed on, or pieces of calls, which are kept.
+        """Whether there is nothing in an event but text, which is passed on, or pieces of calls, which are kept. Tokens
+        are taken out of it.
 
         Raises `ValueError` when they cannot be read.
         """
+        if isinstance(event, dict) and (usage := event.pop("usage", None)):
+            _count(self._counted, usage, "prompt_tokens", "completion_tokens")
         if (text := _text_alone(event)) is not None:
             self._on_text(text)
             return True
@@ -293,7 +301,7 @@ class _Completions:
         for piece in pieces:
             self._add(piece)
         ends = choice.get("finish_reason") or _said_of_the_end(choice)
-        return not (delta.get("content") or ends or event.get("usage"))
+        return not (delta.get("content") or ends)
 
     def _add(self, piece: Any) -> None:
         function = piece.get("function") if isinstance(piece, dict) else None
@@ -319,9 +327,12 @@ class _Completions:
 class _Responses:
     """`client.responses` as far as a streaming `ChatOpenAI` uses it."""
 
-    def __init__(self, client: openai.AsyncOpenAI, calls: WrittenCalls, seconds: float | None) -> None:
+    def __init__(
+        self, client: openai.AsyncOpenAI, calls: WrittenCalls, count: ServiceCount, seconds: float | None
+    ) -> None:
         self._client = client
         self._calls = calls
+        self._counted = count
         self._seconds = seconds
 
     async def create(self, **body: Any) -> _Events:
@@ -330,7 +341,10 @@ class _Responses:
         return _Events(stream, self._take, seconds=self._seconds)
 
     def _take(self, event: Any) -> bool:
-        """Whether an event is about a call. A call is complete when the service says so of it, not when it reads so."""
+        """Whether an event is about a call. A call is complete when the service says so of it, not when it reads so.
+
+        Raises `openai.APIError` for a failure: LangChain makes one of it that does not say which.
+        """
         match event.type:
             case "response.output_item.added" if event.item.type == "function_call":
                 item = event.item
@@ -348,12 +362,29 @@ class _Responses:
                 # Some gateways say them here alone: an item that is then done without any is not what was written.
                 call = self._calls.add(event.output_index)
                 call.pieces = call.pieces if call.text else [event.arguments or ""]
+            case "response.failed":
+                self._count(event.response)
+                raise self._failure(event.response.error)
+            case "error":
+                raise self._failure(event)
             case "response.completed" | "response.incomplete":
+                self._count(event.response)
                 event.response.output = [item for item in event.response.output if item.type != "function_call"]
                 return False
             case _:
                 return False
         return True
+
+    def _failure(self, error: Any) -> openai.APIError:
+        code, message = getattr(error, "code", None), getattr(error, "message", None)
+        text = message if isinstance(message, str) and message else "The response failed"
+        return openai.APIError(text, request=httpx2.Request("POST", self._client.base_url), body={"code": code})
+
+    def _count(self, response: Any) -> None:
+        """The client makes an object of what it knows, and leaves as it came what is something else."""
+        usage, response.usage = response.usage, None
+        said = usage.model_dump(warnings=False) if isinstance(usage, BaseModel) else usage
+        _count(self._counted, said, "input_tokens", "output_tokens")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from graph.json_values import LARGEST_INTEGER
 from graph.models.problems import ModelProblem, Trouble, explain_model_error
 from graph.models.tool_calls import LONGEST_ANSWER, WRITTEN_CALLS, WrittenCalls
 from graph.models.wire import wire_messages
+from graph.usage import ServiceCount
 
 log = structlog.get_logger(__name__)
 
@@ -52,6 +53,8 @@ _AFTER_IT_BEGAN = frozenset({Trouble.BROKE_OFF, Trouble.FILTERED, Trouble.TOO_MU
 CHARACTERS_A_TOKEN = 4
 """Characters of English text in a token, https://help.openai.com/en/articles/4936856."""
 
+_NO_COUNT = UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
+
 Model = Runnable[LanguageModelInput, AIMessage]
 """A chat model, with or without tools bound to it."""
 
@@ -79,6 +82,8 @@ class AnswerTimes:
     lost_input: int = 0
     """Tokens of tries that gave no answer after something of it had come, or that were broken off: their service counts
     them. Estimated, where it said nothing of them by then."""
+    lost_cached: int = 0
+    """Those of them that their service had kept from an earlier call."""
     lost_output: int = 0
     """The same of what had come."""
 
@@ -126,22 +131,19 @@ async def stream_message(
             log.warning("model asked again", trouble=problem.trouble.value, tried=tried + 1, pause=round(pause, 3))
             await asyncio.sleep(pause)
         else:
-            usage = answer.usage_metadata or estimated_tokens(outgoing, answer)
-            return answer.model_copy(update={"usage_metadata": usage})
+            return answer
     raise AssertionError("the last try returns or raises")
 
 
-def estimated_tokens(question: Sequence[AnyMessage], answer: AIMessage) -> UsageMetadata:
+def _tokens_of_question(question: Sequence[AnyMessage], bound: Mapping[str, Any]) -> int:
     """What a service that does not count would have counted, roughly: a limit must not depend on its manners."""
-    asked = _tokens_of_question(question)
-    made = (
-        len(answer.text) + sum(len(json.dumps(call["args"])) for call in answer.tool_calls)
-    ) // CHARACTERS_A_TOKEN + 1
-    return UsageMetadata(input_tokens=asked, output_tokens=made, total_tokens=asked + made)
-
-
-def _tokens_of_question(question: Sequence[AnyMessage]) -> int:
-    return sum(len(message.text) for message in question) // CHARACTERS_A_TOKEN + 1
+    characters = sum(len(message.text) for message in question)
+    for message in question:
+        if isinstance(message, AIMessage) and message.tool_calls:
+            characters += len(json.dumps([call["args"] for call in message.tool_calls]))
+    if tools := bound.get("tools"):
+        characters += len(json.dumps(tools, default=str))
+    return characters // CHARACTERS_A_TOKEN + 1
 
 
 def pause_before(tried: int, problem: ModelProblem, retry: Retry, chance: float) -> float | None:
@@ -180,7 +182,7 @@ class _Shown:
 
 
 async def _ask(model: Model, messages: list[AnyMessage], show: _Shown, times: AnswerTimes) -> AIMessage:
-    answer = _Answer()
+    answer = _Answer(messages, model.kwargs if isinstance(model, RunnableBinding) else {})
 
     def take(text: str) -> None:
         times.piece()
@@ -188,16 +190,17 @@ async def _ask(model: Model, messages: list[AnyMessage], show: _Shown, times: An
         show(text)
 
     try:
-        async with aclosing(_pieces(model, messages, take)) as pieces:
+        async with aclosing(_pieces(model, messages, take, answer.count)) as pieces:
             while (piece := await _take_next(pieces, answer, show, times)) is not None:
                 show(piece.text)
                 if answer.pieces % _AT_ONCE == 0:
                     await asyncio.sleep(0)
         return await answer.finished()
     except BaseException as end:
-        if answer.pieces or _has_its_price(end):
-            given, made = answer.tokens_so_far(messages)
+        if answer.pieces or answer.count.given or _has_its_price(end):
+            given, cached, made = answer.tokens_so_far()
             times.lost_input += given
+            times.lost_cached += cached
             times.lost_output += made
         raise
 
@@ -229,32 +232,43 @@ def _has_its_price(end: BaseException) -> bool:
 
 @runtime_checkable
 class StreamsAnswers(Protocol):
-    """A model that can give away text that is nothing else before it makes a piece of it."""
+    """A model that can give away text that is nothing else before it makes a piece of it, and what its service counts
+    as soon as it says so: of an answer that breaks off it may have said everything."""
 
     def stream_answer(
-        self, messages: list[AnyMessage], on_text: Callable[[str], None], **bound: Any
+        self, messages: list[AnyMessage], on_text: Callable[[str], None], count: ServiceCount, **bound: Any
     ) -> AsyncGenerator[AIMessageChunk]:
-        """The answer in pieces, but for what `on_text` was given. `bound`: what goes with it, such as tools."""
+        """The answer in pieces, but for what `on_text` was given, and for tokens, which `count` is told of. `bound`:
+        what goes with it, such as tools."""
         ...
 
 
 def _pieces(
-    model: Model, messages: list[AnyMessage], on_text: Callable[[str], None]
+    model: Model, messages: list[AnyMessage], on_text: Callable[[str], None], count: ServiceCount
 ) -> AsyncGenerator[AIMessage | AIMessageChunk]:
     """An answer in pieces. Where a model can, text that is nothing else goes to `on_text` instead."""
     asked, bound = (model.bound, model.kwargs) if isinstance(model, RunnableBinding) else (model, {})
     if isinstance(asked, StreamsAnswers):
-        return asked.stream_answer(messages, on_text, **bound)
+        return asked.stream_answer(messages, on_text, count, **bound)
     # Runnable.astream is declared as an iterator and is a generator: closed by the caller, its connection is released
     # at once.
     return cast(AsyncGenerator[AIMessage], model.astream(cast(LanguageModelInput, messages)))
 
 
 class _Answer:
-    """What has come of an answer. LangChain's own sum of pieces parses all arguments anew with each of them."""
+    """What has come of an answer. LangChain's own sum of pieces parses all arguments anew with each of them.
 
-    def __init__(self) -> None:
+    Args:
+        question: what was asked.
+        bound: what went with it, such as tools.
+    """
+
+    def __init__(self, question: Sequence[AnyMessage], bound: Mapping[str, Any]) -> None:
+        self.count = ServiceCount()
+        """What its service counts, where the model passes that on."""
         self.pieces = 0
+        self._question = question
+        self._bound = bound
         self._text: list[str] = []
         self._characters = 0
         self._calls = WrittenCalls()
@@ -284,12 +298,28 @@ class _Answer:
             raise ModelProblem(Trouble.TOO_MUCH)
         self._text.append(text)
 
-    def tokens_so_far(self, question: Sequence[AnyMessage]) -> tuple[int, int]:
-        """Of the question, and of what has come: as the service has said, or estimated."""
-        given = self._usage["input_tokens"] if self._usage is not None else 0
-        made = self._usage["output_tokens"] if self._usage is not None else 0
-        written = (self._characters + self._calls.characters) // CHARACTERS_A_TOKEN
-        return given if given > 0 else _tokens_of_question(question), max(made, written)
+    def tokens_so_far(self) -> tuple[int, int, int]:
+        """Of the question, of it those that were cached, and of what has come: as the service has said, or estimated.
+        What it says in the middle of an answer may be less than what has come since."""
+        said = self._usage or _NO_COUNT
+        given, made = max(self.count.given, said["input_tokens"]), max(self.count.made, said["output_tokens"])
+        return given if given > 0 else self._estimated_input(), self.count.cached, max(made, self._estimated_output())
+
+    def _tokens(self) -> UsageMetadata:
+        """Of a whole answer; estimated is only what its service does not count."""
+        if self._usage is not None:  # a model that counts by itself, and may take nothing
+            return _bounded(self._usage)
+        given, made = self.count.given or self._estimated_input(), self.count.made or self._estimated_output() + 1
+        counted = UsageMetadata(input_tokens=given, output_tokens=made, total_tokens=given + made)
+        if self.count.cached:
+            counted["input_token_details"] = {"cache_read": self.count.cached}
+        return counted
+
+    def _estimated_input(self) -> int:
+        return _tokens_of_question(self._question, self._bound)
+
+    def _estimated_output(self) -> int:
+        return (self._characters + self._calls.characters) // CHARACTERS_A_TOKEN
 
     def _note_end(self, metadata: Mapping[str, Any]) -> None:
         ended = _ended(metadata)
@@ -333,16 +363,14 @@ class _Answer:
             content=text,
             tool_calls=calls,
             invalid_tool_calls=unreadable,
-            usage_metadata=_bounded(self._usage),
+            usage_metadata=self._tokens(),
             response_metadata=self._metadata,
             id=self._id,
         )
 
 
-def _bounded(usage: UsageMetadata | None) -> UsageMetadata | None:
+def _bounded(usage: UsageMetadata) -> UsageMetadata:
     """The counts alone, none larger than a checkpoint takes: they are not worth a turn that cannot be kept."""
-    if usage is None:
-        return None
     given, made, total = (
         max(-LARGEST_INTEGER, min(count, LARGEST_INTEGER))
         for count in (usage["input_tokens"], usage["output_tokens"], usage["total_tokens"])

@@ -14,7 +14,7 @@ from graph.models import close_model, http_client, openai
 from graph.models.openai import create_openai_model
 from graph.models.problems import ModelProblem, Trouble
 from graph.models.streaming import stream_message
-from graph.usage import total_tokens, use_of
+from graph.usage import ServiceCount, total_tokens, use_of
 from tests.fakes.openai_server import Reply, fake_openai
 from tests.models.conftest import ONCE, Connect
 from tests.support.raw_http import OK, RawHttp, in_chunks, raw_http
@@ -151,12 +151,12 @@ async def test_what_is_said_with_each_piece_keeps_no_pieces_apart() -> None:
         shown: list[str] = []
         answer = await stream_message(model, ASK, shown.append, retry=ONCE)
         assert isinstance(model, openai.OpenAIModel)
-        beside = [piece async for piece in model.stream_answer(ASK, lambda _: None)]
+        beside = [piece async for piece in model.stream_answer(ASK, lambda _: None, ServiceCount())]
         await close_model(model)
     assert (len(answer.text), total_tokens(use_of(answer, 0.0))) == (3_000, 3_010)
     assert len(shown) < 1_100
     assert "".join(shown) == answer.text
-    assert len(beside) == 2, "what it says of the end, and how many tokens it counts"
+    assert len(beside) == 2, "what it says of the end, and that it is one"
 
 
 async def test_an_answer_that_ends_again_and_again_is_none() -> None:

@@ -173,6 +173,23 @@ async def test_a_cut_answer_leaves_no_call(events: list[dict[str, Any]]) -> None
     assert message.content == "I will."
 
 
+@pytest.mark.parametrize(
+    ("end", "trouble"),
+    [
+        ({"type": "response.failed", "response": {"error": {"code": "server_error"}}}, Trouble.SERVER_FAILED),
+        ({"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded"}}}, Trouble.RATE_LIMITED),
+        ({"type": "error", "code": "rate_limit_exceeded", "message": "slow down", "param": None}, Trouble.RATE_LIMITED),
+    ],
+)
+async def test_a_failure_in_the_middle_is_told_as_what_it_is(end: dict[str, Any], trouble: Trouble) -> None:
+    if "response" in end:
+        end = {**end, "response": {**response("failed", []), **end["response"]}}
+    async with service([EVENTS[0], end], []) as model:
+        with pytest.raises(ModelProblem) as failed:
+            await stream_message(model, [HumanMessage("hi")], lambda _: None, retry=ONCE)
+    assert failed.value.trouble is trouble
+
+
 async def test_a_filtered_answer_is_told_so() -> None:
     filtered = {**INCOMPLETE, "incomplete_details": {"reason": "content_filter"}}
     async with service([*EVENTS[:9], {"type": "response.incomplete", "response": filtered}], []) as model:

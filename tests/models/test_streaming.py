@@ -368,7 +368,6 @@ PLAIN = {"index": 0, "delta": {"role": "assistant", "content": "a"}, "finish_rea
         {"choices": [None]},
         {"choices": []},
         {"choices": None},
-        {"choices": [PLAIN], "usage": {"total_tokens": 1}},
         {"choices": [PLAIN], "type": "content.delta"},
     ],
     ids=str,
