@@ -247,9 +247,13 @@ def suggest(file: Path, database: str, out: TextIO) -> int:
     why = "too many calls were not approved as they were, or one of them cannot be read"
     for server, tool in sorted(not_whole):
         out.write(f"{visible(server)}: {visible(tool)}: {why}: none.\n")
-    rules = "1 rule" if len(found) == 1 else f"{len(found)} rules"
-    out.write(f"{len(history)} calls speak for {rules}. Nothing was changed: put one into {file} where it says so.\n")
+    told = f"{_counted(len(history), 'call')} looked at, {_counted(len(found), 'rule')} to consider."
+    out.write(f"{told} Nothing was changed: put one into {file} where it says so.\n" if found else f"{told}\n")
     return 0
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _suggestion_lines(found: Suggestion) -> Iterator[str]:
