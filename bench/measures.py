@@ -38,6 +38,8 @@ class Sizes:
     until nothing else is done."""
     rounds: int = 3
     """Of many conversations at once, taken in turns."""
+    pairs: int = 5
+    """Of processes whose CPU is compared. Two that are alike differ by up to a tenth, however long each is measured."""
     starts: int = 3
     settle_seconds: float = 2.0
     """After the start and after a load, until the memory of a process is read."""
@@ -86,6 +88,7 @@ SMOKE = Sizes(
     throughput_threads=2,
     rest_seconds=0.0,
     rounds=1,
+    pairs=1,
     starts=1,
     settle_seconds=0.0,
     invokes=5,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 from aiohttp import web
 
@@ -12,47 +13,47 @@ from bench.client import Thread
 from bench.contestants import Contestants
 from bench.figures import Figure, Ratio, median_ms
 from bench.marks import READ
-from bench.measures import Fifth, Sizes
+from bench.measures import Fifth, Sizes, Work
 from bench.slack import Both, works
 
 COSTS_AT_MOST = Ratio(1.08)
-ROUNDS = 2
-"""Times those of other measures: what is looked for is less than what two rounds differ by."""
+Turns = list[tuple[Work, Work]]
 
 
 async def beside_without(contestants: Contestants, sizes: Sizes) -> list[Figure]:
-    """Conversations taken in turns from two processes, one by one and then many at once."""
-    both, pairs = Both(contestants), list[tuple[Fifth, Fifth]]()
-    async with AsyncExitStack() as stack:
-        variables = {"METRICS": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": await stack.enter_async_context(collector())}
-        openings = (lambda: contestants.replica(variables), both.product)
-        watched, plain = [await stack.enter_async_context(both.visit(opening)) for opening in openings]
-        for number in range(sizes.warm_ups * 3 + sizes.conversations):
-            pair = (await measures.fifth_turn(watched.client, sizes), await measures.fifth_turn(plain.client, sizes))
-            if number >= sizes.warm_ups * 3:
-                pairs.append(pair)
-        rounds = sizes.rounds * ROUNDS
-        turns = await works(watched, plain, Thread.turn, sizes, rounds)
-        with_tool = await works(watched, plain, lambda thread: thread.turn(READ), sizes, rounds)
-        clicks = await works(watched, plain, lambda thread: measures.click(thread, sizes.pause_seconds), sizes, rounds)
+    """Conversations taken in turns from two processes, one by one and then many at once; then from further pairs."""
+    both, conversations = Both(contestants), list[tuple[Fifth, Fifth]]()
+    turns, with_tool, clicks = Turns(), Turns(), Turns()
+    async with collector() as address:
+        variables = {"METRICS": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": address}
+        for _ in range(sizes.pairs):
+            async with both.visit(lambda: contestants.replica(variables)) as watched, both.visit(both.product) as plain:
+                for number in range(sizes.warm_ups * 3 + sizes.conversations):
+                    of_both = [await measures.fifth_turn(visit.client, sizes) for visit in (watched, plain)]
+                    if number >= sizes.warm_ups * 3:
+                        conversations.append((of_both[0], of_both[1]))
+                for taken, act in (
+                    (turns, Thread.turn),
+                    (with_tool, lambda thread: thread.turn(READ)),
+                    (clicks, lambda thread: measures.click(thread, sizes.pause_seconds)),
+                ):
+                    taken.append(await works(watched, plain, act, sizes, sizes.rounds))
 
     def figure(what: str, seconds: Callable[[Fifth], float]) -> Figure:
-        we, they = (median_ms([seconds(pair[side]) for pair in pairs]) for side in (0, 1))
+        we, they = (median_ms([seconds(pair[side]) for pair in conversations]) for side in (0, 1))
         return Figure(what, we, "ms", they, COSTS_AT_MOST)
+
+    def cpu(of: str, taken: Turns) -> Figure:
+        we, they = (statistics.median(pair[side].cpu for pair in taken) for side in (0, 1))
+        return Figure(f"CPU seconds per 1,000 {of}", we, "s", they, COSTS_AT_MOST)
 
     return [
         figure("mention → answer, turn 5", lambda f: f.plain.answered),
         figure("… with one tool call over stdio", lambda f: f.with_tool.answered),
         figure("click → answer", lambda f: f.click.answered),
-        Figure("CPU seconds per 1,000 turns", turns[0].cpu, "s", turns[1].cpu, COSTS_AT_MOST),
-        Figure("CPU seconds per 1,000 turns with a tool call", with_tool[0].cpu, "s", with_tool[1].cpu, COSTS_AT_MOST),
-        Figure(
-            "CPU seconds per 1,000 approvals, from the message to the answer",
-            clicks[0].cpu,
-            "s",
-            clicks[1].cpu,
-            COSTS_AT_MOST,
-        ),
+        cpu("turns", turns),
+        cpu("turns with a tool call", with_tool),
+        cpu("approvals, from the message to the answer", clicks),
     ]
 
 
