@@ -6,6 +6,7 @@ conversations or content.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from prometheus_client import (
@@ -39,6 +40,11 @@ from policies.approvers import is_by_grant
 
 STANDING = "standing approval"
 """In the place of a rule where a standing approval allows a call: a label names nobody, and there is no end of them."""
+MOST_NAMES = 1_000
+"""Names of tools, and of rules, that are told apart in a process: a server may call its tools otherwise each day, and
+the name of a rule has that of a tool where an agent has to ask about it. Our own choice: more than a deployment has."""
+OTHERS = "others"
+"""In the place of further ones."""
 _FAST = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _SLOW = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 _PEOPLE = (5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0, 259_200.0)
@@ -97,6 +103,7 @@ class PrometheusMetrics:
         self._waits = histogram("decision_wait_seconds", "From asking people to what came of it.", ["outcome"], _PEOPLE)
         self._posts = histogram("post_seconds", "Posts, until they were shown.", ["platform", "outcome"], _FAST)
         self._refused = counter("rate_limited", "Answers of services that they are called too often (429).", "service")
+        self._named_tools, self._named_rules = _Names(), _Names()
         self._feedback = counter("feedback", "What people think of answers.", "verdict")
 
     def note(self, happening: Happening) -> None:
@@ -107,12 +114,13 @@ class PrometheusMetrics:
             case ModelAsked():
                 self._note_model(happening)
             case CallJudged(verdict=verdict):
-                rule = STANDING if is_by_grant(verdict.rule) else verdict.rule
+                rule = STANDING if is_by_grant(verdict.rule) else self._named_rules.known(verdict.rule)
                 self._verdicts.labels(verdict.verdict, rule).inc()
             case ToolCalled(tool=tool, outcome=outcome, seconds=seconds):
-                self._tools.labels(tool.server, tool.name, outcome_of(outcome)).observe(seconds)
+                named = self._named_tools.known(tool.name, tool.server)
+                self._tools.labels(tool.server, named, outcome_of(outcome)).observe(seconds)
             case ApprovalAnswered(outcome=answer, rule=rule):
-                self._decisions.labels(answer, rule).inc()
+                self._decisions.labels(answer, self._named_rules.known(rule)).inc()
                 if happening.asked_at is not None:
                     self._waits.labels(answer).observe(max(happening.ended_at - happening.asked_at, 0.0))
             case PostShown(platform=platform, outcome=shown, seconds=seconds):
@@ -157,7 +165,23 @@ class PrometheusMetrics:
         """
         waiting = CollectorRegistry()
         waiting.register(_Waiting(await measured(), now()))
-        return generate_latest(self._registry) + generate_latest(waiting)
+        # In a thread: a thousand tools take 0.3 s.
+        return await asyncio.to_thread(lambda: generate_latest(self._registry) + generate_latest(waiting))
+
+
+class _Names:
+    """The names that are told apart."""
+
+    def __init__(self) -> None:
+        self._known: set[tuple[str, str]] = set()
+
+    def known(self, name: str, of: str = "") -> str:
+        """The name, or what stands in its place. `of`: whose it is."""
+        if (of, name) not in self._known:
+            if len(self._known) >= MOST_NAMES:
+                return OTHERS
+            self._known.add((of, name))
+        return name
 
 
 class _Waiting(Collector):

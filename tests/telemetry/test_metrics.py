@@ -12,11 +12,12 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from adapters.telemetry.metrics import PrometheusMetrics
+from adapters.telemetry.metrics import MOST_NAMES, OTHERS, PrometheusMetrics
 from bot.measures import ProcessNow, ServerMeasure
 from bot.prices import NO_PRICES
-from graph.observing import CallJudged, TurnHandling
-from policies.model import Allow, Tool
+from graph.observing import CallJudged, ToolCalled, TurnHandling
+from graph.ports import Succeeded
+from policies.model import Allow, Ask, Tool
 from tests.api.contract_clients import with_tokens
 from tests.api.stream_clients import program
 from tests.fakes.openai_server import Reply, fake_openai
@@ -51,6 +52,10 @@ async def scraped(url: str, **headers: str) -> Samples:
         assert answer.status == 200
         assert answer.headers["Content-Type"].startswith("text/plain; version=")
         return read(await answer.text())
+
+
+async def away() -> None:
+    """Records that are out of reach."""
 
 
 async def scraped_when(condition: Callable[[Samples], object], url: str, **headers: str) -> Samples:
@@ -157,9 +162,6 @@ async def test_a_model_that_refuses_is_counted_by_its_trouble(workshop_home: Pro
 
 
 async def test_while_the_records_are_away_it_is_told_and_the_rest_goes_on() -> None:
-    async def away() -> None:
-        return None
-
     now = ProcessNow(running=1, places=8, servers=[ServerMeasure("crm", is_up=False, tools=0)], replicas=2)
     samples = read((await PrometheusMetrics("1", NO_PRICES).page(away, lambda: now)).decode())
     assert (value(samples, "records_up"), value(samples, "tool_server_up", server="crm")) == (0, 0)
@@ -168,9 +170,6 @@ async def test_while_the_records_are_away_it_is_told_and_the_rest_goes_on() -> N
 
 
 async def test_a_standing_approval_is_no_label_of_its_own_and_names_nobody() -> None:
-    async def away() -> None:
-        return None
-
     metrics = PrometheusMetrics("1", NO_PRICES)
     for person in ("slack:T1:U1", "slack:T1:U2"):
         verdict = Allow(rule=f"always allow by {person} until 2026-11-28 10:00 UTC", source="a:1", version="1")
@@ -179,6 +178,26 @@ async def test_a_standing_approval_is_no_label_of_its_own_and_names_nobody() -> 
     samples = read((await metrics.page(away, lambda: ProcessNow(0, 8, [], 1))).decode())
     assert value(samples, "policy_verdicts_total", verdict="allow", rule="standing approval") == 2
     assert not [labels for name, labels in samples if "U1" in str(labels)]
+
+
+async def test_a_server_that_calls_its_tools_otherwise_each_day_makes_no_series_without_end() -> None:
+    metrics, run = PrometheusMetrics("1", NO_PRICES), TurnHandling(turn_of("m1"), "m1")
+    for number in range(MOST_NAMES + 5):
+        tool, rule = Tool("crm", f"find_{number}"), Ask(rule=f"reading; the crm agent requires approval for {number}")
+        metrics.note(CallJudged(run, "m1.0.0", 1, tool, rule, 0.0, 0.1))
+        metrics.note(ToolCalled(run, "m1.0.0", 1, None, tool, {}, Succeeded("found"), 0.0, 0.1))
+    page, rounds = asyncio.create_task(metrics.page(away, lambda: ProcessNow(0, 8, [], 1))), 0
+    while not page.done():
+        rounds += 1
+        await asyncio.sleep(0)
+    samples = read((await page).decode())
+    names = [name for name, _ in samples]
+    assert names.count("countersign_tool_seconds_count") == MOST_NAMES + 1
+    assert names.count("countersign_policy_verdicts_total") == MOST_NAMES + 1
+    assert value(samples, "tool_seconds_count", server="crm", tool="find_999", outcome="done") == 1
+    assert value(samples, "tool_seconds_count", server="crm", tool=OTHERS, outcome="done") == 5
+    assert value(samples, "policy_verdicts_total", verdict="ask", rule=OTHERS) == 5
+    assert rounds > 10, "others get their turn while the page is written"
 
 
 @pytest.mark.parametrize(
