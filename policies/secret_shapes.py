@@ -19,8 +19,11 @@ from policies.secret_rules import Span, is_placeholder, looks_random
 LabelledSpan = tuple[int, int, str]
 """Where a secret begins and ends, and its kind."""
 _KIND = re.compile(r"[a-z][a-z0-9 -]{0,39}")
-_BEFORE = r"(?:^|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|[^A-Za-z0-9])"
-"""What may stand before a token: no letter or digit, unless it ends an escape (JSON's `\\n`, an address's `%20`)."""
+_BEFORE = (
+    r"(?:^|\\[abefnrtv0]|\\[0-7]{3}|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}|%[0-9A-Fa-f]{2}|%u[0-9A-Fa-f]{4}|[^A-Za-z0-9])"
+)
+"""What may stand before a token: no letter or digit, unless it ends an escape (JSON's `\\n`, Python's `\\U000e0001`, an
+address's `%20`)."""
 
 
 @dataclass(frozen=True)

@@ -122,26 +122,31 @@ def _beside(own: Sequence[Span], others: Iterable[Span]) -> Iterator[Span]:
 
 # ------------------------------------------------------------------------- decoded readings of a text
 # Escapes of JSON, HTML and addresses are resolved, full-width letters become plain ones, and characters without width
-# are dropped. The position of each part in the original text is kept.
+# are dropped. What colours a text in a terminal ends a word at first, and is dropped in the next reading: it may stand
+# between a word and a secret, or within one. The position of each part in the original text is kept.
 
 _MOST = 3
 """How often escapes are resolved: JSON within JSON within JSON."""
 _WITHOUT_WIDTH = (
     r"\x{AD}|\x{34F}|\x{61C}|\x{115F}|\x{1160}|\x{17B4}|\x{17B5}|[\x{180B}-\x{180F}]|[\x{200B}-\x{200F}]"
     r"|[\x{202A}-\x{202E}]|[\x{2060}-\x{206F}]|\x{3164}|[\x{FE00}-\x{FE0F}]|\x{FEFF}|\x{FFA0}|[\x{E0000}-\x{E0FFF}]"
+    r"|\x1B"
 )
 _OTHER_LETTERS = r"[\x{FF01}-\x{FF5E}]|[\x{1D400}-\x{1D7FF}]"
 _ESCAPES = (
     r"\\u00[0-7][0-9A-Fa-f]|\\u200[b-fB-F]|\\u2060|\\u[fF][eE][fF][fF]|\\x[0-7][0-9A-Fa-f]|\\[\\nrt\"'/]"
     r"|&(?:quot|apos|amp|lt|gt|nbsp|#[0-9]{1,6}|#[xX][0-9A-Fa-f]{1,5});|%[2-7][0-9A-Fa-f]"
 )
+_COLOURS = r"(?:\x1B|\\033|\\e|\^\[)(?:\[[0-9;:?]{0,40}[A-Za-z]|\(B)|\x{9B}[0-9;:?]{0,40}[A-Za-z]"
+"""https://www.ecma-international.org/publications-and-standards/standards/ecma-48/, as it is and as people write it."""
 _BACKSLASHES = r"(?:\\\\){8,}"
 """So many that nobody wrote them as part of a secret: taken as one, since each alone would cost as much."""
-_DISGUISE = compiled(f"{_BACKSLASHES}|{_ESCAPES}|(?:{_WITHOUT_WIDTH})+|{_OTHER_LETTERS}")
+_DISGUISE = compiled(f"{_BACKSLASHES}|{_COLOURS}|{_ESCAPES}|(?:{_WITHOUT_WIDTH})+|{_OTHER_LETTERS}")
 _LONGEST_LETTER = 4
 """Bytes of a character."""
 _SIGNS = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _BACKSLASH = ord("\\")
+_ESC, _CSI = b"\x1b", "\x9b".encode()
 
 
 class Reading:
@@ -225,6 +230,8 @@ def _undisguised(text: bytes) -> Reading | None:
 def _plain(disguised: bytes) -> bytes | None:
     """What stands for it; nothing for what has no width; `None` when it stands for itself."""
     sign = disguised[:1]
+    if b"[" in disguised or b"(" in disguised or (len(disguised) > 1 and disguised.startswith(_CSI)):
+        return _ESC
     if sign == b"\\":
         if disguised.startswith(b"\\\\\\"):
             return disguised[: len(disguised) // 2]

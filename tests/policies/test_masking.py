@@ -228,6 +228,33 @@ def test_values_of_this_process_are_masked_in_every_spelling() -> None:
     assert masker.mask("https://x/?p=p%22q%5Cs%20t%2F%C3%BC1") == "https://x/?p=[secret: known value]"
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "\x1b[32m{}\x1b[0m",
+        "abc\x1b[1;31m{}",
+        "\x1b(B\x1b[m{}",
+        "\x9b32m{}",
+        r"\u001b[32m{}\u001b[0m",
+        r"'\x1b[32m{}\x1b[0m'",
+        r"echo -e '\033[32m{}'",
+        r"\e[32m{}",
+        "^[[32m{}",
+        r"'\U000e0001{}'",
+        r"\a{}",
+        "%u000a{}",
+    ],
+)
+@pytest.mark.parametrize("token", ["AKIAQ4ZTR7MKPWN2LX5V", "sk-proj-aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5dE7f"])
+def test_a_token_that_is_coloured_for_a_terminal_or_stands_behind_an_escape_is_masked(written: str, token: str) -> None:
+    assert token not in Masker().mask(written.format(token))
+    assert token not in str(Masker().for_card(written.format(token)).value)
+
+
+def test_a_token_is_found_where_a_part_of_it_is_coloured() -> None:
+    assert Masker().mask("found AKIA\x1b[01;31mQ4ZTR7MK\x1b[0mPWN2LX5V here") == "found [secret: aws key] here"
+
+
 def test_a_value_behind_an_escape_leaves_no_half_escape() -> None:
     text = json.dumps({"a": "x\nopqrstu"})
     assert json.loads(Masker(values=["nopqrstu"]).mask(text)) == {"a": "x[secret: known value]"}
