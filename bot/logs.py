@@ -46,9 +46,12 @@ _LONGEST_REMEMBERED = 100
 _MOST_REMEMBERED = 1_000
 """Such texts that are remembered; then it begins anew."""
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
-_CONTROL_IN_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNSEEN = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+"""Beyond ASCII what ends a line or turns the direction of writing, and what JSON leaves as it is."""
+_CONTROL = re.compile(f"[\x00-\x1f{_UNSEEN}]")
+_CONTROL_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{_UNSEEN}]")
 """Without tabs and line breaks."""
+_CONTROL_IN_JSON = re.compile(f"[{_UNSEEN}]")
 
 MOST_LINES = 10_000
 """Lines that wait to be written."""
@@ -230,6 +233,7 @@ def _renderer(form: Literal["console", "json"], mask: Mask, *, colors: bool) -> 
             structlog.processors.EventRenamer("message"),
             lambda _logger, _method, event: _LineMask(mask).within(event),
             structlog.processors.JSONRenderer(ensure_ascii=False),
+            lambda _logger, _method, line: _CONTROL_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", str(line)),
         ]
     # The plain traceback: the pretty ones show the local variables.
     console = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback)
@@ -337,9 +341,8 @@ class WrittenByThread(logging.Handler):
                 return
         try:
             line = self.format(record) + "\n"
-        except Exception:  # noqa: BLE001  # as every handler: what cannot be formatted stops nobody
-            self.handleError(record)
-            return
+        except Exception as fault:  # noqa: BLE001  # as every handler: what cannot be formatted stops nobody
+            line = self._unwritable(record, fault) + "\n"
         with self._changed:
             if self._is_over:
                 return
@@ -352,6 +355,13 @@ class WrittenByThread(logging.Handler):
                 self._thread = threading.Thread(target=self._write, name="log", daemon=True)
                 self._thread.start()
             self._changed.notify_all()
+
+    def _unwritable(self, record: logging.LogRecord, fault: Exception) -> str:
+        """What is said of a line that cannot be formatted: where it is logged. `logging` would print what it should
+        have said, as it is, with the secrets in it."""
+        where = f"{record.pathname}:{record.lineno}: a line could not be written ({type(fault).__name__})"
+        about = logging.LogRecord(record.name, logging.ERROR, record.pathname, record.lineno, where, None, None)
+        return self.format(about)
 
     def flush(self) -> None:
         """Waits until all is written, `FLUSH_SECONDS` at most."""

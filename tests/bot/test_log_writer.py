@@ -37,6 +37,16 @@ def process(code: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe)
 
 
+MISTAKEN = """
+import logging
+from bot.logs import configure_logs
+
+configure_logs(form="json")
+logging.getLogger("library").warning("%d of them", "ghp_" + 9 * "A1b2")
+logging.getLogger("library").warning("and on")
+"""
+
+
 @pytest.mark.imports
 async def test_a_log_that_nobody_reads_holds_up_nobody_and_says_later_how_much_was_dropped() -> None:
     """Over a pipe, which takes 64 kB; these are 300 kB."""
@@ -55,6 +65,15 @@ async def test_a_log_that_nobody_reads_holds_up_nobody_and_says_later_how_much_w
     assert numbers == sorted(numbers)
     assert len(numbers) + dropped + lines.count("once more") == 30_001
     assert dropped > 0
+
+
+@pytest.mark.imports
+async def test_a_line_that_a_library_gets_wrong_is_told_by_its_place_and_not_printed_as_it_is() -> None:
+    _, read = await asyncio.to_thread(process(MISTAKEN).communicate)
+    first, second = [json.loads(line) for line in read.decode().splitlines()]
+    assert "a line could not be written (TypeError)" in first["message"]
+    assert (first["logger"], second["message"]) == ("library", "and on")
+    assert "A1b2" not in read.decode()
 
 
 @pytest.mark.waits

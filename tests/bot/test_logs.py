@@ -5,7 +5,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 import pytest
@@ -98,6 +98,19 @@ def test_what_others_wrote_makes_no_line_of_its_own_and_gives_the_terminal_no_or
     assert r"cannot read gone\n2026" in second
     assert traceback[-1].endswith(r"tool_call\x1b[2J\r\x9b2J"), "a traceback has its lines, and no orders"
     assert not set("\x1b\r\x9b\x07") & set(stream.getvalue())
+
+
+@pytest.mark.parametrize("form", ["console", "json"])
+def test_what_ends_a_line_or_turns_the_direction_of_writing_is_escaped_too(form: Literal["console", "json"]) -> None:
+    stream = io.StringIO()
+    configure_logs(form=form, stream=stream)
+    forged = "gone\u20282026-11-28 [info] tool_call\u202e\u2066\u200f\x85\x9b2J"
+    structlog.get_logger("any").info("read", told=forged, **{"a\u2029b": 1})
+    assert len(stream.getvalue().splitlines()) == 1
+    assert not set("\u2028\u2029\u202e\u2066\u200f\x85\x9b") & set(stream.getvalue())
+    assert "u20282026-11-28 [info] tool_call" in stream.getvalue()
+    if form == "json":
+        assert lines(stream)[0]["told"] == forged
 
 
 @pytest.mark.parametrize("before", ["\n", "\t", "\r", "\x1b"])
