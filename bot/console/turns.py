@@ -165,6 +165,8 @@ class _Read:
     row: TurnRow
     attempts: Sequence[ShortAttempt]
     approvals: Sequence[ApprovalRow]
+    asked_for: Mapping[str, Mapping[str, Any]]
+    """Approval → with which arguments, of the calls of which no attempt has them."""
     votes: Sequence[VoteOn]
     asked: Sequence[AskedOf]
     entries: Sequence[Mapping[str, Any]]
@@ -278,6 +280,9 @@ class TurnsOfEverybody:
         made = await turns.attempts_of(tx, row.key, LONGEST_SHOWN)
         rounds = await turns.approvals_of(tx, row.key)
         votes = await turns.votes_on_all(tx, [each.approval_id for each in rounds])
+        made_of = {each.call_id for each in made}
+        open_rounds = [r.approval_id for r in rounds if r.status == "pending" or r.asked.call_id not in made_of]
+        asked_for = await turns.arguments_asked_for(tx, open_rounds, LONGEST_SHOWN)
         asked = await turns.questions_of(tx, row.key)
         written = await audit.newest_of_turn(tx, row.key, turns.MOST_CALLS * 2)
         thread_id = conversation_of(row.thread_id)
@@ -291,6 +296,7 @@ class TurnsOfEverybody:
             row=row,
             attempts=made,
             approvals=rounds,
+            asked_for=asked_for,
             votes=votes,
             asked=asked,
             entries=[entry for each in written if (entry := read_entry(each)) is not None],
@@ -314,12 +320,11 @@ class TurnsOfEverybody:
             known = found.get(each.call_id)
             call = await self._attempted(each, known, reader)
             found[each.call_id] = replace(call, attempts=(known.attempts if known is not None else 0) + 1)
-        for row in read.approvals:
+        for row in {each.asked.call_id: each for each in read.approvals}.values():  # of each call the last round
             known = found.get(row.asked.call_id)
-            if known is None:
-                found[row.asked.call_id] = _asked_for(row)
-            elif row.status == "pending":
-                found[row.asked.call_id] = replace(known, status="waiting")
+            if known is None or row.status == "pending":
+                asked = await self._asked_for(row, read.asked_for.get(row.approval_id))
+                found[row.asked.call_id] = replace(asked, attempts=0 if known is None else known.attempts)
         waited = _waited(read.approvals)
         return [
             replace(found[call_id], waited=waited.get(call_id), client=found[call_id].client or read.client)
@@ -352,6 +357,35 @@ class TurnsOfEverybody:
             attempts=known.attempts if known is not None else 0,
             waited=None,
             seconds=None if made.ended_at is None else max(0.0, made.ended_at - made.started_at),
+        )
+
+    async def _asked_for(self, row: ApprovalRow, arguments: Mapping[str, Any] | None) -> TurnCall:
+        """A call that nobody has decided about, or that was never made under what they decided."""
+        reasons = row.asked.presentation.reasons
+        masked = None
+        if arguments is not None:
+            await asyncio.sleep(0)
+            masked = (await masked_arguments(arguments, self._masker)).value
+        return TurnCall(
+            call_id=row.asked.call_id,
+            server=row.asked.server,
+            tool=row.asked.tool,
+            title=row.asked.title,
+            agent=row.asked.agent,
+            client=row.asked.client,
+            arguments=masked,
+            mode="",
+            verdict="ask",
+            rule=row.asked.ask.rule,
+            source=row.asked.ask.source,
+            why=why(reasons) if reasons is not None else "",
+            status="waiting" if row.status == "pending" else "running" if row.status == "approved" else "not made",
+            ended="" if row.status in {"pending", "approved"} else row.status,
+            result=row.reason,
+            characters=0,
+            attempts=0,
+            waited=None,
+            seconds=None,
         )
 
     def _events(self, read: _Read, reader: Person) -> list[TurnEvent]:
@@ -502,32 +536,6 @@ def _in_log(entry: Mapping[str, Any]) -> TurnCall:
         attempts=0,
         waited=None,
         seconds=entry["duration"],
-    )
-
-
-def _asked_for(row: ApprovalRow) -> TurnCall:
-    """A call that nobody has decided about, or that was never made under what they decided."""
-    reasons = row.asked.presentation.reasons
-    return TurnCall(
-        call_id=row.asked.call_id,
-        server=row.asked.server,
-        tool=row.asked.tool,
-        title=row.asked.title,
-        agent=row.asked.agent,
-        client=row.asked.client,
-        arguments=None,
-        mode="",
-        verdict="ask",
-        rule=row.asked.ask.rule,
-        source="",
-        why=why(reasons) if reasons is not None else "",
-        status="waiting" if row.status == "pending" else "running" if row.status == "approved" else "not made",
-        ended="" if row.status in {"pending", "approved"} else row.status,
-        result=row.reason,
-        characters=0,
-        attempts=0,
-        waited=None,
-        seconds=None,
     )
 
 

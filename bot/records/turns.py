@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from bot.gateway.thread_ids import delivery_key
 from bot.records import approvals as approval_rows
 from bot.records.approvals import PENDING_COLUMNS, ApprovalRow
-from bot.records.database import Transaction, reader
+from bot.records.database import Transaction, reader, unless_longer
 from bot.records.prefixes import from_to, of_turn
 from bot.records.statements import Prepared
 from bot.records.tables import (
@@ -339,6 +339,25 @@ async def approvals_of(tx: Transaction, turn: str) -> Sequence[ApprovalRow]:
     query = sa.select(*PENDING_COLUMNS).where(of_turn(approvals.c.call_id, turn))
     found = await approval_rows.select_pending(tx, query.order_by(approvals.c.asked_at.desc()).limit(MOST_CALLS))
     return list(reversed(found))
+
+
+async def arguments_asked_for(
+    tx: Transaction, approval_ids: Collection[str], longest: int
+) -> Mapping[str, Mapping[str, Any]]:
+    """With which arguments calls were approved, or were asked about, by approval; those of more than `longest`
+    characters are left out."""
+    if not approval_ids:
+        return {}
+    query = unless_longer(approvals, approvals.c.arguments, approvals.c.approved_arguments)
+    short = query.with_only_columns(
+        approvals.c.approval_id, *(c for c in query.selected_columns if c.name in {"arguments", "approved_arguments"})
+    )
+    rows = await tx.all(short.where(approvals.c.approval_id.in_(list(approval_ids))), {"longest": longest})
+    return {
+        row.approval_id: row.arguments if row.approved_arguments is None else row.approved_arguments
+        for row in rows
+        if row.arguments is not None
+    }
 
 
 async def votes_on_all(tx: Transaction, approval_ids: Collection[str]) -> Sequence[VoteOn]:

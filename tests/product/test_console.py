@@ -93,6 +93,7 @@ async def test_a_turn_is_told_from_its_message_to_its_answer(home: ProductFolder
     assert (look["verdict"], look["rule"], look["status"], look["waited"]) == ("allow", "looking is free", "done", None)
     assert (make["verdict"], make["rule"], make["status"]) == ("ask", "makers ask", "waiting")
     assert "makers ask" in make["why"]
+    assert (make["arguments"], make["source"][-7:]) == ({"what": "lamp"}, ".yaml:6")
     (_, make) = ended["calls"]
     assert (make["status"], make["arguments"], make["attempts"]) == ("done", {"what": "lamp"}, 1)
     assert "made lamp" in make["result"]
