@@ -36,7 +36,6 @@ from bot.rules.reports import (
 from bot.safe_text import visible, visible_line
 from bot.services import Services
 from bot.task_threads import turn_of_call
-from graph.agents import DEFAULT
 from policies.model import LONGEST_CLIENT, Mode, canonical_json
 from policies.suggestions import LEAST_APPROVED, LEAST_REJECTED, HistoricCall, Suggestion
 from translations import ngettext
@@ -151,7 +150,9 @@ class RuleQuestionForm(Body):
     arguments: dict[str, Any] = Field(default_factory=dict)
     place: Annotated[str, Field(max_length=LONGEST_REFERENCE, description="A channel; empty: a direct chat.")] = ""
     platform: Annotated[str, Field(description="When left out, that of the person.")] | None = None
-    agent: Annotated[str, Field(max_length=LONGEST_LINE)] = DEFAULT
+    agent: (
+        Annotated[str, Field(max_length=LONGEST_LINE, description="When left out, the one that answers there.")] | None
+    ) = None
     client: Annotated[str, Field(max_length=LONGEST_CLIENT, description="The program that calls at /mcp.")] = ""
     at: Annotated[float, Field(ge=0, le=1e11, description="Seconds since the epoch; when left out, now.")] | None = None
     mode: Annotated[ModeName, Field(description="When left out, the one in force.")] | None = None
@@ -191,6 +192,7 @@ class RuleAnswerShape(Shape):
     groups: dict[str, bool | None] = Field(description="What it was judged on; null: could not be found out.")
     mode: ModeName
     platform: str
+    agent: str = Field(description="Whose call it would be; empty: another agent’s, by /mcp.")
     at: float
     tried: list[TriedRuleShape] = Field(description="The rules in order, down to the one that decided.")
 
@@ -213,6 +215,7 @@ class RuleAnswerShape(Shape):
             groups=dict(facts.groups),
             mode=facts.mode.value,
             platform=facts.platform,
+            agent=facts.agent,
             at=facts.at.timestamp(),
             tried=[
                 TriedRuleShape(

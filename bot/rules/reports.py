@@ -26,7 +26,7 @@ from bot.rules.counting import RuleCounts, ends_among, read_outcomes
 from bot.rules.outcomes import MOST_UNAPPROVED, LoggedEnd, median_of
 from bot.rules.past import past_calls
 from bot.rules.replay import Replay
-from graph.agents import DEFAULT, Agents
+from graph.agents import AgentConfig, Agents
 from policies.approvers import may_be_one_human
 from policies.judging import Explanation, Policy, PolicyError, describe_approvers, explain
 from policies.model import PERSON_ID_FORMS, PLATFORMS, Ask, Call, Facts, Mode, Tool, is_group, normal
@@ -147,7 +147,8 @@ class RuleQuestion:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     place: str = ""
     platform: str | None = None
-    agent: str = DEFAULT
+    agent: str | None = None
+    """Name; `None`: the one that was given that place, or else the default one."""
     client: str = ""
     at: float | None = None
     mode: Mode | None = None
@@ -447,9 +448,7 @@ class RuleReports:
             raise RuleQuestionError("platform", f"must be one of {', '.join(PLATFORMS)}")
         if question.client and platform != "mcp":
             raise RuleQuestionError("client", f"only calls on platform mcp have a client, not those on {platform}")
-        agent = None if platform == "mcp" else self._agents.named(question.agent)
-        if agent is None and platform != "mcp":
-            raise RuleQuestionError("agent", f"must be one of {', '.join(self._agents.names)}")
+        agent = None if platform == "mcp" else self._agent_asked_about(question, person, tool)
         named = policy.requesters_about([tool])
         groups = {each for each in named if is_group(each) and each not in question.groups}
         others = {each for each in named if may_be_one_human(person, each) and each not in question.groups}
@@ -471,6 +470,17 @@ class RuleReports:
             agent_asks=agent is not None and agent.must_ask_about(tool, await self._list_tools()),
             said=(question.quote,) if question.quote else (),
         )
+
+    def _agent_asked_about(self, question: RuleQuestion, person: str, tool: Tool) -> AgentConfig:
+        if question.agent is None:
+            agent = self._agents.for_place(question.place, person)
+        elif (named := self._agents.named(question.agent)) is not None:
+            agent = named
+        else:
+            raise RuleQuestionError("agent", f"must be one of {', '.join(self._agents.names)}")
+        if not agent.has(tool):
+            raise RuleQuestionError("agent", f"{agent.name} does not have this tool: what it calls so is not made")
+        return agent
 
     # ----------------------------------------------------------------------------------------- history
 

@@ -31,7 +31,7 @@ from bot.rules.reports import (
     RuleReports,
     SuggestedRules,
 )
-from graph.agents import ONLY_DEFAULT
+from graph.agents import AgentConfig, Agents, ToolPattern
 from policies.judging import Policy
 from policies.model import Deny, Mode, Tool
 from policies.policy_file import parse_policy
@@ -60,6 +60,13 @@ rules:
 OLGA, ANA = Person("web:olga", "Olga"), Person("web:ana", "Ana")
 MAKE = Tool("workshop", "make", annotations=WRITES, annotations_trusted=True)
 GROUP = "slack-group:T1:S1"
+MAKES = (ToolPattern("workshop", "make"),)
+AGENTS = Agents(
+    specialists=(
+        AgentConfig("clerk", tools=(ToolPattern("tasks", "*"),)),
+        AgentConfig("maker", require_approval=MAKES, channels=("slack:T1:C2", "person:slack:T1:U2")),
+    )
+)
 
 
 @dataclass
@@ -108,7 +115,7 @@ async def console(database: Database, clock: SetClock) -> AsyncIterator[Console]
         clock,
         lambda: policies[-1],
         counts=RuleCounts(database),
-        agents=ONLY_DEFAULT,
+        agents=AGENTS,
         find_tool=find,
         list_tools=list_all,
         mode=Mode.DEFAULT,
@@ -187,6 +194,26 @@ async def test_a_question_is_answered_by_the_rule_with_its_sentence_and_its_appr
     assert (answer.facts.platform, answer.facts.agent) == ("web", "default")
 
 
+@pytest.mark.parametrize(
+    ("person", "place", "agent", "verdict"),
+    [
+        ("slack:T1:U1", "", None, "allow"),
+        ("slack:T1:U2", "", None, "ask"),
+        ("slack:T1:U1", "slack:T1:C2", None, "ask"),
+        ("slack:T1:U1", "slack:T1:C2", "default", "allow"),
+        ("slack:T1:U1", "", "maker", "ask"),
+    ],
+)
+async def test_a_call_is_judged_as_one_of_the_agent_that_answers_there_unless_another_is_named(
+    console: Console, person: str, place: str, agent: str | None, verdict: str
+) -> None:
+    free = "version: 1\nrules:\n  - {name: free, match: {}, decide: allow}\n"
+    question = RuleQuestion("workshop__make", person, {}, place, agent=agent, policy=free)
+    answer = await console.reports.ask(OLGA, question)
+    assert answer is not None
+    assert answer.explanation.verdict.verdict == verdict
+
+
 async def test_groups_are_looked_up_unless_they_are_given(console: Console) -> None:
     console.platform.groups[GROUP] = {"slack:T1:U1": True}
     pay = RuleQuestion("bank__pay", "slack:T1:U1")
@@ -221,6 +248,7 @@ async def test_a_question_can_be_put_to_other_rules_and_another_mode(console: Co
         (RuleQuestion("workshop__make", "web:ana", platform="fax"), "platform"),
         (RuleQuestion("workshop__make", "web:ana", platform="web", client="cursor"), "client"),
         (RuleQuestion("workshop__make", "web:ana", agent="nobody"), "agent"),
+        (RuleQuestion("workshop__make", "web:ana", agent="clerk"), "agent"),
         (RuleQuestion("workshop__make", "web:ana", at=1e300), "at"),
         (RuleQuestion("workshop__make", "web:ana", policy="version: 1\nrules: [7]"), "policy"),
     ],

@@ -12,7 +12,7 @@ export async function policy({ query, again }) {
   return [
     heading(t("Policy"), { about: t("{file}, version {version}, mode {mode}", { file: found.source, version: found.version, mode: found.mode }), again }),
     section(t("Rules in force"), daysChoice("policy", query), counting(found.counted), h("p", { className: "muted small" }, t("How often each decided since {day}. The first rule that fits decides.", { day: dayOf(found.since) })), rules(found.rules), besides(found.besides)),
-    section(t("What would happen if…"), question(query)),
+    section(t("What would happen if…"), question(query, found.mode)),
     section(t("Replay a changed file"), replay(found)),
   ];
 }
@@ -41,15 +41,16 @@ function besides(found) {
 
 // ------------------------------------------------------------------------------------------------ what would happen if
 
-function question(query) {
+function question(query, mode) {
   const controls = {
     tool: textBox({ placeholder: "calendar__delete_event", required: true, value: query.tool ?? "" }),
     person: textBox({ placeholder: "web:ana", required: true, maxLength: 500, value: query.person ?? "" }),
     place: textBox({ placeholder: t("direct chat"), maxLength: 500 }),
-    agent: textBox({ placeholder: "default" }),
+    agent: textBox({ placeholder: t("the one that answers there") }),
+    ...(mode === "safeWrite" ? { quote: textBox({ maxLength: 2_000 }) } : {}),
     arguments: h("textarea", { rows: 3, spellcheck: false, placeholder: "{}" }),
   };
-  const labels = { tool: t("Tool"), person: t("Person"), place: t("Channel"), agent: t("Agent"), arguments: t("Arguments (JSON)") };
+  const labels = { tool: t("Tool"), person: t("Person"), place: t("Channel"), agent: t("Agent"), quote: t("Words that ask for it"), arguments: t("Arguments (JSON)") };
   const errors = Object.fromEntries(Object.keys(controls).map((name) => [name, h("p", { className: "field-error", id: freshId("error"), role: "alert" })]));
   const said = h("div", { className: "answer", role: "status" });
   const fields = Object.entries(controls).map(([name, control]) => {
@@ -76,7 +77,7 @@ function question(query) {
     }
     if (form.querySelector('[aria-invalid="true"]')) return;
     try {
-      const answer = await operators.askRules({ tool: controls.tool.value.trim(), person: controls.person.value.trim(), place: controls.place.value.trim(), agent: controls.agent.value.trim() || "default", arguments: given });
+      const answer = await operators.askRules({ tool: controls.tool.value.trim(), person: controls.person.value.trim(), place: controls.place.value.trim(), agent: controls.agent.value.trim() || undefined, quote: controls.quote?.value.trim(), arguments: given });
       said.replaceChildren(verdict(answer));
     } catch (problem) {
       const told = Object.entries(problem.body?.errors ?? {});
@@ -100,6 +101,7 @@ function verdict(answer) {
       answer.approvers ? fact(t("Approver"), h("span", { dir: "auto" }, answer.approvers)) : null,
       answer.reason ? fact(t("Reason"), h("span", { dir: "auto" }, answer.reason)) : null,
       answer.beyond.length ? fact(t("Besides"), answer.beyond.map((words) => h("p", { dir: "auto" }, words))) : null,
+      answer.agent ? fact(t("Agent"), h("bdi", {}, answer.agent)) : null,
       fact(t("Mode"), answer.mode),
       ...Object.entries(answer.groups).map(([group, is]) => fact(h("bdi", {}, group), is === null ? t("not known") : is ? t("is in it") : t("is not in it"))),
     ),

@@ -204,6 +204,7 @@ ANSWERS: dict[str, Any] = {
         "groups": {EVIL: None},
         "mode": "default",
         "platform": "web",
+        "agent": EVIL,
         "at": NOW,
         "tried": [{"name": EVIL, "source": EVIL, "fit": "no", "because": [EVIL]}],
     },
