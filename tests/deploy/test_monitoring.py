@@ -135,6 +135,7 @@ def test_alerts_fire_when_they_are_to(tmp_path: Path) -> None:
 
 PARKED = 'countersign_deliveries{state="parked",kind="",instance="a"}'
 REPLICAS = 'countersign_replicas{instance="a"}'
+NEW_REPLICA = 'countersign_replicas{instance="b"}'
 RATE = 'countersign_rate_limited_total{service="slack",instance="a"}'
 PUSH = 'countersign_audit_push_failing_seconds{instance="a"}'
 MODEL = 'countersign_model_seconds_count{model="m",purpose="answer",outcome="%s",instance="a"}'
@@ -152,6 +153,8 @@ OVER_A_DAY = 'countersign_approvals_open{rule="r",age="over a day",instance="%s"
         ("CountersignDeliveriesParked", {PARKED: "2x20 1x20"}, "22m", False),
         ("CountersignReplicaMissing", {REPLICAS: "3x60 2x30"}, "75m", True),
         ("CountersignReplicaMissing", {REPLICAS: "3x60 4x4 3x30"}, "80m", False),
+        ("CountersignReplicaMissing", {REPLICAS: "5x60 6x14 stale", NEW_REPLICA: "_x60 6x15 5x30"}, "89m", False),
+        ("CountersignReplicaMissing", {REPLICAS: "3x60 4x14 stale", NEW_REPLICA: "_x60 4x15 2x30"}, "89m", True),
         ("CountersignRateLimited", {RATE: "0+60x40"}, "30m", True),
         ("CountersignRateLimited", {RATE: "0+6x40"}, "30m", False),
         ("CountersignAuditPushFails", {PUSH: "0+60x40"}, "30m", True),
