@@ -28,7 +28,7 @@ from graph.models.event_stream import Lumps, takes_long
 from graph.models.http_client import blocking_client, http_client
 from graph.models.problems import ModelProblem, Trouble
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCalls
-from graph.usage import ServiceCount
+from graph.usage import ServiceCount, larger
 
 OPENAI = "https://api.openai.com/v1"
 _CONNECT_SECONDS = 10.0
@@ -162,6 +162,11 @@ def _count(count: ServiceCount, usage: object, given: str, made: str) -> None:
         details = usage.get(f"{given}_details")
         cached = details.get("cached_tokens") if isinstance(details, Mapping) else None
         count.note(given=usage.get(given), cached=cached, made=usage.get(made))
+        # What a model thinks is a part of its answer with OpenAI; xAI, and gateways to Google's models, count it in the
+        # sum alone (https://docs.x.ai/docs/key-information/consumption-and-rate-limits), and take as much for it.
+        asked = larger(0, usage.get(given))
+        if asked:
+            count.note(made=larger(0, usage.get("total_tokens")) - asked)
 
 
 def _text_alone(event: Any) -> str | None:

@@ -71,11 +71,23 @@ def said(given: object, made: object, cached: object = None) -> dict[str, Any]:
         ([piece("hi", said(0, 50)), piece("", said(1000, 0, 900), end="stop")], (1000, 900, 50)),
         ([piece("hi", said(1000, 0, 900)), piece("", end="stop")], (1000, 900, 1)),
         ([piece("hi"), piece("", {"completion_tokens": 50}, end="stop")], (QUESTION, 0, 50)),
+        ([piece("hi", {**said(1000, 5), "total_tokens": 1050}, end="stop")], (1000, 0, 50)),
+        ([piece("hi", {**said(0, 5), "total_tokens": 1050}, end="stop")], (QUESTION, 0, 5)),
         ([piece("hi", said(1000, 25, 900))], (1000, 900, 25)),
         ([piece("hi"), piece("", said(1000, 50, 900), end="content_filter")], (1000, 900, 50)),
         ([piece("hi"), piece("", said(1000, 50, 900), end="stop", service_tier="priority")], (1000, 900, 50)),
     ],
-    ids=["first", "last", "question only", "answer only", "broken off", "filtered", "another tier"],
+    ids=[
+        "first",
+        "last",
+        "question only",
+        "answer only",
+        "thoughts beside the answer",
+        "a sum of nothing",
+        "broken off",
+        "filtered",
+        "another tier",
+    ],
 )
 async def test_of_what_a_service_says_bit_by_bit_nothing_is_lost(events: Events, wanted: Counted) -> None:
     assert await counted("gpt", events) == wanted
