@@ -303,7 +303,9 @@ class TurnEventShape(Shape):
     person_id: str
     person: str
     subject: str = Field(description="Id of the approval, question, sign-in or attempt.")
-    what: str = Field(description="What is asked, a vote's verb, how it ended, a notice's tone.")
+    what: str = Field(
+        description="What is asked, a vote’s verb (edited: approved with changes), how it ended, a notice’s tone."
+    )
     text: str
 
     @classmethod

@@ -127,7 +127,8 @@ class TurnEvent:
     subject: str = ""
     """Id of the approval, question, sign-in or attempt that it is about."""
     what: str = ""
-    """In a word: of what is asked which kind, of a vote its verb, of an end how it ended, of a notice its tone."""
+    """In a word: of what is asked which kind, of a vote its verb (`edited`: it approved other arguments), of an end how
+    it ended, of a notice its tone."""
     text: str = ""
     """What was written, said or returned: its beginning."""
 
@@ -393,8 +394,8 @@ class TurnsOfEverybody:
         events = [
             TurnEvent(summary.at, "message", person_id=summary.person_id, person=summary.person, text=summary.text)
         ]
-        calls = {row.approval_id: row.asked.call_id for row in read.approvals}
-        events += [_vote(vote, calls[vote.approval_id]) for vote in read.votes]  # before what they settle at once
+        asked_in = {row.approval_id: row for row in read.approvals}
+        events += [_vote(vote, asked_in[vote.approval_id]) for vote in read.votes]  # before what they settle at once
         for row in read.approvals:
             about = {"call_id": row.asked.call_id, "subject": row.approval_id}
             events.append(TurnEvent(row.asked_at, "asked", what="approval", **about))
@@ -549,10 +550,10 @@ def _waited(rounds: Sequence[ApprovalRow]) -> Mapping[str, float]:
     return waited
 
 
-def _vote(vote: VoteOn, call_id: str) -> TurnEvent:
-    return TurnEvent(
-        vote.at, "vote", call_id, vote.person_id, vote.name, vote.approval_id, what=vote.verb, text=vote.reason
-    )
+def _vote(vote: VoteOn, row: ApprovalRow) -> TurnEvent:
+    is_edited = vote.verb == "approve" and row.edited_by == vote.person_id
+    what, call_id = "edited" if is_edited else vote.verb, row.asked.call_id
+    return TurnEvent(vote.at, "vote", call_id, vote.person_id, vote.name, vote.approval_id, what, vote.reason)
 
 
 def _logged(entry: Mapping[str, Any]) -> TurnEvent | None:

@@ -127,6 +127,18 @@ async def test_a_turn_is_told_from_its_message_to_its_answer(home: ProductFolder
     assert ended["total"]["input_tokens"] == model["input_tokens"] > 0
 
 
+async def test_a_turn_says_who_approved_a_call_with_other_arguments(home: ProductFolder) -> None:
+    async with at_work(home) as (thread, olga):
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        await thread.approve(card["id"], values={"what": "chair", "count": "3"})
+        await thread.says("made chair")
+        turn = await whole_turn(olga, thread_id=thread.thread_id)
+    votes = [(event["person"], event["what"]) for event in turn["events"] if event["kind"] == "vote"]
+    assert votes == [("Ana", "edited")]
+    assert turn["calls"][0]["arguments"] == {"what": "chair", "count": 3}
+
+
 async def test_a_call_that_was_not_made_is_told_with_the_reason(home: ProductFolder) -> None:
     async with at_work(home) as (thread, olga):
         await thread.send("use delete what=lamp")

@@ -61,6 +61,7 @@ function sentence(event, call) {
     case "asked":
       return [ICONS.question, "waiting", asked(event, name, tool)];
     case "vote":
+      if (event.what === "edited") return [ICONS.check, "good", parts("{name} approved with changes", { name })];
       return event.what === "approve" ? [ICONS.check, "good", parts("{name} approved", { name })] : [ICONS.cross, "bad", parts("{name} rejected", { name })];
     case "settled":
       return settledSentence(event);
