@@ -121,16 +121,17 @@ def _beside(own: Sequence[Span], others: Iterable[Span]) -> Iterator[Span]:
 
 
 # ------------------------------------------------------------------------- decoded readings of a text
-# Escapes of JSON, HTML and addresses are resolved, full-width letters become plain ones, and characters without width
-# are dropped. What colours a text in a terminal ends a word at first, and is dropped in the next reading: it may stand
-# between a word and a secret, or within one. The position of each part in the original text is kept.
+# Escapes of JSON, HTML and addresses are resolved, full-width letters become plain ones, and what has no width is
+# dropped, controls too: a text in UTF-16 that was taken for UTF-8 has one between any two letters. What colours a text
+# in a terminal ends a word at first, and is dropped in the next reading: it may stand between a word and a secret, or
+# within one. The position of each part in the original text is kept.
 
 _MOST = 3
 """How often escapes are resolved: JSON within JSON within JSON."""
 _WITHOUT_WIDTH = (
     r"\x{AD}|\x{34F}|\x{61C}|\x{115F}|\x{1160}|\x{17B4}|\x{17B5}|[\x{180B}-\x{180F}]|[\x{200B}-\x{200F}]"
     r"|[\x{202A}-\x{202E}]|[\x{2060}-\x{206F}]|\x{3164}|[\x{FE00}-\x{FE0F}]|\x{FEFF}|\x{FFA0}|[\x{E0000}-\x{E0FFF}]"
-    r"|\x1B"
+    r"|[\x00-\x08\x0E-\x1F\x7F]"
 )
 _OTHER_LETTERS = r"[\x{FF01}-\x{FF5E}]|[\x{1D400}-\x{1D7FF}]"
 _ESCAPES = (

@@ -255,6 +255,12 @@ def test_a_token_is_found_where_a_part_of_it_is_coloured() -> None:
     assert Masker().mask("found AKIA\x1b[01;31mQ4ZTR7MK\x1b[0mPWN2LX5V here") == "found [secret: aws key] here"
 
 
+def test_a_token_in_utf_16_that_was_taken_for_utf_8_is_masked() -> None:
+    read = "key AKIAQ4ZTR7MKPWN2LX5V".encode("utf-16-le").decode()
+    for masked in (Masker().mask(read), json.loads(Masker().mask(json.dumps(read)))):
+        assert masked == "k\0e\0y\0 \0[secret: aws key]\0"
+
+
 def test_a_value_behind_an_escape_leaves_no_half_escape() -> None:
     text = json.dumps({"a": "x\nopqrstu"})
     assert json.loads(Masker(values=["nopqrstu"]).mask(text)) == {"a": "x[secret: known value]"}
