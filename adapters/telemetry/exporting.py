@@ -7,9 +7,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-import queue
 import re
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from urllib.parse import unquote, urlsplit
 
@@ -27,7 +27,8 @@ from graph.observing import Happening
 log = structlog.get_logger(__name__)
 LANGFUSE_CLOUD = "https://cloud.langfuse.com"
 MOST_WAITING = 2_000
-"""Happenings that wait to be traced with their content; further ones are dropped."""
+"""Happenings that wait to be traced; further ones are dropped."""
+TRACED_EVERY_SECONDS = 0.5
 FLUSH_SECONDS = 1.5
 """Seconds that the end of the process waits for what has not been sent."""
 
@@ -43,6 +44,10 @@ class HeadersError(ValueError):
 
 class TracesNotTakenError(Exception):
     """A collector did not take spans."""
+
+
+class TooMuchToTraceError(Exception):
+    """More happens than can be traced."""
 
 
 class ToldExporter(SpanExporter):
@@ -142,29 +147,37 @@ def _told(exporter: OTLPSpanExporter, address: str) -> ToldExporter:
 
 
 class TracedLater:
-    """Fills `graph.observing.Observer`: has spans made in a thread. Content takes milliseconds to be masked."""
+    """Fills `graph.observing.Observer`: has spans made in a thread, many at a time. One by one, between other things,
+    each takes four times as long; with content it takes milliseconds."""
 
     def __init__(self, tracing: Tracing) -> None:
         self._tracing = tracing
-        self._waiting: queue.Queue[Happening | None] = queue.Queue(MOST_WAITING)
+        self._waiting: deque[Happening] = deque()
         self._dropped = RepeatedFailure("traces_dropped")
+        self._ends = threading.Event()
         self._thread = threading.Thread(target=self._work, name="tracing", daemon=True)
         self._thread.start()
 
     def note(self, happening: Happening) -> None:
         """Have it traced; it is dropped while too much waits."""
-        try:
-            self._waiting.put_nowait(happening)
-        except queue.Full as full:
-            self._dropped.failed(full)
+        if len(self._waiting) < MOST_WAITING:
+            self._waiting.append(happening)
+        else:
+            self._dropped.failed(TooMuchToTraceError())
 
     def finish(self) -> None:
         """Trace what waits, and nothing more. Waits for that."""
-        self._waiting.put(None)
+        self._ends.set()
         self._thread.join()
 
     def _work(self) -> None:
-        while (happening := self._waiting.get()) is not None:
+        while not self._ends.wait(TRACED_EVERY_SECONDS):
+            self._trace()
+        self._trace()
+
+    def _trace(self) -> None:
+        while self._waiting:
+            happening = self._waiting.popleft()
             try:
                 self._tracing.note(happening)
             except Exception:

@@ -174,8 +174,7 @@ async def _tracing(
         raise TelemetryError(f"OTEL_…: {error}") from error
 
     def end() -> None:
-        if later is not None:
-            later.finish()
+        later.finish()
         tracing.shutdown()
 
     async def close() -> None:
@@ -183,9 +182,9 @@ async def _tracing(
             for exporter in exporters:
                 exporter.shutdown()
 
-    later = exporting.TracedLater(tracing) if content is not None else None
+    later = exporting.TracedLater(tracing)
     stack.push_async_callback(close)
-    observers.append(later or tracing)
+    observers.append(later)
     log.info("traces_are_sent", to=[exporter.to for exporter in exporters], content=content is not None)
     return observers
 
