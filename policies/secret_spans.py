@@ -131,7 +131,7 @@ _MOST = 3
 _WITHOUT_WIDTH = (
     r"\x{AD}|\x{34F}|\x{61C}|\x{115F}|\x{1160}|\x{17B4}|\x{17B5}|[\x{180B}-\x{180F}]|[\x{200B}-\x{200F}]"
     r"|[\x{202A}-\x{202E}]|[\x{2060}-\x{206F}]|\x{3164}|[\x{FE00}-\x{FE0F}]|\x{FEFF}|\x{FFA0}|[\x{E0000}-\x{E0FFF}]"
-    r"|[\x00-\x08\x0E-\x1F\x7F]"
+    r"|[\x00-\x08\x0E-\x1A\x1C-\x1F\x7F]"
 )
 _OTHER_LETTERS = r"[\x{FF01}-\x{FF5E}]|[\x{1D400}-\x{1D7FF}]"
 _ESCAPES = (
@@ -142,7 +142,7 @@ _COLOURS = r"(?:\x1B|\\033|\\e|\^\[)(?:\[[0-9;:?]{0,40}[A-Za-z]|\(B)|\x{9B}[0-9;
 """https://www.ecma-international.org/publications-and-standards/standards/ecma-48/, as it is and as people write it."""
 _BACKSLASHES = r"(?:\\\\){8,}"
 """So many that nobody wrote them as part of a secret: taken as one, since each alone would cost as much."""
-_DISGUISE = compiled(f"{_BACKSLASHES}|{_COLOURS}|{_ESCAPES}|(?:{_WITHOUT_WIDTH})+|{_OTHER_LETTERS}")
+_DISGUISE = compiled(f"{_BACKSLASHES}|{_COLOURS}|{_ESCAPES}|(?:{_WITHOUT_WIDTH})+|\x1b|{_OTHER_LETTERS}")
 _LONGEST_LETTER = 4
 """Bytes of a character."""
 _SIGNS = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}

@@ -234,6 +234,7 @@ def test_values_of_this_process_are_masked_in_every_spelling() -> None:
         "\x1b[32m{}\x1b[0m",
         "abc\x1b[1;31m{}",
         "\x1b(B\x1b[m{}",
+        "abc\x1b\x1b[1m{}",
         "\x9b32m{}",
         r"\u001b[32m{}\u001b[0m",
         r"'\x1b[32m{}\x1b[0m'",
