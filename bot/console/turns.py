@@ -19,6 +19,7 @@ from bot.records import approvals, audit, model_usage, plans, posts, threads, tu
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.model_usage import UsageSum
+from bot.records.plans import TaskRow
 from bot.records.turns import AskedOf, ResumeRow, ShortAttempt, TurnRow, VoteOn
 from bot.task_threads import conversation_of, own_turn_of_call, turn_of_call
 from bot.turns.failures import reference_to
@@ -119,13 +120,14 @@ class TurnEvent:
 
     at: float
     kind: str
-    """`message`, `asked`, `vote`, `settled`, `began`, `ended`, `not made`, `said`, `notice` or `read`."""
+    """`message`, `asked`, `vote`, `settled`, `began`, `ended`, `not made`, `task` (of a plan), `said`, `notice` or
+    `read`."""
     call_id: str = ""
     person_id: str = ""
     person: str = ""
     """Name."""
     subject: str = ""
-    """Id of the approval, question, sign-in or attempt that it is about."""
+    """Id of the approval, question, sign-in, attempt or task that it is about."""
     what: str = ""
     """In a word: of what is asked which kind, of a vote its verb (`edited`: it approved other arguments), of an end how
     it ended, of a notice its tone."""
@@ -170,6 +172,8 @@ class _Read:
     """Approval → with which arguments, of the calls of which no attempt has them."""
     votes: Sequence[VoteOn]
     asked: Sequence[AskedOf]
+    tasks: Sequence[TaskRow]
+    """Of the plans."""
     entries: Sequence[Mapping[str, Any]]
     """Of the audit log."""
     said: Sequence[tuple[float, str, bool]]
@@ -300,6 +304,7 @@ class TurnsOfEverybody:
             asked_for=asked_for,
             votes=votes,
             asked=asked,
+            tasks=await plans.tasks_of_turn(tx, row.key),
             entries=[entry for each in written if (entry := read_entry(each)) is not None],
             said=[(at, str(kept.get("text", "")), bool(kept.get("final", True))) for at, kept in said],
             notices=[(at, str(kept.get("tone", "")), str(kept.get("text", ""))) for at, kept in told],
@@ -414,7 +419,10 @@ class TurnsOfEverybody:
             )
             events.append(asked)
             if each.settled_at is not None:
-                events.append(replace(asked, at=each.settled_at, kind="settled", what=each.status, text=""))
+                # Whoever is asked has nothing to do with it where time was up, or something else was written instead.
+                nobody = {"person_id": "", "person": ""} if each.status in {"expired", "superseded"} else {}
+                settled = replace(asked, at=each.settled_at, kind="settled", what=each.status, text="", **nobody)
+                events.append(settled)
         for made in read.attempts:
             about = {"call_id": made.call_id, "subject": made.attempt_id}
             events.append(TurnEvent(made.started_at, "began", text=f"{made.server} › {made.tool}", **about))
@@ -422,6 +430,12 @@ class TurnsOfEverybody:
                 events.append(
                     TurnEvent(made.ended_at, "ended", what=made.status, text=_shown_to(reader, made), **about)
                 )
+        for task in read.tasks:
+            name = f"{task.task_id} · {task.agent}"
+            if task.begun_at is not None:
+                events.append(TurnEvent(task.begun_at, "task", subject=task.thread_id, what="running", text=name))
+            if task.ended_at is not None:
+                events.append(TurnEvent(task.ended_at, "task", subject=task.thread_id, what=task.status, text=name))
         events += [event for entry in read.entries if (event := _logged(entry)) is not None]
         for at, text, is_final in read.said:
             events.append(TurnEvent(at, "said", what="answer" if is_final else "word", text=text[:LONGEST_SHOWN]))

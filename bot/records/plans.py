@@ -9,6 +9,7 @@ from typing import Literal
 import sqlalchemy as sa
 
 from bot.records.database import Transaction, insert_new, reader
+from bot.records.prefixes import of_turn
 from bot.records.statements import Prepared
 from bot.records.tables import OPEN, plan_tasks, plans
 from bot.task_threads import task_thread_id
@@ -98,6 +99,12 @@ async def get(tx: Transaction, plan_id: str) -> PlanRow | None:
 async def tasks_of(tx: Transaction, plan_id: str) -> Sequence[TaskRow]:
     """The tasks of a plan, each after those that it depends on."""
     return [_task(row) for row in await tx.all(_TASKS, {"plan": plan_id})]
+
+
+async def tasks_of_turn(tx: Transaction, turn: str) -> Sequence[TaskRow]:
+    """The tasks of the plans of a turn, in their order."""
+    query = sa.select(plan_tasks).where(of_turn(plan_tasks.c.plan_id, turn))
+    return [_task(row) for row in await tx.all(query.order_by(plan_tasks.c.plan_id, plan_tasks.c.number))]
 
 
 async def task_of_thread(tx: Transaction, thread_id: str) -> TaskRow | None:

@@ -139,6 +139,38 @@ async def test_a_turn_says_who_approved_a_call_with_other_arguments(home: Produc
     assert turn["calls"][0]["arguments"] == {"what": "chair", "count": 3}
 
 
+async def test_a_turn_says_what_became_of_the_tasks_of_its_plan(home: ProductFolder, shop: Workshop) -> None:
+    async with fake_openai(planning) as model:
+        with_worker(home, shop, model)
+        async with at_work(home) as (thread, olga):
+            await thread.send("plan a: use look what=chair, b: unlucky")
+            await thread.says("results")
+            (*_, listed) = (await olga.get(f"/api/v1/operator/turns?thread_id={thread.thread_id}")).body["turns"]
+            turn = await whole_turn_of(olga, listed["id"])
+    tasks = [(event["text"], event["what"]) for event in turn["events"] if event["kind"] == "task"]
+    assert sorted(tasks) == [
+        ("a · worker", "done"),
+        ("a · worker", "running"),
+        ("b · worker", "failed"),
+        ("b · worker", "running"),
+    ]
+
+
+async def test_a_turn_names_nobody_for_a_sign_in_that_was_replaced(home: ProductFolder) -> None:
+    home.policy("version: 1\nrules:\n  - {name: all, match: {}, decide: allow}\n")
+    async with at_work(home) as (thread, olga):
+        await thread.send("use make_with_account what=lamp")
+        await thread.until(lambda: thread.contents("sign_in"), "a sign-in")
+        await thread.send("hello")
+        await thread.says("You said")
+        (*_, listed) = (await olga.get(f"/api/v1/operator/turns?thread_id={thread.thread_id}")).body["turns"]
+        turn = await whole_turn_of(olga, listed["id"])
+    told = [
+        (each["kind"], each["what"], each["person"]) for each in turn["events"] if each["kind"] in {"asked", "settled"}
+    ]
+    assert told == [("asked", "sign_in", "Ana"), ("settled", "superseded", "")]
+
+
 async def test_a_call_that_was_not_made_is_told_with_the_reason(home: ProductFolder) -> None:
     async with at_work(home) as (thread, olga):
         await thread.send("use delete what=lamp")

@@ -26,7 +26,7 @@ export async function turn({ id, again }) {
         fact(t("Language model"), total.calls ? usageInWords(total, currency) : t("Not used")),
       ),
     ),
-    section(t("What happened"), h("ol", { className: "events", role: "list" }, events.map((event, index) => happened(event, events[index - 1], calls, ids)))),
+    section(t("What happened"), h("ol", { className: "events", role: "list" }, events.map((event, index) => happened(event, events[index - 1], calls, ids, about.kind)))),
     section(n("{count} tool call", "{count} tool calls", calls.length), calls.length ? h("div", { className: "calls" }, calls.map((call) => theCall(call, ids.get(call.call_id)))) : nothing(t("No tool was called."))),
     models.length ? section(t("Language models"), use(models, currency)) : null,
   ];
@@ -34,9 +34,9 @@ export async function turn({ id, again }) {
 
 // ------------------------------------------------------------------------------------------------ in order
 
-function happened(event, before, calls, ids) {
+function happened(event, before, calls, ids, kind) {
   const call = calls.find((each) => each.call_id === event.call_id);
-  const [sign, tone, words] = sentence(event, call);
+  const [sign, tone, words] = sentence(event, call, kind);
   const opens = call ? h("button", { type: "button", className: "link-button", onclick: () => open(ids.get(call.call_id)) }, t("Call {number}", { number: calls.indexOf(call) + 1 })) : null;
   const sinceBefore = before ? event.at - before.at : 0;
   return h(
@@ -48,16 +48,16 @@ function happened(event, before, calls, ids) {
   );
 }
 
-// Their text is the tool's name, which the sentence has.
-const SAYS_ITSELF = new Set(["began", "read"]);
+// Their text is the name of a tool or a task, which the sentence has.
+const SAYS_ITSELF = new Set(["began", "read", "task"]);
 
 /** Sign, tone and words of what happened. */
-function sentence(event, call) {
+function sentence(event, call, kind) {
   const name = personName(event.person || t("Someone"), event.person_id);
   const tool = call ? toolName(call.server, call.tool) : h("bdi", {}, event.text);
   switch (event.kind) {
     case "message":
-      return [ICONS.info, "person", parts("{name} wrote", { name })];
+      return [ICONS.info, "person", kind === "call" ? parts("Another agent called for {name}", { name }) : parts("{name} wrote", { name })];
     case "asked":
       return [ICONS.question, "waiting", asked(event, name, tool)];
     case "vote":
@@ -71,6 +71,11 @@ function sentence(event, call) {
       return [event.what === "failed" ? ICONS.cross : event.what === "done" ? ICONS.check : ICONS.warning, event.what === "failed" ? "bad" : event.what === "done" ? "good" : "waiting", parts("{tool} ended: {outcome}", { tool, outcome: outcomeWord(event.what) })];
     case "not made":
       return [ICONS.barred, "bad", parts("{tool} was not called: {outcome}", { tool, outcome: outcomeWord(event.what) })];
+    case "task": {
+      const task = h("bdi", {}, event.text);
+      if (event.what === "running") return [ICONS.play, "", parts("Task {task} began", { task })];
+      return [event.what === "done" ? ICONS.check : ICONS.cross, event.what === "done" ? "good" : "bad", parts("Task {task} ended: {outcome}", { task, outcome: outcomeWord(event.what) })];
+    }
     case "said":
       return [ICONS.info, "", event.what === "answer" ? t("Answered") : t("Said meanwhile")];
     case "notice":
