@@ -44,7 +44,7 @@ test-fast: .venv/.for-working ## Run the tests that need neither the whole produ
 
 # What keeps records; the rest would run a second time for nothing (tests/test_postgres_paths.py keeps the list true).
 ON_POSTGRES := tests/accounts tests/api tests/audit/test_commands_on_postgresql.py tests/bot tests/both \
-	tests/browser tests/deploy/test_queries.py tests/doctor/test_beside_a_bot.py tests/gateway tests/graph tests/identity tests/kills \
+	tests/browser tests/deploy/test_queries.py tests/doctor/test_beside_a_bot.py tests/doctor/test_on_postgresql.py tests/gateway tests/graph tests/identity tests/kills \
 	tests/oauth/test_whole_way.py tests/product tests/slack/product tests/slack/test_installing.py \
 	tests/servers/test_documents_stores.py tests/slack/test_platform.py tests/slack/test_uninstalling.py tests/teams/product tests/test_adding_a_platform.py \
 	tests/telemetry tests/tool_servers/test_account_changes.py tests/web/test_sign_in_at_an_issuer.py

@@ -749,6 +749,10 @@ async def _memory_store(settings: Settings, stack: AsyncExitStack) -> MemoryRows
     return store
 
 
+_NO_RIGHT = "42501"
+"""SQLSTATE of what the role of DATABASE_URL has no right to."""
+
+
 async def _open_shared_records(settings: Settings, stack: AsyncExitStack) -> tuple[Records, bytes]:
     """The same in PostgreSQL, where several processes use them."""
     key = shared_key(settings)
@@ -757,6 +761,11 @@ async def _open_shared_records(settings: Settings, stack: AsyncExitStack) -> tup
         records = await stack.enter_async_context(opening)
     except sa.exc.OperationalError as error:
         raise ConfigurationError(f"DATABASE_URL: PostgreSQL cannot be used: {error.orig}") from error
+    except sa.exc.ProgrammingError as error:
+        if getattr(error.orig, "sqlstate", None) != _NO_RIGHT:
+            raise
+        said = str(error.orig).partition("\n")[0]
+        raise ConfigurationError(f"DATABASE_URL: {said}. What mends it says: app.py doctor") from error
     except TimeoutError as error:
         raise ConfigurationError(f"DATABASE_URL: {error}") from error
     except SettingsDroppedError as error:

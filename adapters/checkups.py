@@ -24,7 +24,7 @@ from bot.findings import LONGEST_CHECK_SECONDS, Check, Finding, Health, HeardTim
 from bot.model_checkup import model_findings
 from bot.policy_in_force import PolicyInForce
 from bot.prices import PricesFileError, load_prices
-from bot.records.checkup import push_findings, record_findings
+from bot.records.checkup import SealedColumn, push_findings, record_findings
 from bot.settings import DEMO, Settings, SettingsError, is_loopback
 from graph.agents_file import AgentsFileError, Installation, load_agents
 from policies.judging import PolicyError
@@ -163,7 +163,7 @@ def _here(settings: Settings, times: HeardTimes, free: Callable[[Path], int], en
     def records() -> Sequence[Finding]:
         sealer = sealer_of(file.parent if file is not None else None, key)
         unseal = sealer.unseal if sealer is not None else None
-        return record_findings(settings.records_address, unseal, times)
+        return record_findings(settings.records_address, unseal, times, _sealed_beside(settings))
 
     def files() -> Sequence[Finding]:
         at = folder or Path.cwd()
@@ -177,6 +177,15 @@ def _here(settings: Settings, times: HeardTimes, free: Callable[[Path], int], en
         destination = destination_of(settings.audit_push_url.get_secret_value())
         checks["audit push"] = partial(asyncio.to_thread, push_findings, settings.records_address, destination)
     return checks
+
+
+def _sealed_beside(settings: Settings) -> Sequence[SealedColumn]:
+    """What platforms keep sealed in tables of their own."""
+    if not settings.slack_client_id:
+        return ()
+    from adapters.slack.web_api.installing import sealed_tokens  # noqa: PLC0415  # half a second of importing
+
+    return [sealed_tokens(settings.slack_client_id)]
 
 
 def _outside(

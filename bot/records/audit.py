@@ -202,18 +202,17 @@ def audit_at(address: str) -> AbstractContextManager[AuditReader]:
 @contextmanager
 def postgres_audit(address: str) -> Iterator[AuditReader]:
     """The log in a PostgreSQL database as it is at one moment. Raises `UnreadableLogError`."""
-    import psycopg  # noqa: PLC0415  # SQLite has no use for it
+    from bot.records.postgres_connections import reading_connection  # noqa: PLC0415  # SQLite has no use for it
 
     shown = shown_address(address)
-    options = f"-c default_transaction_read_only=on -c statement_timeout={STATEMENT_SECONDS}s -c timezone=UTC"
     try:
         engine = sa.create_engine(
             "postgresql+psycopg://",
-            creator=lambda: psycopg.connect(
+            creator=lambda: reading_connection(
                 address,
-                options=options,
-                connect_timeout=CONNECT_SECONDS,
-                application_name="countersign audit",
+                "countersign audit",
+                connect_seconds=CONNECT_SECONDS,
+                statement_seconds=STATEMENT_SECONDS,
             ),
             poolclass=NullPool,
             isolation_level="REPEATABLE READ",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
@@ -20,14 +20,16 @@ from bot.records.audit_pushes import PushRow
 from bot.records.database import reader
 from bot.records.memory_store import memory_file
 from bot.records.startup import NEWEST_REVISION, NewerSchemaError, check_newer
-from bot.records.tables import audit, audit_pushes, connections, halts, oauth_clients, sign_ins
+from bot.records.tables import audit, audit_pushes, connections, halts, metadata, oauth_clients, sign_ins
 
 _DATABASE, _SCHEMA, _STOP, _SEALED, _PUSH = "database", "schema", "stop", "encryption key", "audit push"
 _UP = ".venv/bin/python app.py migrate up"
 _SECONDS = 5
 MOST_SEALED = 200
 """Rows of each kind that are tried: who has lost the key cannot open one of them."""
-_IN_USE = (
+SealedColumn = tuple[sa.ColumnElement[str], sa.ColumnElement[bool]]
+"""A column that holds what is sealed, and of which rows it is still needed."""
+_IN_USE: tuple[SealedColumn, ...] = (
     (connections.c.sealed_tokens, connections.c.status == "active"),
     (oauth_clients.c.sealed_client, sa.true()),
     (sign_ins.c.sealed_link, sign_ins.c.status == "open"),
@@ -36,11 +38,14 @@ _IN_USE = (
 Unseal = Callable[[str], str | None]
 
 
-def record_findings(address: str, unseal: Unseal | None, times: HeardTimes) -> list[Finding]:
+def record_findings(
+    address: str, unseal: Unseal | None, times: HeardTimes, beside: Sequence[SealedColumn] = ()
+) -> list[Finding]:
     """What there is to say of the records at an address. Blocks: call it in a thread.
 
     Args:
         unseal: opens what was sealed; `None`: there is no key.
+        beside: what others keep sealed in tables of their own.
     """
     file = sqlite_file(address)
     if file is not None and not is_there(file):
@@ -57,8 +62,7 @@ def record_findings(address: str, unseal: Unseal | None, times: HeardTimes) -> l
             tables = sa.inspect(connection).get_table_names()
             if halts.name in tables:
                 found += _stopped(connection, shown)
-            if connections.name in tables:
-                found += _sealed(connection, unseal)
+            found += _sealed(connection, unseal, [each for each in (*_IN_USE, *beside) if _is_kept(each, tables)])
             return found
     except (sa.exc.DBAPIError, sqlite3.Error) as error:
         return [_unreachable(address, file, getattr(error, "orig", error))]
@@ -139,13 +143,12 @@ def _opened(address: str) -> Iterator[sa.Connection]:
     if file is not None:
         engine = sa.create_engine("sqlite://", creator=lambda: _sqlite(file), poolclass=NullPool, hide_parameters=True)
     else:
-        import psycopg  # noqa: PLC0415  # SQLite has no use for it
+        from bot.records.postgres_connections import reading_connection  # noqa: PLC0415  # SQLite has no use for it
 
-        options = f"-c default_transaction_read_only=on -c statement_timeout={_SECONDS}s"
         engine = sa.create_engine(
             "postgresql+psycopg://",
-            creator=lambda: psycopg.connect(
-                address, options=options, connect_timeout=_SECONDS, application_name="countersign doctor"
+            creator=lambda: reading_connection(
+                address, "countersign doctor", connect_seconds=_SECONDS, statement_seconds=_SECONDS
             ),
             poolclass=NullPool,
             hide_parameters=True,
@@ -205,13 +208,33 @@ def _companions(file: Path) -> tuple[Path, Path]:
     return file.with_suffix(".checkpoints.db"), memory_file(file)
 
 
+_RIGHTS = sa.text("""
+SELECT current_user AS role, current_database() AS database, pg_is_in_recovery() AS follows,
+    current_setting('default_transaction_read_only') = 'on' AS reads_only, current_schema() AS schema,
+    has_schema_privilege(current_schema(), 'CREATE') AS may_make,
+    (SELECT min(relname) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
+        AND relname = ANY(:tables) AND NOT has_table_privilege(oid, 'INSERT')) AS closed
+""")
+
+
 def _server(connection: sa.Connection, times: HeardTimes) -> list[Finding]:
-    """What only a server can do wrong."""
+    """What only a server can do wrong. Each start makes the tables that are missing, and fails without the right to."""
     now = connection.scalar(sa.text("SELECT extract(epoch FROM clock_timestamp())"))
     times.heard("PostgreSQL", float(now or 0))
-    if connection.scalar(sa.text("SELECT pg_is_in_recovery()")):
+    found = connection.execute(_RIGHTS, {"tables": list(metadata.tables)}).one()
+    if found.follows:
         where = "DATABASE_URL: leads to a server that takes no writes"
         return [wrong(_DATABASE, where, "Name the primary, or several servers: docs/deployment.md")]
+    if found.reads_only:
+        where = f"DATABASE_URL: {found.role} can only read in {found.database} (default_transaction_read_only)"
+        remedy = "Look why: services set it while their disk is full. Else: ALTER DATABASE or ALTER ROLE … RESET …"
+        return [wrong(_DATABASE, where, remedy)]
+    schema = found.schema or "the schema public"
+    remedy = f"Let it own them: ALTER DATABASE {found.database} OWNER TO {found.role}; and its tables likewise."
+    if not found.may_make:
+        return [wrong(_DATABASE, f"DATABASE_URL: {found.role} may not make tables in {schema}", remedy)]
+    if found.closed:
+        return [wrong(_DATABASE, f"DATABASE_URL: {found.role} may not write to the table {found.closed}", remedy)]
     return []
 
 
@@ -224,9 +247,16 @@ def _stopped(connection: sa.Connection, shown: str) -> list[Finding]:
     return [doubtful(_STOP, where, "An operator lets it go on: docs/operations.md#stopping-everything")]
 
 
-def _sealed(connection: sa.Connection, unseal: Unseal | None) -> list[Finding]:
+def _is_kept(sealed: SealedColumn, tables: Collection[str]) -> bool:
+    """Whether there are tables for it: older versions, and whoever has no use for it, have none."""
+    return all(each.name in tables for each in sa.select(*sealed).get_final_froms() if isinstance(each, sa.Table))
+
+
+def _sealed(connection: sa.Connection, unseal: Unseal | None, columns: Sequence[SealedColumn]) -> list[Finding]:
+    if not columns:
+        return []
     tried = lost = 0
-    for column, needed in _IN_USE:
+    for column, needed in columns:
         for (sealed,) in connection.execute(sa.select(column).where(needed).limit(MOST_SEALED)):
             tried += 1
             lost += unseal is None or unseal(sealed) is None

@@ -21,9 +21,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 from cryptography.fernet import Fernet
+from slack_sdk.oauth.installation_store import Installation
 
 from adapters.shared.checkup import certificate_findings
-from adapters.slack.config import SCOPES
+from adapters.slack.config import SCOPES, SlackConfig
+from adapters.slack.web_api.installing import Installations
 from app import findings
 from bot.audit.pushing import destination_of
 from bot.commands.doctor import report
@@ -387,6 +389,25 @@ async def test_a_key_that_does_not_open_what_is_sealed_is_found(looked: Any, rec
     assert (await looked(offline=True)).the_only_fault().what == "encryption key", (
         "there is no key file, and none is made"
     )
+
+
+async def test_a_key_that_does_not_open_the_tokens_of_workspaces_is_found(looked: Any, records: Path) -> None:
+    """Without them the app is silent in every workspace that installed it. Those that were replaced do not count."""
+    key, other = Fernet.generate_key().decode(), Fernet.generate_key().decode()
+    slack = {"SLACK_CLIENT_ID": "CLIENT", "SLACK_CLIENT_SECRET": "client-secret", "SLACK_SIGNING_SECRET": "signing"}
+    given = {"offline": True, "PUBLIC_URL": "https://bot.example.com", **slack}
+    assert (await looked(ENCRYPTION_KEY=key, **given)).status("encryption key") is FINE, "nobody has installed it yet"
+    for at, team, sealed_with in ((1.0, "T1", other), (2.0, "T1", key), (3.0, "T2", key)):
+        config = SlackConfig(client_id="CLIENT", client_secret="client-secret", install_teams=frozenset("*"))
+        installations = Installations(f"sqlite:///{records}", config, Sealer(sealed_with.encode()))
+        await installations.open()
+        await installations.async_save(
+            Installation(team_id=team, user_id=f"U{at}", app_id="A1", bot_token=f"xoxb-{at}", installed_at=at)
+        )
+        await installations.close()
+    assert (await looked(ENCRYPTION_KEY=key, **given)).status("encryption key") is FINE
+    fault = (await looked(ENCRYPTION_KEY=other, **given)).the_only_fault()
+    assert (fault.status, fault.what, fault.where[:22]) == (WRONG, "encryption key", "ENCRYPTION_KEY: 2 of 2")
 
 
 async def test_a_postgresql_that_is_down_is_found(looked: Any) -> None:

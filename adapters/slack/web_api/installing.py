@@ -479,6 +479,23 @@ def installation_tables() -> Sequence[sa.Table]:
     return tables
 
 
+def sealed_tokens(client_id: str) -> tuple[sa.ColumnElement[str], sa.ColumnElement[bool]]:
+    """The column of the sealed tokens with which we speak, and of which rows it is needed: a workspace, or a whole
+    organisation, is spoken for by its newest installation. `client_id`: of our app."""
+    metadata, store = sa.MetaData(), SQLAlchemyInstallationStore
+    rows = store.build_installations_table(metadata, store.default_installations_table_name)
+    newer = rows.alias()
+    is_ours = rows.c.client_id == client_id, rows.c.bot_token.is_not(None)
+    is_replaced = sa.exists().where(
+        newer.c.client_id == client_id,
+        newer.c.bot_token.is_not(None),
+        newer.c.team_id.is_not_distinct_from(rows.c.team_id),
+        newer.c.enterprise_id.is_not_distinct_from(rows.c.enterprise_id),
+        sa.tuple_(newer.c.installed_at, newer.c.id) > sa.tuple_(rows.c.installed_at, rows.c.id),
+    )
+    return rows.c.bot_token, sa.and_(*is_ours, sa.not_(is_replaced))
+
+
 def _widen(*tables: sa.Table) -> None:
     """Secrets are longer, sealed, than the 200 characters that the SDK gives them; and PostgreSQL cuts no name off to
     what the SDK thinks is its length, but refuses it."""
