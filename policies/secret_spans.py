@@ -138,11 +138,12 @@ _ESCAPES = (
     r"\\u00[0-7][0-9A-Fa-f]|\\u200[b-fB-F]|\\u2060|\\u[fF][eE][fF][fF]|\\x[0-7][0-9A-Fa-f]|\\[\\nrt\"'/]"
     r"|&(?:quot|apos|amp|lt|gt|nbsp|#[0-9]{1,6}|#[xX][0-9A-Fa-f]{1,5});|%[2-7][0-9A-Fa-f]"
 )
-_COLOURS = r"(?:\x1B|\\033|\\e|\^\[)(?:\[[0-9;:?]{0,40}[A-Za-z]|\(B)|\x{9B}[0-9;:?]{0,40}[A-Za-z]"
+_COLOURS = r"(?:\x1B{1,8}|\\033|\\e|\^\[)(?:\[[0-9;:?]{0,40}[A-Za-z]|\(B)|\x{9B}[0-9;:?]{0,40}[A-Za-z]"
 """https://www.ecma-international.org/publications-and-standards/standards/ecma-48/, as it is and as people write it."""
+_LONE_ESC = r"\x1B+"
 _BACKSLASHES = r"(?:\\\\){8,}"
 """So many that nobody wrote them as part of a secret: taken as one, since each alone would cost as much."""
-_DISGUISE = compiled(f"{_BACKSLASHES}|{_COLOURS}|{_ESCAPES}|(?:{_WITHOUT_WIDTH})+|\x1b|{_OTHER_LETTERS}")
+_DISGUISE = compiled(f"{_BACKSLASHES}|{_COLOURS}|{_ESCAPES}|(?:{_WITHOUT_WIDTH})+|{_LONE_ESC}|{_OTHER_LETTERS}")
 _LONGEST_LETTER = 4
 """Bytes of a character."""
 _SIGNS = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
