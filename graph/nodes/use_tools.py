@@ -168,6 +168,7 @@ def _record(state: ToolCallState, judgement: Judged, now: float) -> CallRecord:
     given = Ask.model_validate(asked["ask"]) if asked else None
     digest, home = digest_of(tool, call["args"]), home_of(turn["requester"])
     without = judgement.unless_standing
+    standing = without is not None and not (given and approval_suffices(given, without, home))
     return CallRecord(
         thread_id=turn["thread_id"],
         call_id=call["id"],
@@ -179,14 +180,23 @@ def _record(state: ToolCallState, judgement: Judged, now: float) -> CallRecord:
         permitted=approval_suffices(given, verdict, home) and not _is_worse_than_shown(asked, given, judgement, digest)
         if given and asked
         else isinstance(verdict, Allow),
-        standing=without is not None and not (given and approval_suffices(given, without, home)),
+        standing=standing,
         client=judgement.facts.client,
-        judged=judgement,
+        judged=judgement if standing or without is None else _but_for_standing(judgement, without),
         spoken=tuple(Spoken(**said) for said in state.get("spoken", [])),
         presentation=CallPresentation.model_validate(asked.get("presentation") or {})
         if asked
         else presentation_of(tool, turn["time_zone"], now),
     )
+
+
+def _but_for_standing(judgement: Judged, ask: Ask) -> Judged:
+    """The judgement of a call that people have approved: a standing approval, given together with that, did not
+    decide it."""
+    reasons = judgement.reasons
+    if reasons is not None:
+        reasons = reasons.model_copy(update={"decided": ask.verdict, "is_standing": False})
+    return replace(judgement, verdict=ask, unless_standing=None, reasons=reasons)
 
 
 def _is_worse_than_shown(asked: Mapping[str, Any], given: Ask, judgement: Judged, digest: str) -> bool:

@@ -55,6 +55,25 @@ async def test_a_call_that_is_allowed_is_written_down_with_its_rule_and_its_outp
     assert entry["duration"] >= 0
 
 
+async def test_the_approval_that_has_a_call_always_allowed_is_written_down_as_what_decided_it(
+    workshop_home: ProductFolder,
+) -> None:
+    home = workshop_home
+    home.policy(RULES.replace("expiresIn: 24h", "alwaysAllow: true"))
+    async with product_here(home) as url, visiting(url) as ana, ana.thread() as first, ana.thread() as second:
+        await first.send("use make what=lamp")
+        (card,) = await first.waiting()
+        always = {"id": "a", "approvals": [card["id"]], "verb": "approve", "always_for": "8 h"}
+        assert (await ana.post("/api/approvals/decisions", always)).status == 200
+        await first.says("made lamp")
+        await second.send("use make what=lamp")
+        await second.says("made lamp")
+    approved, standing = log_of(home)
+    assert (approved["decision"], approved["rule"], standing["decision"]) == ("ask", "makers ask", "allow")
+    assert approved["why"] == "Asked because rule “makers ask” covers make* on every server."
+    assert standing["why"] == "Allowed by a standing approval of the requester."
+
+
 async def test_a_call_that_is_approved_is_written_down_with_who_approved_it(
     at_work: Thread, home: ProductFolder
 ) -> None:
