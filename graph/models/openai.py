@@ -382,7 +382,7 @@ class _Responses:
 
     def _failure(self, error: Any) -> openai.APIError:
         code, message = getattr(error, "code", None), getattr(error, "message", None)
-        text = message if isinstance(message, str) and message else "The response failed"
+        text = message if isinstance(message, str) and message else f"{code}"
         return openai.APIError(text, request=httpx2.Request("POST", self._client.base_url), body={"code": code})
 
     def _count(self, response: Any) -> None:
