@@ -8,6 +8,7 @@ way is broken off as by a crash, and goes on as after one (decision 0037).
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol, cast
@@ -45,6 +46,8 @@ LOOK_SECONDS = 1.0
 """Between two looks, for what this process was not told of: all have stopped within twice as long."""
 LOOKING_SECONDS = 0.9
 """How long one may take."""
+LEFT_SECONDS = 2 * LOOK_SECONDS
+"""After which what is left in the middle is nobody's."""
 LONGEST_WHY = 200
 """Characters of what the operator gives as the reason: as many as the audit log keeps."""
 TOLD_AT_ONCE = 500
@@ -105,6 +108,8 @@ class HaltSwitch:
         """Why nothing runs, as far as this process knows; `None`: it does. For whoever may know."""
         self.is_on = asyncio.Event()
         """Set while nothing runs."""
+        self._is_off = asyncio.Event()
+        self._is_off.set()
         if notifications is not None:
             notifications.subscribe(CHANNEL, lambda _: self._look_now.set(), self._look_now.set)
 
@@ -114,15 +119,15 @@ class HaltSwitch:
         self._stopped = list(stopped)
         async with self._database.reading() as tx:
             self._follow(await halts.open_one(tx))
-        if self._notifications is None:
-            yield
-            return
-        looking = asyncio.create_task(self._keep_looking(), name="halts")
+        tasks = [asyncio.create_task(self._keep_seeing_to_what_is_left(), name="left by a halt")]
+        if self._notifications is not None:
+            tasks.append(asyncio.create_task(self._keep_looking(), name="halts"))
         try:
             yield
         finally:
-            looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     # ------------------------------------------------------------------------------------------- the switch
 
@@ -167,6 +172,9 @@ class HaltSwitch:
             self._tell_when_written(tx, None)
         return Settled(_("Countersign goes on."))
 
+    def _is_in_force(self, halt: HaltRow) -> bool:
+        return self.current is not None and self.current.halt_id == halt.halt_id  # each look reads it as another row
+
     def _tell_when_written(self, tx: Transaction, halt: HaltRow | None) -> None:
         tx.afterwards(lambda: self._follow_own(halt))
         notifications = self._notifications
@@ -182,12 +190,14 @@ class HaltSwitch:
         if halt is not None and before is None:
             log.warning("everything_stopped", by=halt.person_id, why=halt.why)
             self.is_on.set()
+            self._is_off.clear()
             for each in self._stopped:
                 each.halt(self._broken_off, self.tell, halt.at)
             self._give_up_calls()  # a server may act without the answer
         elif halt is None and before is not None:
             log.warning("everything_goes_on")
             self.is_on.clear()
+            self._is_off.set()
             for each in self._stopped:
                 each.go_on()
 
@@ -227,8 +237,8 @@ class HaltSwitch:
         try:
             while waiting := await self._waiting_after(after):
                 for thread_id in dict.fromkeys(map(conversation_of, waiting)):
-                    if self.current is None or self.current.halt_id != halt.halt_id:
-                        return  # it goes on; the look reads the same stop as another row
+                    if not self._is_in_force(halt):
+                        return
                     await self._try_to_tell(thread_id)
                 after = waiting[-1]
         except Exception:  # the records went away: it is stopped all the same
@@ -248,19 +258,56 @@ class HaltSwitch:
     async def _broken_off(self, delivery: Delivery) -> None:
         """A delivery was broken off in the middle: of a call that was under way nobody knows what came of it, as after
         a crash, and whoever has asked for it is told why nothing comes."""
-        thread_id = delivery.thread_id
-        if is_memory_thread(thread_id):
+        if is_memory_thread(delivery.thread_id):
             return
+        await self._lose_calls(delivery, math.inf)
+        async with self._database.writing(delivery.thread_id) as tx:
+            await self.tell(tx, delivery.thread_id)
+
+    async def _lose_calls(self, delivery: Delivery, begun_before: float) -> bool:
+        """Of the calls of a delivery that were under way nobody knows what came. Returns whether there were any."""
+        thread_id = delivery.thread_id
         async with self._database.reading() as tx:
             thread = await threads.get(tx, thread_id)
         if is_gateway_thread(thread_id):
             turns = {delivery_key(gateway_call_of(thread_id))}
         else:
             turns = {delivery.key, thread.turn if thread is not None and thread.turn else delivery.key}
-        for turn in turns:
-            await self._ledger.break_off(thread_id, turn, self._is_repeatable)
-        async with self._database.writing(thread_id) as tx:
-            await self.tell(tx, thread_id)
+        lost = [
+            await self._ledger.break_off(thread_id, turn, self._is_repeatable, begun_before=begun_before)
+            for turn in turns
+        ]
+        return any(lost)
+
+    async def _keep_seeing_to_what_is_left(self) -> None:
+        """What a process was handling that has died, or that could not write, when everything was stopped: nobody takes
+        it over until it goes on. To be begun once all processes that live have stopped."""
+        failure = RepeatedFailure("left_by_halt_not_seen_to")
+        while True:
+            await self.is_on.wait()
+            halt = self.current
+            await happens(self._is_off, LEFT_SECONDS)
+            if halt is None or not self._is_in_force(halt):
+                continue
+            try:
+                await self._see_to_what_is_left(halt)
+                failure.worked()
+            except Exception as error:  # noqa: BLE001  # the records fail in many ways, and may be back any time
+                failure.failed(error)
+                continue
+            await self._is_off.wait()
+
+    async def _see_to_what_is_left(self, halt: HaltRow) -> None:
+        async with self._database.reading() as tx:
+            waiting = await deliveries.threads_with_work(tx, self._clock())
+        for thread_id in waiting:
+            if not self._is_in_force(halt):
+                return
+            async with self._database.reading() as tx:
+                head = await deliveries.head(tx, thread_id, self._clock())
+            # What has begun since belongs to who goes on.
+            if head is not None and not is_memory_thread(thread_id) and await self._lose_calls(head, halt.at):
+                await self._try_to_tell(thread_id)
 
     async def _is_repeatable(self, server: str, tool: str) -> bool:
         found = await self._find_tool(f"{server}__{tool}")

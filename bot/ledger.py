@@ -5,6 +5,7 @@ Each outcome is written into the audit log in the transaction that records it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
@@ -177,22 +178,36 @@ class AttemptLedger:
         await self._outbox.show_again(tx, await approvals.ids_in_turn(tx, turn))
         return begun
 
-    async def break_off(self, thread_id: str, turn: str, is_repeatable: Callable[[str, str], Awaitable[bool]]) -> None:
+    async def break_off(
+        self,
+        thread_id: str,
+        turn: str,
+        is_repeatable: Callable[[str, str], Awaitable[bool]],
+        *,
+        begun_before: float = math.inf,
+    ) -> bool:
         """Records that nobody knows what came of the calls of a turn that were under way when it was broken off, and
         asks their requester. The turn goes on later. One that may be made again without asking is, when it does.
+        Returns whether there were any.
 
         Args:
             turn: key of its delivery.
             is_repeatable: whether a tool may be called again, by the names of its server and its own.
+            begun_before: in seconds since the epoch; attempts that began later are left alone.
         """
         async with self._database.reading() as tx:
             begun = [each for each in await attempts.begun_in_turn(tx, turn) if each.status == "started"]
-        lost = {each.attempt_id for each in begun if not await is_repeatable(each.server, each.tool)}
+        lost = {
+            each.attempt_id
+            for each in begun
+            if each.started_at < begun_before and not await is_repeatable(each.server, each.tool)
+        }
         if lost:
             async with self._database.writing(thread_id) as tx:
                 for attempt in await attempts.begun_in_turn(tx, turn):
                     if attempt.attempt_id in lost and attempt.status == "started":
                         await self._record_unknown(tx, attempt, _NOTHING_KNOWN)
+        return bool(lost)
 
     async def close(self, call_id: str, *, repeatable: bool) -> Existing | None:
         """Ends a call that is not to be started, or to go on, any more. Returns what is known of it; `None` when it was

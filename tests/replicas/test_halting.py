@@ -62,3 +62,28 @@ async def test_all_replicas_stop_at_once_and_go_on_later(
         await thread.says("as ana confirmed")
         await thread.says("you said: and a vase")
     assert shop.done == ["make_slowly lamp"]
+
+
+async def test_what_a_replica_was_calling_that_died_just_before_the_stop_is_asked_about_while_it_is_stopped(
+    made_home: ProductFolder, address: str, shop: Workshop
+) -> None:
+    """Nobody would take it over until it goes on."""
+    async with replicas(made_home, address) as (first, second), AsyncExitStack() as stack:
+        await first.up()
+        ana = await stack.enter_async_context(visiting(first.url))
+        thread = await stack.enter_async_context(ana.thread())
+        await thread.send("use make_slowly what=lamp")
+        await shop.started.wait()
+        await second.up()
+        connections = await stack.enter_async_context(http())
+        olga = Caller(second.url, connections, token("olga"))
+        ana = await stack.enter_async_context(visiting(second.url))
+        there = await stack.enter_async_context(ana.thread(thread.thread_id))
+        await first.kill()
+        assert (await olga.post(STOP, {"why": "too many lamps"})).status == 200
+        (outcome,) = await there.until(lambda: there.contents("outcome"))
+        await there.notice("An operator has stopped Countersign")
+        await settle(ana, outcome["id"], "it_was_done")
+        await olga.post(GO_ON, {})
+        await there.says("as ana confirmed")
+    assert shop.done == ["make_slowly lamp"]
