@@ -194,6 +194,8 @@ _FORMS: Sequence[tuple[re.Pattern[str], str]] = tuple(
         (r"at most (?P<value>\S+)", N_("at most {value}")),
         (r"(?P<low>[\d.+-]+) to (?P<high>\S+)", N_("{low} to {high}")),
         (r"one of (?P<value>.+)", N_("one of {value}")),
+        (r"exactly a list of (?P<count>\d+)", N_("exactly a list of {count}")),
+        (r"exactly a mapping of (?P<count>\d+)", N_("exactly a mapping of {count}")),
         (r"exactly (?P<value>.+)", N_("exactly {value}")),
         (r"text like (?P<value>.+)", N_("text like {value}")),
         (r"not (?P<wanted>.+)", N_("not {wanted}")),

@@ -191,6 +191,8 @@ def test_it_is_read_in_the_readers_language() -> None:
         ("args: {size: {in: [s, 3]}}", a_call(size="s"), {}, "„size“ ist eines von “s”, 3"),
         ("args: {size: {not: 's*'}}", a_call(size="m"), {}, "„size“ ist nicht ein Text wie “s*”"),
         ("args: {on: true}", a_call(on=True), {}, "„on“ ist genau true"),
+        ("args: {to: {equals: [a, b]}}", a_call(to=["a", "b"]), {}, "„to“ ist genau eine Liste von 2"),
+        ("args: {to: {equals: {a: 1}}}", a_call(to={"a": 1}), {}, "„to“ ist genau eine Zuordnung von 1"),
         ("args: {end: {present: true}}", a_call(end=1), {}, "„end“ ist angegeben"),
         ("args: {end: {present: false}}", a_call(), {}, "„end“ ist nicht angegeben"),
         ("args: {'$.to[*]': {any: 'x*'}}", a_call(to=["xy"]), {}, "„$.to[*]“ ist mindestens einmal ein Text wie “x*”"),
