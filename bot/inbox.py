@@ -171,7 +171,9 @@ class Inbox:
             if not mine and own.isdisjoint(asked_by):
                 return Refused(_("Only the person who asked can stop this."))
             now = self._clock()
-            body = {"person": person.person_id, "name": person.name, "text": text}
+            # The platform may not have said it here yet, but when their request was handled.
+            name = person.name or (await threads.names(tx, [person.person_id]))[person.person_id]
+            body = {"person": person.person_id, "name": name, "text": text}
             await deliveries.drop(tx, mine)
             await deliveries.add(tx, Delivery(key, thread_id, "stop", body, True, now, now))
             if own.isdisjoint(asked_by):
@@ -179,9 +181,10 @@ class Inbox:
                 return Settled(_("Your waiting messages were dropped."))
             # Each task is handled in a thread of its own, which would go on until this is handled in the conversation.
             with in_shared_language():
-                why = why_stopped(person.name)
+                why = why_stopped(name)
             await self._open_requests.stop_plans(tx, thread_id, key, why)
             await self._break_off(tx, thread_id)
+            await self._engine.kept(tx, thread_id)
         return Settled(_("Stopped."))
 
     async def _break_off(self, tx: Transaction, thread_id: str) -> None:

@@ -229,6 +229,16 @@ async def test_the_same_stop_delivered_twice_stops_once(stage: Stage) -> None:
     assert await stage.waiting() == ["m2"]
 
 
+async def test_who_stops_is_named_where_this_process_has_not_heard_their_name(stage: Stage) -> None:
+    """Slack tells an app the id of whoever writes; another process may have asked for the name."""
+    await stage.write(ANA, "m1")
+    await stage.write(Person(ANA.person_id, ""), "m2", "stop")
+    async with stage.database.reading() as tx:
+        stopped = await deliveries.head(tx, THREAD, stage.clock())
+    assert stopped is not None
+    assert stopped.body["name"] == ANA.name
+
+
 async def test_stop_finds_the_session_that_waits_for_whoever_says_it(stage: Stage) -> None:
     room = place("chat:room", has_threads=False)
     for key, person in (("m1", ANA), ("m2", BEN)):

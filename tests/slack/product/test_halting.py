@@ -66,6 +66,20 @@ async def test_who_replies_without_a_mention_is_told_too(home: ProductFolder, sl
         await talk.says("You said: and now?")
 
 
+async def test_who_stops_their_own_request_meanwhile_is_told_too(
+    home: ProductFolder, slack: FakeSlack, shop: Workshop
+) -> None:
+    async with stopped_by(home, slack) as (talk, olga):
+        await talk.mentions("use make what=lamp")
+        card = await talk.card()
+        await olga.post(STOP, {"why": "a fire"})
+        await talk.mentions("stop")
+        await talk.says(STOPPED)
+        await olga.post(GO_ON, {})
+        await talk.settled(card, "Ana stopped it")
+    assert shop.done == []
+
+
 async def test_a_card_that_is_approved_meanwhile_is_no_sign_that_the_call_was_made(
     home: ProductFolder, slack: FakeSlack, shop: Workshop
 ) -> None:
