@@ -231,6 +231,8 @@ def _undisguised(text: bytes) -> Reading | None:
 
 def _plain(disguised: bytes) -> bytes | None:
     """What stands for it; nothing for what has no width; `None` when it stands for itself."""
+    if len(disguised) == 1:  # a control character
+        return b""
     sign = disguised[:1]
     if b"[" in disguised or b"(" in disguised or (len(disguised) > 1 and disguised.startswith(_CSI)):
         return _ESC
