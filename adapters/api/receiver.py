@@ -39,7 +39,7 @@ from adapters.shared.live.board import LiveBoard
 from adapters.shared.live.hub import Hub
 from adapters.shared.long_answers import LongAnswers
 from adapters.shared.operator_operations import OperatorOperation
-from adapters.shared.outages import AGAIN_SECONDS, AWAY
+from adapters.shared.outages import AGAIN_SECONDS, AWAY, note_refusal
 from adapters.shared.problems import Problem, new_reference, problem_answer
 from adapters.shared.program_access import Authenticates, ProgramAccess, ProgramAccessConfig
 from adapters.shared.server_sent import EVENT_STREAM, OpenStreams
@@ -190,6 +190,7 @@ class ApiReceiver:
             raise
         except Exception as error:
             if is_outage(error):
+                note_refusal(request, error)
                 response = problem_answer(Problem(503, AWAY, retry_after=AGAIN_SECONDS), reference)
             else:
                 log.exception("api_request_failed", reference=reference, operation=operation.name)

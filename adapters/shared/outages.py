@@ -25,6 +25,7 @@ AGAIN_SECONDS = 5
 """Seconds after which programs are asked to try again; people read of a minute."""
 LONGEST_ERROR = 200
 """Characters of what the database says, in the log."""
+_REFUSED = web.RequestKey("refused while the records are away", Exception)
 _HEADERS = {
     "Retry-After": str(AGAIN_SECONDS),
     "Cache-Control": "no-store",
@@ -43,6 +44,12 @@ class RefusedInOwnForm(Exception):  # noqa: N818 (what became of the request)
     def __init__(self, answer: web.Response) -> None:
         super().__init__(AWAY)
         self.answer = answer
+
+
+def note_refusal(request: web.Request, error: Exception) -> None:
+    """Has the log say that a request was refused because the records are away, by whoever answers it in a form of its
+    own. `error`: what says so."""
+    request[_REFUSED] = error
 
 
 class OutageLog:
@@ -87,7 +94,9 @@ class OutageAnswers:
             self._log.failed(what, error)
             with in_language(choose(request.headers.get("Accept-Language"))):
                 return refusal_for(request)
-        if answer.status < web.HTTPBadRequest.status_code and not answer.prepared:  # a stream began long ago
+        if (refused_for := request.get(_REFUSED)) is not None:
+            self._log.failed(what, refused_for)
+        elif answer.status < web.HTTPBadRequest.status_code and not answer.prepared:  # a stream began long ago
             self._log.worked(what)
         return answer
 

@@ -18,6 +18,7 @@ from adapters.api.operations import Operation
 from adapters.api.receiver import ApiReceiver
 from adapters.api.resources import place_of
 from adapters.api.thread_names import ThreadNames
+from adapters.shared.outages import OutageAnswers
 from adapters.shared.program_access import ProgramAccessConfig
 from adapters.web.config import WebConfig
 from adapters.web.sender import WebSender
@@ -433,7 +434,7 @@ async def served_api(database: Database, clock: SetClock, new_id: NewId) -> Asyn
         hitl_timeout_seconds=5.0,
         agent=AgentFacts(lambda: ["calendar", "tasks"], "https://issuer.example"),
     )
-    application = web.Application()
+    application = web.Application(middlewares=[OutageAnswers().middleware])
     application.add_routes(served.receiver.routes())
     application.on_shutdown.append(sender.end_streams)
     runner = web.AppRunner(application, shutdown_timeout=1.0)

@@ -15,6 +15,7 @@ from a2a.types import Task
 from a2a.utils.errors import InvalidParamsError, TaskNotFoundError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from adapters.api.agent_to_agent.task_names import TaskName
 from bot.domain import Person
@@ -115,9 +116,11 @@ async def test_while_the_records_are_away_it_says_so(served: ServedApi, monkeypa
         raise GONE
 
     monkeypatch.setattr(served.conversations, "turn", away)
-    for version in ("1.0", "0.3"):
-        with pytest.raises(A2AClientError, match="503"):
-            await replace(agent(served), version=version).get(task.id)
+    with capture_logs() as logged:
+        for version in ("1.0", "0.3"):
+            with pytest.raises(A2AClientError, match="503"):
+                await replace(agent(served), version=version).get(task.id)
+    assert [line["event"] for line in logged if line["log_level"] != "debug"] == ["requests_refused"], "once"
 
 
 async def test_a_mistake_of_ours_is_told_with_a_reference_and_nothing_else(

@@ -8,11 +8,14 @@ from typing import Any
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 
+from adapters.shared.outages import AWAY
 from adapters.shared.program_access import REFUSED_A_MINUTE
 from bot.records import deliveries
 from tests.api.serving import ANA, BEN, CHLOE, ORIGIN, ApiAnswer, ApiUser, ServedApi
 from tests.api.things import THREAD, everything_of_anas
+from tests.support.outage import FULL
 
 
 def problem(answer: ApiAnswer) -> tuple[int, str]:
@@ -371,6 +374,22 @@ async def test_too_many_are_told_when_to_come_again(served: ServedApi, ana: ApiU
     assert 0 < int(answers[20].headers["Retry-After"]) <= 60
     links = [await ana.get("connectors/board/auth-url") for _ in range(5)]
     assert {each.status for each in links} == {200}, "the link that was not used is given again"
+
+
+async def test_while_the_records_are_away_the_log_says_so(
+    served: ServedApi, ana: ApiUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: Any, **__: Any) -> None:
+        raise FULL
+
+    monkeypatch.setattr(served.conversations, "turn", away)
+    where = (await ana.post("threads")).headers["Location"].removeprefix("/api/v1/")
+    with capture_logs() as logged:
+        for _ in range(2):
+            answer = await ana.get(f"{where}/messages/web:one")
+            assert problem(answer) == (503, AWAY)
+    told = [(line["event"], line["says"]) for line in logged if line["log_level"] != "debug"]
+    assert told == [("requests_refused", "database or disk is full")], "once"
 
 
 async def test_pages_of_listed_sites_may_read_answers_and_no_others(ana: ApiUser, nobody: ApiUser) -> None:

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.outages import AWAY as SENTENCE
-from adapters.shared.outages import OutageAnswers
+from adapters.shared.outages import OutageAnswers, note_refusal
 from adapters.shared.serving import Limits, started_server
 from bot.records.database import NotOnDisk
 from tests.support.outage import AWAY, FULL, GONE
@@ -30,6 +30,12 @@ class Records:
     async def use(self, _request: web.Request) -> web.Response:
         if self.fault is not None:
             raise self.fault
+        return web.json_response({})
+
+    async def use_for_programs(self, request: web.Request) -> web.Response:
+        if self.fault is not None:
+            note_refusal(request, self.fault)
+            return web.json_response({"title": "Service Unavailable"}, status=503)
         return web.json_response({})
 
     async def no_use(self, _request: web.Request) -> web.Response:
@@ -54,6 +60,7 @@ async def serving(records: Records) -> AsyncIterator[Client]:
     application = web.Application(middlewares=[OutageAnswers().middleware])
     application.router.add_get("/of/{person}", records.use)
     application.router.add_get("/further", records.use)
+    application.router.add_get("/programs", records.use_for_programs)
     application.router.add_get("/static", records.no_use)
     async with started_server(application, "127.0.0.1", 0, Limits()) as (host, port), aiohttp.ClientSession() as http:
         yield Client(f"http://{host}:{port}", http)
@@ -101,6 +108,21 @@ async def test_each_cause_is_said_once_until_it_works_again() -> None:
             records.fault = FULL
             assert (await client.get("/further"))[0] == 503
         assert [line["event"] for line in logged] == ["requests_taken_again", "requests_refused"]
+
+
+async def test_what_programs_are_told_in_a_form_of_their_own_is_said_too() -> None:
+    records = Records(FULL)
+    async with serving(records) as client:
+        with capture_logs() as logged:
+            for _ in range(2):
+                assert (await client.get("/programs"))[:2] == (503, '{"title": "Service Unavailable"}')
+            records.fault = None
+            assert (await client.get("/programs"))[0] == 200
+    assert [line["event"] for line in logged if line["log_level"] != "debug"] == [
+        "requests_refused",
+        "requests_taken_again",
+    ]
+    assert logged[0]["what"] == "GET /programs"
 
 
 async def test_a_defect_is_none() -> None:

@@ -52,7 +52,7 @@ from adapters.api.following import Before, Halted, Interrupted, Sentence, Silenc
 from adapters.api.sign_in_replies import reply_to_sign_in
 from adapters.api.turns import LONGEST_WAIT, ApiTurns
 from adapters.shared.long_answers import LongAnswers
-from adapters.shared.outages import AGAIN_SECONDS, AWAY
+from adapters.shared.outages import AGAIN_SECONDS, AWAY, note_refusal
 from adapters.shared.problems import Problem, new_reference
 from adapters.shared.server_sent import ClientGone
 from adapters.shared.untrusted_json import MalformedBodyError, json_in
@@ -539,6 +539,7 @@ def _answering(exchange: Exchange) -> Iterator[None]:
         _refuse(exchange, problem)
     except Exception as error:
         if is_outage(error):
+            note_refusal(exchange.call.request, error)
             _refuse(exchange, Problem(503, AWAY, retry_after=AGAIN_SECONDS))
         reference = new_reference()
         log.exception("api_request_failed", reference=reference, operation="agentToAgent")
