@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from time import monotonic
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -25,6 +26,10 @@ from bot.records.tables import audit, audit_pushes, connections, halts, metadata
 _DATABASE, _SCHEMA, _STOP, _SEALED, _PUSH = "database", "schema", "stop", "encryption key", "audit push"
 _UP = ".venv/bin/python app.py migrate up"
 _SECONDS = 5
+_READING_SECONDS = 2.0
+"""For each file of SQLite: some gigabytes of one that was read lately. Our own choice: all looks together have 14."""
+_BETWEEN_LOOKS = 1_000
+"""Steps of SQLite between two looks at the time: some tens of microseconds."""
 MOST_SEALED = 200
 """Rows of each kind that are tried: who has lost the key cannot open one of them."""
 SealedColumn = tuple[sa.ColumnElement[str], sa.ColumnElement[bool]]
@@ -58,7 +63,7 @@ def record_findings(
         with _opened(address) as connection:
             shown = shown_address(address)
             found = [fine(_DATABASE, f"{shown}: can be reached"), *_schema(connection, shown)]
-            found += _server(connection, times) if file is None else _beside(file)
+            found += _server(connection, times) if file is None else _files(file)
             tables = sa.inspect(connection).get_table_names()
             if halts.name in tables:
                 found += _stopped(connection, shown)
@@ -192,16 +197,34 @@ def _schema(connection: sa.Connection, shown: str) -> list[Finding]:
     return [doubtful(_SCHEMA, where, f"Make a backup, then start, or: {_UP}")]
 
 
-def _beside(file: Path) -> list[Finding]:
-    """The checkpoints and the memories have files of their own."""
+def _files(file: Path) -> list[Finding]:
+    """Whether the records, and the checkpoints and the memories, which have files of their own, are whole."""
     found = []
-    for each in _companions(file):
+    for each in (file, *_companions(file)):
         if each.exists():
             try:
-                _sqlite(each).close()
+                # A second look is at another moment, if somebody was just writing.
+                damage = _damage(each) and _damage(each)
             except sqlite3.Error as error:
-                found.append(_unreachable(str(each), each, error))
+                damage = str(error)
+            if damage:
+                found.append(_unreachable(str(each), each, damage))
     return found
+
+
+def _damage(file: Path) -> str:
+    """What is damaged in a file, as far as it is read in `_READING_SECONDS`; empty: nothing. Raises what SQLite
+    raises."""
+    until = monotonic() + _READING_SECONDS
+    with closing(_sqlite(file)) as connection:
+        connection.set_progress_handler(lambda: monotonic() > until, _BETWEEN_LOOKS)
+        try:
+            said = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+        except sqlite3.OperationalError:
+            if monotonic() > until:
+                return ""
+            raise
+    return "" if said == "ok" else said.splitlines()[-1]
 
 
 def _companions(file: Path) -> tuple[Path, Path]:

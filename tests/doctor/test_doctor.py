@@ -339,6 +339,19 @@ async def test_damaged_records_are_found(looked: Any, records: Path) -> None:
     assert (await looked(offline=True)).the_only_fault().what == "database"
 
 
+async def test_damage_in_the_middle_of_the_records_is_found(looked: Any, records: Path) -> None:
+    """SQLite opens the file, and so does the start."""
+    with closing(sqlite3.connect(records)) as connection:
+        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'audit'")
+        ((size,),) = connection.execute("PRAGMA page_size")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with records.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(bytes(size))
+    fault = (await looked(offline=True)).the_only_fault()
+    assert (fault.status, fault.what, f"{records} cannot be read" in fault.where) == (WRONG, "database", True)
+
+
 @pytest.mark.parametrize("beside", ["countersign.checkpoints.db", "countersign.memory.db"])
 async def test_damaged_files_beside_them_are_found(looked: Any, records: Path, beside: str) -> None:
     records.with_name(beside).write_bytes(b"nothing that is a database" * 100)
