@@ -34,6 +34,8 @@ OPENAI = "https://api.openai.com/v1"
 _CONNECT_SECONDS = 10.0
 _AT_ONCE = 50
 """Events that are read one after the other before others get their turn, some 5 ms: they may all be there already."""
+_ANTHROPICS = ("cache_read_input_tokens", "cache_creation_input_tokens")
+"""How Anthropic calls the tokens of a question that its cache had, and those that it has put there."""
 _MOST_TOLD = 100
 """Different things that a service says beside the text of one answer, such as why it ended: others say two or three."""
 _RESPONSES_ONLY = re.compile(r"gpt-(5\.([6-9]|\d\d)|[6-9]|\d\d)")
@@ -158,15 +160,22 @@ def _count(count: ServiceCount, usage: object, given: str, made: str) -> None:
         given: how the numbers of the question are called there, and the beginning of how their details are.
         made: how those of the answer are called.
     """
-    if isinstance(usage, Mapping):
-        details = usage.get(f"{given}_details")
-        cached = details.get("cached_tokens") if isinstance(details, Mapping) else None
-        count.note(given=usage.get(given), cached=cached, made=usage.get(made))
-        # What a model thinks is a part of its answer with OpenAI; xAI, and gateways to Google's models, count it in the
-        # sum alone (https://docs.x.ai/docs/key-information/consumption-and-rate-limits), and take as much for it.
-        asked = larger(0, usage.get(given))
-        if asked:
-            count.note(made=larger(0, usage.get("total_tokens")) - asked)
+    if not isinstance(usage, Mapping):
+        return
+    details = usage.get(f"{given}_details")
+    cached = details.get("cached_tokens") if isinstance(details, Mapping) else None
+    asked, answered, read, kept, together = (
+        larger(0, usage.get(name)) for name in (given, made, *_ANTHROPICS, "total_tokens")
+    )
+    # Gateways to Anthropic's models say these, too; some leave them out of the question and count them in the sum alone
+    # (https://github.com/Portkey-AI/gateway/blob/main/src/providers/anthropic/chatComplete.ts).
+    if read + kept and together >= asked + read + kept + answered:
+        asked += read + kept
+    count.note(given=asked, cached=larger(read, cached), made=answered)
+    # What a model thinks is a part of its answer with OpenAI; xAI, and gateways to Google's models, count it in the
+    # sum alone (https://docs.x.ai/docs/key-information/consumption-and-rate-limits), and take as much for it.
+    if asked:
+        count.note(made=together - asked)
 
 
 def _text_alone(event: Any) -> str | None:

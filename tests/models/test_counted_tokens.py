@@ -64,6 +64,9 @@ def said(given: object, made: object, cached: object = None) -> dict[str, Any]:
     return {"prompt_tokens": given, "completion_tokens": made, **details}
 
 
+CACHED = {"cache_read_input_tokens": 900, "cache_creation_input_tokens": 90}
+
+
 @pytest.mark.parametrize(
     ("events", "wanted"),
     [
@@ -73,6 +76,9 @@ def said(given: object, made: object, cached: object = None) -> dict[str, Any]:
         ([piece("hi"), piece("", {"completion_tokens": 50}, end="stop")], (QUESTION, 0, 50)),
         ([piece("hi", {**said(1000, 5), "total_tokens": 1050}, end="stop")], (1000, 0, 50)),
         ([piece("hi", {**said(0, 5), "total_tokens": 1050}, end="stop")], (QUESTION, 0, 5)),
+        ([piece("hi", {**said(10, 50), **CACHED, "total_tokens": 1050}, end="stop")], (1000, 900, 50)),
+        ([piece("hi", {**said(1000, 50), **CACHED, "total_tokens": 1050}, end="stop")], (1000, 900, 50)),
+        ([piece("hi", {**said(1000, 50, 900), **CACHED}, end="stop")], (1000, 900, 50)),
         ([piece("hi", said(1000, 25, 900))], (1000, 900, 25)),
         ([piece("hi"), piece("", said(1000, 50, 900), end="content_filter")], (1000, 900, 50)),
         ([piece("hi"), piece("", said(1000, 50, 900), end="stop", service_tier="priority")], (1000, 900, 50)),
@@ -84,6 +90,9 @@ def said(given: object, made: object, cached: object = None) -> dict[str, Any]:
         "answer only",
         "thoughts beside the answer",
         "a sum of nothing",
+        "cached beside the question",
+        "cached within the question",
+        "cached without a sum",
         "broken off",
         "filtered",
         "another tier",
