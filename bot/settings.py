@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -89,15 +89,34 @@ def public_address(value: str) -> str:
 
 def database_address(value: SecretStr) -> SecretStr:
     """`sqlite:///{file}` or `postgresql://…`; the value is never repeated, for it may hold a password."""
-    parts = _split(value.get_secret_value())
-    if parts.scheme == "sqlite":
-        if parts.netloc or len(parts.path) < 2:
-            raise ValueError("names no file. Write sqlite:///data/countersign.db (three slashes; four: absolute).")
-    elif parts.scheme != "postgresql":
+    address = value.get_secret_value()
+    if address.startswith("postgresql:"):
+        _check_postgresql(address)
+        return value
+    parts = _split(address)
+    if parts.scheme != "sqlite":
         raise ValueError("has an unknown scheme. Write sqlite:///{file} or postgresql://{user}@{host}/{database}.")
-    elif not parts.path.strip("/"):
-        raise ValueError("names no database. Write postgresql://{user}:{password}@{host}/{database}.")
+    if parts.netloc or len(parts.path) < 2:
+        raise ValueError("names no file. Write sqlite:///data/countersign.db (three slashes; four: absolute).")
     return value
+
+
+def _check_postgresql(address: str) -> None:
+    """As libpq reads it: several hosts, each with a port of its own, are no address to `urlsplit`."""
+    from psycopg import Error  # noqa: PLC0415  # SQLite has no use for it
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+
+    try:
+        named: Mapping[str, Any] = conninfo_to_dict(address)
+        urlsplit(address)  # what shows the address, and masks its password, has to read it too
+    except (Error, ValueError):
+        # Not chained: the original repeats parts of the value.
+        raise ValueError("is not an address. Check its host and port, and write % in a password as %25.") from None
+    ports = [port for port in str(named.get("port") or "").split(",") if port]
+    if not all(re.fullmatch("[0-9]{1,5}", port) and 0 < int(port) < 2**16 for port in ports):
+        raise ValueError("is not an address. Check its host and port.")
+    if not named.get("dbname"):
+        raise ValueError("names no database. Write postgresql://{user}:{password}@{host}/{database}.")
 
 
 def fernet_keys(value: SecretStr) -> SecretStr:

@@ -165,6 +165,9 @@ def test_lists_are_separated_by_commas(load: Load) -> None:
         ({"DATABASE_URL": "mysql://localhost/x"}, "DATABASE_URL", "postgresql://"),
         ({"DATABASE_URL": "sqlite://data.db"}, "DATABASE_URL", "three slashes"),
         ({"DATABASE_URL": "postgresql://localhost"}, "DATABASE_URL", "names no database"),
+        ({"DATABASE_URL": "postgresql://first:5432,second:port/x"}, "DATABASE_URL", "port"),
+        ({"DATABASE_URL": "postgresql://first:5432,second:70000/x"}, "DATABASE_URL", "port"),
+        ({"DATABASE_URL": "postgresql://bot:100%@first/x"}, "DATABASE_URL", "%25"),
         ({"AGENT_MODE": "readonly"}, "AGENT_MODE", "readOnly"),
         ({"AGENT_STRICT_READONLY": "maybe"}, "AGENT_STRICT_READONLY", "true nor false"),
         ({"ENCRYPTION_KEY": "too-short"}, "ENCRYPTION_KEY", "Fernet"),
@@ -252,6 +255,13 @@ def test_a_wrong_setting_is_named_with_what_is_wrong_and_what_to_do(
 def test_all_problems_are_told_at_once(load: Load) -> None:
     named = [line.split(":")[0] for line in problems(load, PORT="x", LOG_LEVEL="y", ENCRYPTION_KEY="z")]
     assert sorted(named) == ["ENCRYPTION_KEY", "LOG_LEVEL", "PORT"]
+
+
+@pytest.mark.parametrize("hosts", ["first:5432,second:5433", "first,second:5433"])
+def test_several_postgresql_servers_are_named_as_libpq_reads_them(load: Load, hosts: str) -> None:
+    address = f"postgresql://bot:pw@{hosts}/countersign"
+    key = Fernet.generate_key().decode()
+    assert load(DATABASE_URL=address, ENCRYPTION_KEY=key, PUBLIC_URL="https://x.example").records_address == address
 
 
 def test_good_values_are_taken(load: Load) -> None:
