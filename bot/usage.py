@@ -14,11 +14,11 @@ from bot.dates import day_of, number_in_words
 from bot.domain import Clock, Person
 from bot.prices import Prices
 from bot.records import model_usage
-from bot.records.database import Database, Transaction
+from bot.records.database import Database, Pauses, Transaction
 from bot.records.model_usage import GroupedBy, UsageOf, UsageSum
 from bot.task_threads import turn_of_call
 from graph.agents import name_in
-from graph.usage import ModelUse, Usage, added
+from graph.usage import ModelUse, Usage, added, total_tokens
 from translations import gettext as _
 from translations import ngettext
 
@@ -175,12 +175,24 @@ class UsageReports:
         first = since or date.fromordinal(max(last.toordinal() - RECENT_DAYS + 1, 1))
         await self._note_reading(operator, "usage")
         days = first.isoformat(), last.isoformat()
+        totals = _by_key(await self._between(by, *days), self._prices)
+        totals.sort(key=lambda total: (-total_tokens(total.use), total.key))
+        return UsageOfEverybody(*days, tuple(totals[:MOST_GROUPS]), len(totals) > MOST_GROUPS, self._prices.currency)
+
+    async def _between(self, by: GroupedBy, first: str, last: str) -> Sequence[UsageSum]:
+        """What everybody has used from one day to another, by model. Day by day: SQLite's statements run in the event
+        loop, and one over a year holds it for seconds."""
+        used: dict[tuple[str, str], UsageSum] = {}
+        pauses = Pauses()
         async with self._database.reading() as tx:
-            keys = await model_usage.largest_groups(tx, by, *days, MOST_GROUPS + 1)
-            sums = await model_usage.of_groups(tx, by, keys[:MOST_GROUPS], *days)
-        totals = {total.key: total for total in _by_key(sums, self._prices)}
-        groups = tuple(totals[key] for key in keys[:MOST_GROUPS])
-        return UsageOfEverybody(*days, groups, len(keys) > MOST_GROUPS, self._prices.currency)
+            day = await model_usage.next_day(tx, first, last)
+            while day is not None:
+                for each in await model_usage.of_day(tx, by, day):
+                    known = used.get((each.key, each.model))
+                    used[each.key, each.model] = each if known is None else model_usage.together(known, each)
+                await pauses.when_due()
+                day = await model_usage.next_day(tx, (date.fromisoformat(day) + timedelta(days=1)).isoformat(), last)
+        return list(used.values())
 
 
 def _by_key(sums: Sequence[UsageSum], prices: Prices) -> list[UsageTotal]:

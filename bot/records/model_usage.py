@@ -57,6 +57,19 @@ class UsageSum:
     seconds: float
 
 
+def together(one: UsageSum, other: UsageSum) -> UsageSum:
+    """Both added up, under the key of the first."""
+    return UsageSum(
+        key=one.key,
+        model=one.model,
+        calls=one.calls + other.calls,
+        input_tokens=one.input_tokens + other.input_tokens,
+        cached_tokens=one.cached_tokens + other.cached_tokens,
+        output_tokens=one.output_tokens + other.output_tokens,
+        seconds=one.seconds + other.seconds,
+    )
+
+
 _sum = reader(UsageSum, **dict.fromkeys(("calls", "input_tokens", "cached_tokens", "output_tokens"), int))
 
 
@@ -150,20 +163,22 @@ async def of_people(tx: Transaction, person_ids: Collection[str], since: str) ->
     return [_sum(row) for row in await tx.all(query)]
 
 
-async def largest_groups(tx: Transaction, by: GroupedBy, since: str, until: str, most: int) -> Sequence[str]:
-    """Of what there is a sum from one day to another, both included: those with the most tokens, in that order."""
-    tokens, key = sa.func.sum(model_usage.c.input_tokens + model_usage.c.output_tokens), _key(by)
-    query = sa.select(key).where(model_usage.c.day.between(since, until)).group_by(key)
-    return [str(row[0]) for row in await tx.all(query.order_by(tokens.desc(), key).limit(most))]
+_NEXT_DAY = Prepared(
+    sa.select(sa.func.min(model_usage.c.day)).where(
+        model_usage.c.day.between(sa.bindparam("since"), sa.bindparam("until"))
+    )
+)
 
 
-async def of_groups(
-    tx: Transaction, by: GroupedBy, groups: Sequence[str], since: str, until: str
-) -> Sequence[UsageSum]:
-    """What these used from one day to another, both included, by model."""
-    key = _key(by)
-    query = _sums(key).where(model_usage.c.day.between(since, until), key.in_(list(groups)))
-    return [_sum(row) for row in await tx.all(query)]
+async def next_day(tx: Transaction, since: str, until: str) -> str | None:
+    """The first day on which anything was used, from one day to another, both included; `None`: there is none."""
+    row = await tx.one(_NEXT_DAY, {"since": since, "until": until})
+    return row[0] if row is not None else None
+
+
+async def of_day(tx: Transaction, by: GroupedBy, day: str) -> Sequence[UsageSum]:
+    """What was used on a day, by model. A day with 10,000 turns takes some 50 ms."""
+    return [_sum(row) for row in await tx.all(_sums(_key(by)).where(model_usage.c.day == day))]
 
 
 def _key(by: GroupedBy) -> sa.ColumnElement[str]:

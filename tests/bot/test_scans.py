@@ -68,8 +68,7 @@ SORTED = {
     "waiting.pending_by_rule": "what waits for people",
     "model_usage.of_message": "the turn of one message",
     "model_usage.of_people": "what one human used in 30 days",
-    "model_usage.largest_groups": "what an operator asks for, of a range of days: as many as are told at once",
-    "model_usage.of_groups": "of these, the models that they used",
+    "model_usage.of_day": "what was used on one day, by model",
     "rule_counts.sums_by_rule": "what an operator asks for, of a range of days: a row for each tool and day",
     "rule_counts.sums_by_tool": "what an operator asks for, of a range of days: a row for each tool and day",
 }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 
 import pytest
@@ -182,6 +183,25 @@ async def test_of_more_than_can_be_told_those_are_left_out_that_used_least_and_n
     by_day = await usages.reports(operators=[ANA]).of_everybody(ANA, "day")
     assert by_day is not None
     assert ([each.use["calls"] for each in by_day.groups], by_day.is_cut) == ([2 * MOST_GROUPS + 2], False)
+
+
+async def test_what_was_used_in_a_long_time_is_added_up_while_others_have_their_turn(usages: Usages) -> None:
+    days = 200
+    async with usages.database.writing(UNLOCKED) as tx:
+        for number in range(days):
+            each_used = {"large": use(10, 1), "small": use(1, 1)}
+            await keep_usage(tx, turn_of(ANA, f"m{number}"), each_used, usages.clock() - number * DAY)
+    first = date.fromtimestamp(usages.clock()) - timedelta(days=2 * days)
+    asking = asyncio.ensure_future(usages.reports(operators=[ANA]).of_everybody(ANA, "person", first))
+    turns = 0
+    while not asking.done():
+        await asyncio.sleep(0)
+        turns += 1
+    found = await asking
+    assert found is not None
+    (total,) = found.groups
+    assert (total.use["calls"], total.use["input_tokens"], total.models) == (2 * days, 11 * days, ("large", "small"))
+    assert turns > 5
 
 
 async def test_before_the_first_day_that_there_is_nothing_was_used(usages: Usages) -> None:
