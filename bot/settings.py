@@ -101,6 +101,12 @@ def database_address(value: SecretStr) -> SecretStr:
     return value
 
 
+_NOT_POSTGRESQL = (
+    "is not an address. Check its host and port, and in a password write % as %25, @ as %40, / as %2F, ? as %3F, "
+    "# as %23."
+)
+
+
 def _check_postgresql(address: str) -> None:
     """As libpq reads it: several hosts, each with a port of its own, are no address to `urlsplit`."""
     from psycopg import Error  # noqa: PLC0415  # SQLite has no use for it
@@ -108,10 +114,13 @@ def _check_postgresql(address: str) -> None:
 
     try:
         named: Mapping[str, Any] = conninfo_to_dict(address)
-        urlsplit(address)  # what shows the address, and masks its password, has to read it too
+        parts = urlsplit(address)
     except (Error, ValueError):
         # Not chained: the original repeats parts of the value.
-        raise ValueError("is not an address. Check its host and port, and write % in a password as %25.") from None
+        raise ValueError(_NOT_POSTGRESQL) from None
+    # What shows the address, and masks its password, would take a part of the password for something else.
+    if parts.netloc.count("@") > 1 or "@" in parts.path + parts.query + parts.fragment:
+        raise ValueError(_NOT_POSTGRESQL)
     ports = [port for port in str(named.get("port") or "").split(",") if port]
     if not all(re.fullmatch("[0-9]{1,5}", port) and 0 < int(port) < 2**16 for port in ports):
         raise ValueError("is not an address. Check its host and port.")

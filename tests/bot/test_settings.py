@@ -167,7 +167,10 @@ def test_lists_are_separated_by_commas(load: Load) -> None:
         ({"DATABASE_URL": "postgresql://localhost"}, "DATABASE_URL", "names no database"),
         ({"DATABASE_URL": "postgresql://first:5432,second:port/x"}, "DATABASE_URL", "port"),
         ({"DATABASE_URL": "postgresql://first:5432,second:70000/x"}, "DATABASE_URL", "port"),
-        ({"DATABASE_URL": "postgresql://bot:100%@first/x"}, "DATABASE_URL", "%25"),
+        *(
+            ({"DATABASE_URL": f"postgresql://bot:{password}@first/x"}, "DATABASE_URL", "in a password write % as %25")
+            for password in ("100%", "p@ss", "12/ab", "a?b", "a#b")
+        ),
         ({"AGENT_MODE": "readonly"}, "AGENT_MODE", "readOnly"),
         ({"AGENT_STRICT_READONLY": "maybe"}, "AGENT_STRICT_READONLY", "true nor false"),
         ({"ENCRYPTION_KEY": "too-short"}, "ENCRYPTION_KEY", "Fernet"),
