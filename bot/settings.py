@@ -17,7 +17,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 import translations
 from bot.crypto import is_fernet_key
 from bot.identity.open_issuers import EVERYBODY, is_open
-from bot.records.addresses import sqlite_file
+from bot.records.addresses import passwords_in, sqlite_file
 from policies.model import GROUP_ID_FORMS, PERSON_ID_FORMS, PLACE_ID_FORMS, Mode, normal
 from policies.secret_shapes import SecretPattern
 from policies.yaml_values import seconds
@@ -702,7 +702,8 @@ class Settings(BaseSettings):
         texts |= _secrets_in_headers(plain(self.otel_exporter_otlp_headers))
         texts |= _secrets_in_headers(plain(self.otel_exporter_otlp_traces_headers))
         texts |= {(plain(self.audit_push_token) or "").rpartition(" ")[2]} - {""}
-        addresses = [self.database_url.get_secret_value(), *(v for v in values if isinstance(v, str) and "://" in v)]
+        texts |= passwords_in(self.records_address)
+        addresses = (value for value in values if isinstance(value, str) and "://" in value)
         passwords = {password for address in addresses if (password := urlsplit(address).password)}
         return frozenset(texts | passwords | {unquote(password) for password in passwords})
 

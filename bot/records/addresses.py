@@ -20,3 +20,13 @@ def shown_address(address: str) -> str:
         return str(file)
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def passwords_in(address: str) -> frozenset[str]:
+    """The passwords that an address gives PostgreSQL: beside the user, or among its parameters."""
+    if sqlite_file(address) is not None:
+        return frozenset()
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415  # SQLite has no use for it
+
+    named = conninfo_to_dict(address)
+    return frozenset(str(named[each]) for each in ("password", "sslpassword") if named.get(each))

@@ -260,6 +260,12 @@ def test_all_problems_are_told_at_once(load: Load) -> None:
     assert sorted(named) == ["ENCRYPTION_KEY", "LOG_LEVEL", "PORT"]
 
 
+def test_a_password_among_the_parameters_of_an_address_is_known_to_the_logs_too(load: Load) -> None:
+    address = "postgresql://bot@db/countersign?password=hunter%40database&sslpassword=hunter-key"
+    loaded = load(DATABASE_URL=address, ENCRYPTION_KEY=Fernet.generate_key().decode(), PUBLIC_URL="https://x.example")
+    assert {each for each in loaded.secret_values if "hunter" in each} == {"hunter@database", "hunter-key"}
+
+
 @pytest.mark.parametrize("hosts", ["first:5432,second:5433", "first,second:5433"])
 def test_several_postgresql_servers_are_named_as_libpq_reads_them(load: Load, hosts: str) -> None:
     address = f"postgresql://bot:pw@{hosts}/countersign"
