@@ -4,7 +4,6 @@ the specifications have it (https://opentelemetry.io/docs/specs/otlp/#otlphttp).
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -82,8 +81,6 @@ class Collector:
         if self.status != 200:
             return web.Response(status=self.status)
         body = await request.read()
-        if request.headers.get("Content-Encoding") == "gzip":
-            body = gzip.decompress(body)
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
         self.bodies.append(body)
         if request.content_type != "application/x-protobuf":

@@ -125,9 +125,10 @@ async def test_without_content_nothing_that_anybody_said_is_in_a_trace(
 
 
 async def test_with_content_it_says_what_was_said_and_called(traced_home: ProductFolder, collector: Collector) -> None:
-    traced_home.variables["TRACE_CONTENT"] = "true"
+    traced_home.variables |= {"TRACE_CONTENT": "true", "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"}
     await make_with_a_restart_in_between(traced_home)
     assert collector.faults == []
+    assert {sent["content-encoding"] for sent in collector.headers} == {"gzip"}
     called = only(collector.named("tools/call make"))
     assert called.attributes["gen_ai.tool.call.arguments"] == '{"what":"lamp"}'
     assert called.attributes["gen_ai.tool.call.result"] == "made lamp"
