@@ -335,6 +335,7 @@ class AuditVerification:
         found.add(list(check.faults_at_the_end()))
         attempt = ""
         while True:
+            await asyncio.sleep(0)  # SQLite's statements run in the event loop, and neither they nor the reader waits
             async with self._database.reading() as tx:
                 keys, attempt = await audit.unwritten(tx, attempt, AT_A_TIME)
             found.add([unwritten_fault(key) for key in keys])

@@ -276,7 +276,8 @@ _PARKED = sa.select(*(deliveries.c[each.name] for each in fields(ParkedRow))).wh
 
 async def parked(tx: Transaction, before: int, limit: int) -> Sequence[ParkedRow]:
     """What is parked, with a number below `before`, the newest first."""
-    query = _PARKED.where(deliveries.c.seq < before).order_by(deliveries.c.seq.desc()).limit(limit)
+    number = deliveries.c.seq + 0  # by the index of what is parked, never through all there is by their numbers
+    query = _PARKED.where(number < before).order_by(number.desc()).limit(limit)
     return [_parked_row(row) for row in await tx.all(query)]
 
 

@@ -55,7 +55,12 @@ def from_to(column: sa.ColumnElement[str], first: Bound, last: Bound) -> sa.Colu
 def of_turn(column: sa.ColumnElement[str], turn: str) -> sa.ColumnElement[bool]:
     """Returns the condition that an id begins with the key of the delivery of a turn, as ids of its calls do
     (`graph.calls.own_ids`)."""
-    return from_to(column, f"{turn}.", f"{turn}/")  # "/" follows "."
+    return from_to(column, *range_of_turn(turn))
+
+
+def range_of_turn(turn: str) -> tuple[str, str]:
+    """Returns between which two keys such ids are."""
+    return f"{turn}.", f"{turn}/"  # "/" follows "."
 
 
 def in_conversation(thread: sa.ColumnElement[str], thread_id: str) -> sa.ColumnElement[bool]:

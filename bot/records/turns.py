@@ -17,8 +17,8 @@ from bot.gateway.thread_ids import delivery_key
 from bot.records import approvals as approval_rows
 from bot.records.approvals import PENDING_COLUMNS, ApprovalRow
 from bot.records.database import Transaction, reader, unless_longer
-from bot.records.prefixes import from_to, of_turn
-from bot.records.statements import Prepared
+from bot.records.prefixes import from_to, of_turn, range_of_turn
+from bot.records.statements import Prepared, PreparedForLists
 from bot.records.tables import (
     PARKED,
     TIMER,
@@ -270,17 +270,35 @@ async def failed_resumes(tx: Transaction, of: Collection[TurnRow]) -> Sequence[R
     of_resumes = from_to(posts.c.key, "error:resume:", "error:resume;")
     threads_of = {row.thread_id for row in of}
     within = posts.c.thread_id.concat("").in_(threads_of)  # by the index of keys: a thread may have 100,000 posts
-    at_once = (
-        sa.select(posts.c.key)
-        .select_from(each.table)
-        .join(posts, posts.c.key == sa.literal("error:").concat(each.table.c.settled_key))
-        # The ranges one by one: joined with the deliveries, PostgreSQL reads whole tables to find them.
-        .where(sa.or_(sa.false(), *(of_turn(each.call_id, row.key) for row in of)), each.is_so)
-        for each in SETTLED_AT_ONCE
-    )
     parked = sa.select(deliveries.c.key).where(_IS_PARKED, deliveries.c.thread_id.in_(threads_of))
-    query = sa.union_all(sa.select(posts.c.key).where(of_resumes, within), *at_once, parked)
-    return await resumes(tx, {row.key.removeprefix("error:") for row in await tx.all(query)})
+    told = list(await tx.all(sa.union_all(sa.select(posts.c.key).where(of_resumes, within), parked)))
+    turns = [row.key for row in of]
+    for first in range(0, len(turns), _TURNS_AT_ONCE):
+        ranges = [key for turn in turns[first : first + _TURNS_AT_ONCE] for key in range_of_turn(turn)]
+        told += await tx.all(*_FAILED_AT_ONCE.of(ranges))
+    return await resumes(tx, {row.key.removeprefix("error:") for row in told})
+
+
+def _failed_at_once(ranges: Sequence[Any]) -> sa.CompoundSelect[Any]:
+    """Posts that tell of failures of what settled something in these turns, and was to go on with it at once.
+
+    Turn by turn: joined with the deliveries, PostgreSQL reads whole tables to find them, and SQLite all that was ever
+    settled where one condition has many ranges.
+    """
+    return sa.union_all(
+        *(
+            sa.select(posts.c.key)
+            .select_from(each.table)
+            .join(posts, posts.c.key == sa.literal("error:").concat(each.table.c.settled_key))
+            .where(from_to(each.call_id, first, last), each.is_so)
+            for each in SETTLED_AT_ONCE
+            for first, last in zip(ranges[::2], ranges[1::2], strict=True)
+        )
+    )
+
+
+_TURNS_AT_ONCE = 8
+_FAILED_AT_ONCE = PreparedForLists(_failed_at_once)
 
 
 async def resumes(tx: Transaction, keys: Collection[str]) -> Sequence[ResumeRow]:

@@ -7,11 +7,14 @@ with a million rows in each table is for `make bench`.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Awaitable, Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bot.records import deliveries, turns
 from bot.records.sqlite import SqliteTransaction
 from bot.records.startup import upgrade_sqlite
 from tests.support.query_plans import Executed, plan, recording, scans, sorts
@@ -100,6 +103,30 @@ async def test_no_statement_reads_through_a_table_that_grows(call: RecordCall, f
             steps = plan(plain, statement)
             assert name in SCANNED or not scans(steps), statement.sql
             assert name in SORTED or not sorts(steps), statement.sql
+
+
+async def test_a_list_of_many_turns_reads_what_was_settled_in_them_and_no_more(file: Path) -> None:
+    call = next(each for each in CALLS if each.name == "turns.failed_resumes")
+    (row,) = call.arguments["of"]
+    many = [replace(row, key=f"m{number}") for number in range(100)]
+    steps = await steps_of(file, lambda tx: turns.failed_resumes(tx, many))
+    assert not scans(steps)
+
+
+async def test_what_was_given_up_is_found_without_reading_what_was_not(file: Path) -> None:
+    (step, *_) = await steps_of(file, lambda tx: deliveries.parked(tx, 1_000_000, 50))
+    assert "ix_deliveries_parked" in step
+
+
+async def steps_of(file: Path, ask: Callable[[SqliteTransaction], Awaitable[object]]) -> list[str]:
+    """How SQLite executes what is asked."""
+    engine, executed = recording(file)
+    with engine.connect() as connection:
+        tx = SqliteTransaction(connection)
+        await ask(tx)
+        tx.roll_back()
+    with closing(sqlite3.connect(file)) as plain:
+        return [step for statement in executed for step in plan(plain, statement)]
 
 
 def test_all_there_is_in_the_records_is_called() -> None:
