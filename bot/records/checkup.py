@@ -235,9 +235,21 @@ _RIGHTS = sa.text("""
 SELECT current_user AS role, current_database() AS database, pg_is_in_recovery() AS follows,
     current_setting('default_transaction_read_only') = 'on' AS reads_only, current_schema() AS schema,
     has_schema_privilege(current_schema(), 'CREATE') AS may_make,
-    (SELECT min(relname) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
-        AND relname = ANY(:tables) AND NOT has_table_privilege(oid, 'INSERT')) AS closed
+    (SELECT 'write to the table ' || min(relname) FROM pg_class
+        WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
+        AND (relname = ANY(:tables) OR relname ~ '^(checkpoint|procrastinate)')
+        AND NOT (has_table_privilege(oid, 'INSERT')
+            AND (relname = 'audit' OR has_table_privilege(oid, 'UPDATE') AND has_table_privilege(oid, 'DELETE')))
+    ) AS closed,
+    (SELECT 'use the sequence ' || min(numbers.relname) FROM pg_class AS numbers
+        JOIN pg_depend ON objid = numbers.oid AND deptype = 'a' JOIN pg_class AS numbered ON numbered.oid = refobjid
+        WHERE numbers.relnamespace = current_schema()::regnamespace AND classid = 'pg_class'::regclass
+        AND (numbered.relname = ANY(:tables) OR numbered.relname ~ '^procrastinate')
+        AND CASE WHEN numbers.relkind = 'S' THEN NOT has_sequence_privilege(numbers.oid, 'USAGE') END
+    ) AS closed_numbers
 """)
+"""What the role may do with our tables, those of the libraries, and what numbers their rows: a right to a table is none
+to its sequence. The audit log is only added to."""
 
 
 def _server(connection: sa.Connection, times: HeardTimes) -> list[Finding]:
@@ -256,8 +268,8 @@ def _server(connection: sa.Connection, times: HeardTimes) -> list[Finding]:
     remedy = f"Let it own them: ALTER DATABASE {found.database} OWNER TO {found.role}; and its tables likewise."
     if not found.may_make:
         return [wrong(_DATABASE, f"DATABASE_URL: {found.role} may not make tables in {schema}", remedy)]
-    if found.closed:
-        return [wrong(_DATABASE, f"DATABASE_URL: {found.role} may not write to the table {found.closed}", remedy)]
+    if closed := found.closed or found.closed_numbers:
+        return [wrong(_DATABASE, f"DATABASE_URL: {found.role} may not {closed}", remedy)]
     return []
 
 

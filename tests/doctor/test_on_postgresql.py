@@ -57,6 +57,7 @@ def records() -> Iterator[Records]:
     made = Records(postgres_cluster.emptied_database())
     made.run("CREATE ROLE {role} LOGIN")
     made.run("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}")
+    made.run("GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}")
     made.run("GRANT CREATE ON SCHEMA public TO {role}")
     yield made
     made.run("ALTER DATABASE {database} RESET default_transaction_read_only")
@@ -74,6 +75,10 @@ def test_a_role_that_may_make_and_write_tables_is_fine(records: Records) -> None
         ("REVOKE CREATE ON SCHEMA public FROM {role}", "may not make tables in public"),
         ("REVOKE USAGE ON SCHEMA public FROM PUBLIC", "may not make tables in"),
         ("REVOKE INSERT ON deliveries FROM {role}", "may not write to the table deliveries"),
+        ("REVOKE UPDATE ON deliveries FROM {role}", "may not write to the table deliveries"),
+        ("REVOKE DELETE ON checkpoints FROM {role}", "may not write to the table checkpoints"),
+        ("REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {role}", "may not use the sequence conversation_numbers_"),
+        ("REVOKE ALL ON SEQUENCE procrastinate_jobs_id_seq FROM {role}", "may not use the sequence procrastinate_jobs"),
         ("ALTER DATABASE {database} SET default_transaction_read_only = on", "default_transaction_read_only"),
     ],
 )
