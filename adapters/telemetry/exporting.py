@@ -182,6 +182,7 @@ class TracedLater:
                 self._tracing.note(happening)
             except Exception:
                 log.exception("telemetry_failed", about=type(happening).__name__)
+        self._dropped.worked()
 
 
 async def finished(work: Callable[[], None], seconds: float) -> bool:
