@@ -25,7 +25,7 @@ AGAIN_SECONDS = 5
 """Seconds after which programs are asked to try again; people read of a minute."""
 LONGEST_ERROR = 200
 """Characters of what the database says, in the log."""
-_REFUSED = web.RequestKey("refused while the records are away", Exception)
+_REFUSED = web.RequestKey("refused_for", Exception)
 _HEADERS = {
     "Retry-After": str(AGAIN_SECONDS),
     "Cache-Control": "no-store",
