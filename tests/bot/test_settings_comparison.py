@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
@@ -77,17 +76,21 @@ def test_all_of_it_can_be_told_at_once() -> None:
 @pytest.mark.postgres
 async def test_each_says_once_where_the_other_differs() -> None:
     address = postgres_cluster.emptied_database()
+    heard: list[str] = []
     with capture_logs() as logs:
         async with AsyncExitStack() as stack:
+            made: list[tuple[SettingsComparison, Notifications]] = []
             for mine in (facts(), facts(), facts(public_url="https://other.example.com")):
                 notifications = Notifications(address)
-                made = SettingsComparison(mine, notifications)
+                made.append((SettingsComparison(mine, notifications), notifications))
+                notifications.subscribe("told_again", heard.append, lambda: None)
                 await notifications.start()
                 stack.push_async_callback(notifications.stop)
-                for _ in range(2):
-                    made._tell()
             await until(lambda: len(told(logs)) >= 4)
-            await asyncio.sleep(0.1)
+            for comparison, notifications in made:
+                comparison._tell()
+                notifications.tell("told_again", notifications.name)
+            await until(lambda: len(heard) == len(made) ** 2)  # in order: after what was told before it
     assert told(logs) == [["PUBLIC_URL"]] * 4
 
 
