@@ -51,8 +51,10 @@ MOST_MS = 100.0
 TIMES = 15
 AT_ONCE = 2_000
 """Rows of one statement."""
-WAITING = 1_000
-"""Approvals that wait."""
+OF_TURN = 5
+"""Entries of the audit log."""
+WAITING, PARKED = 1_000, 20
+"""Approvals that wait, and deliveries that were given up: less than a page, as where all is well."""
 PEOPLE, TOOLS, RULES = 500, 200, 40
 """Some of each are in half of all entries, and some in hardly any."""
 NOON = 1_795_000_000.0
@@ -127,7 +129,7 @@ def _answers(
         "turns, newest": lambda: turns.newest(OLGA),
         "turns, of a person": lambda: turns.of_person(OLGA, "web:p0"),
         "turns, by reference": lambda: turns.with_reference(OLGA, "00000000"),
-        "turn, whole": lambda: turns.whole(OLGA, f"m{rows // 2 // 50}"),
+        "turn, whole": lambda: turns.whole(OLGA, f"m{rows // 2 // OF_TURN}"),
         "waiting": lambda: waiting.everything(OLGA),
         "parked": lambda: parked.listed(OLGA),
     }
@@ -214,9 +216,10 @@ async def _records(rows: int, *, postgres: bool) -> AsyncIterator[Database]:
 
 
 def _fill(engine: sa.Engine, rows: int) -> None:
-    """A log of so many entries, fifty to a turn, and what else the console reads."""
+    """A log of so many entries, five to a turn, and what else the console reads. PostgreSQL keeps statistics of it, as
+    it does of itself; SQLite has none, as in a running product."""
     draw = random.Random(0)  # nothing secret
-    turns = max(rows // 50, 1)
+    turns = max(rows // OF_TURN, 1)
     place = {"platform": "web", "key": "k", "address": {}, "channel": "", "direct": False, "has_threads": True}
     with engine.begin() as connection:
         previous = BEGINNING
@@ -225,7 +228,7 @@ def _fill(engine: sa.Engine, rows: int) -> None:
             for seq in range(first, min(first + AT_ONCE, rows + 1)):
                 entry = _entry(seq, draw)
                 link = hash_of(previous, seq, entry)
-                key = f"m{seq // 50}.{seq % 50}.0:1:done"
+                key = f"m{seq // OF_TURN}.{seq % OF_TURN}.0:1:done"
                 batch.append(
                     {"seq": seq, "key": key, "at": NOON + seq, "entry": entry, "previous": previous, "hash": link}
                 )
@@ -237,9 +240,10 @@ def _fill(engine: sa.Engine, rows: int) -> None:
             connection.execute(sa.insert(deliveries), [_delivery(n) for n in some])
             connection.execute(sa.insert(model_usage), [_usage(n, draw) for n in some])
             connection.execute(sa.insert(posts), [_failure(n) for n in some if n % 10 == 0])
-        connection.execute(sa.insert(approvals), [_approval(n) for n in range(min(WAITING, rows))])
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.exec_driver_sql("ANALYZE")
+            connection.execute(sa.insert(approvals), [_approval(n) for n in some])
+    if engine.dialect.name == "postgresql":
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql("ANALYZE")
     engine.dispose()
 
 
@@ -264,7 +268,8 @@ def _entry(seq: int, draw: random.Random) -> str:
     tool, rule = f"tool{number}", f"rule{number % RULES}"
     return json.dumps(
         {
-            "at": "2026-11-21T10:30:00.000Z", "thread": f"web:t{seq // 50}", "call": f"m{seq // 50}.{seq % 50}.0",
+            "at": "2026-11-21T10:30:00.000Z", "thread": f"web:t{seq // OF_TURN}",
+            "call": f"m{seq // OF_TURN}.{seq % OF_TURN}.0",
             "attempt": 1, "requester": f"web:p{_some(draw, PEOPLE)}", "server": server, "tool": tool,
             "input": "{}", "mode": "default",
             "decision": "allow" if seq % 3 else "ask", "rule": rule, "source": "policy.yaml:4",
@@ -288,7 +293,7 @@ def _thread(n: int, place: Mapping[str, Any]) -> dict[str, Any]:
 def _delivery(n: int) -> dict[str, Any]:
     body = {"person": f"web:p{n % PEOPLE}", "name": "Ana", "text": "make a lamp " * 20}
     at = {"accepted_at": NOON + n, "due_at": NOON + n}
-    state = {"status": "parked" if n % 1_000 == 7 else "done", "tries": 0, "urgent": False}
+    state = {"status": "parked" if n < PARKED else "done", "tries": 0, "urgent": False}
     return {"key": f"m{n}", "thread_id": f"web:t{n}", "kind": "message", "body": body, **at, **state}
 
 
@@ -318,9 +323,11 @@ def _approval(n: int) -> dict[str, Any]:
     texts = {"server": "server0", "tool": "tool0", "title": "Make", "digest": "d", "quote": ""}
     whose = {"requesters": [f"web:p{n % PEOPLE}"], "requester": f"web:p{n % PEOPLE}", "handed_to": []}
     call = {"approval_id": f"a{n}", "call_id": f"m{n}.0.0", "round": 1, "thread_id": f"web:t{n}"}
-    return {**call, **texts, **whose, "arguments": _ARGUMENTS, "risk": ["writes"], "ask": ask, "status": "pending"} | {
-        "asked_at": NOON + n
-    }
+    waits = n < WAITING
+    became = {"status": "pending" if waits else "approved", "settled_at": None if waits else NOON + n + 60}
+    return {**call, **texts, **whose, "arguments": _ARGUMENTS, "risk": ["writes"], "ask": ask, "asked_at": NOON + n} | (
+        became
+    )
 
 
 async def _no_tool(_: str) -> None:
