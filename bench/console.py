@@ -84,6 +84,8 @@ async def console(rows: int, *, postgres: bool = False) -> list[Figure]:
         rules = _reports(database, access, counts, rows)
         answers = {**_answers(database, access, terms, rows), **_of_rules(rules)}
         taken = {what: await _timed(ask) for what, ask in answers.items()}
+        while (await answers["rules, suggestions"]()).state != "ready":  # they are computed in a thread meanwhile
+            await asyncio.sleep(0.1)
         gc.collect()
         gc.freeze()  # as the product does when it listens
         replay, held = await _beside(lambda: rules.replay(OLGA, _CHANGED))
