@@ -703,7 +703,7 @@ class Settings(BaseSettings):
         texts |= _secrets_in_headers(plain(self.otel_exporter_otlp_traces_headers))
         texts |= {(plain(self.audit_push_token) or "").rpartition(" ")[2]} - {""}
         texts |= passwords_in(self.records_address)
-        addresses = (value for value in values if isinstance(value, str) and "://" in value)
+        addresses = [self.records_address, *(v for v in values if isinstance(v, str) and "://" in v)]
         passwords = {password for address in addresses if (password := urlsplit(address).password)}
         return frozenset(texts | passwords | {unquote(password) for password in passwords})
 

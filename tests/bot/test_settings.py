@@ -266,6 +266,13 @@ def test_a_password_among_the_parameters_of_an_address_is_known_to_the_logs_too(
     assert {each for each in loaded.secret_values if "hunter" in each} == {"hunter@database", "hunter-key"}
 
 
+def test_a_password_is_known_to_the_logs_as_it_is_and_as_the_address_has_it(load: Load) -> None:
+    key = Fernet.generate_key().decode()
+    address = "postgresql://bot:hunter%40database@first:5432,second:5433/countersign"
+    loaded = load(DATABASE_URL=address, ENCRYPTION_KEY=key, PUBLIC_URL="https://x.example")
+    assert {each for each in loaded.secret_values if "hunter" in each} == {"hunter@database", "hunter%40database"}
+
+
 @pytest.mark.parametrize("hosts", ["first:5432,second:5433", "first,second:5433"])
 def test_several_postgresql_servers_are_named_as_libpq_reads_them(load: Load, hosts: str) -> None:
     address = f"postgresql://bot:pw@{hosts}/countersign"
