@@ -121,5 +121,11 @@ def larger(before: int, said: object) -> int:
     return int(min(said, MOST_TOKENS))
 
 
+def largest(before: Mapping[str, int], said: object) -> dict[str, int]:
+    """The same of several numbers by name; what is no mapping says nothing."""
+    names = said if isinstance(said, Mapping) else {}
+    return {name: larger(count, names.get(name)) for name, count in before.items()}
+
+
 def _bounded(count: int) -> int:
     return min(max(count, 0), MOST_TOKENS)

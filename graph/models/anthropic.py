@@ -22,7 +22,7 @@ from graph.models.problems import ModelProblem, Trouble, explain_model_error
 from graph.models.service import ServiceError, StreamingService, json_of
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCall, WrittenCalls
 from graph.models.wire import said_messages
-from graph.usage import ServiceCount, larger
+from graph.usage import ServiceCount, largest
 
 log = structlog.get_logger(__name__)
 
@@ -184,8 +184,7 @@ class _AnthropicAnswer:
 
     def _count(self, usage: Any) -> None:
         """All count from the beginning. Some gateways say 0 in the end of what they have counted before."""
-        said = usage if isinstance(usage, Mapping) else {}
-        self._tokens = {name: larger(before, said.get(name)) for name, before in self._tokens.items()}
+        self._tokens = largest(self._tokens, usage)
         new, cached, kept, made = self._tokens.values()
         self._counted.note(given=new + cached + kept, cached=cached, made=made)
 

@@ -23,7 +23,7 @@ from graph.models.problems import ModelProblem, Trouble, explain_model_error
 from graph.models.service import ServiceError, StreamingService, json_of
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCalls
 from graph.models.wire import said_messages
-from graph.usage import ServiceCount, larger
+from graph.usage import ServiceCount, largest
 
 GOOGLE = "https://generativelanguage.googleapis.com"
 _FIRST = re.compile(r"[A-Za-z_]")
@@ -234,8 +234,7 @@ class _GoogleAnswer:
 
     def _count(self, usage: Any) -> None:
         """All count from the beginning."""
-        said = usage if isinstance(usage, Mapping) else {}
-        self._tokens = {name: larger(before, said.get(name)) for name, before in self._tokens.items()}
+        self._tokens = largest(self._tokens, usage)
         given, cached, made, thought = self._tokens.values()
         self._counted.note(given=given, cached=cached, made=made + thought)
 
