@@ -202,22 +202,13 @@ def audit_at(address: str) -> AbstractContextManager[AuditReader]:
 @contextmanager
 def postgres_audit(address: str) -> Iterator[AuditReader]:
     """The log in a PostgreSQL database as it is at one moment. Raises `UnreadableLogError`."""
-    from bot.records.postgres_connections import reading_connection  # noqa: PLC0415  # SQLite has no use for it
+    from bot.records.postgres_connections import reading_engine  # noqa: PLC0415  # SQLite has no use for it
 
     shown = shown_address(address)
     try:
-        engine = sa.create_engine(
-            "postgresql+psycopg://",
-            creator=lambda: reading_connection(
-                address,
-                "countersign audit",
-                connect_seconds=CONNECT_SECONDS,
-                statement_seconds=STATEMENT_SECONDS,
-            ),
-            poolclass=NullPool,
-            isolation_level="REPEATABLE READ",
-            hide_parameters=True,
-        )
+        engine = reading_engine(
+            address, "countersign audit", connect_seconds=CONNECT_SECONDS, statement_seconds=STATEMENT_SECONDS
+        ).execution_options(isolation_level="REPEATABLE READ")
         with engine.connect() as connection:
             if not sa.inspect(connection).has_table(audit.name):
                 raise UnreadableLogError(f"{shown}: there are no records yet")

@@ -148,16 +148,9 @@ def _opened(address: str) -> Iterator[sa.Connection]:
     if file is not None:
         engine = sa.create_engine("sqlite://", creator=lambda: _sqlite(file), poolclass=NullPool, hide_parameters=True)
     else:
-        from bot.records.postgres_connections import reading_connection  # noqa: PLC0415  # SQLite has no use for it
+        from bot.records.postgres_connections import reading_engine  # noqa: PLC0415  # SQLite has no use for it
 
-        engine = sa.create_engine(
-            "postgresql+psycopg://",
-            creator=lambda: reading_connection(
-                address, "countersign doctor", connect_seconds=_SECONDS, statement_seconds=_SECONDS
-            ),
-            poolclass=NullPool,
-            hide_parameters=True,
-        )
+        engine = reading_engine(address, "countersign doctor", connect_seconds=_SECONDS, statement_seconds=_SECONDS)
     try:
         with engine.connect() as connection:
             yield connection

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import psycopg
+import sqlalchemy as sa
 from psycopg import waiting
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
@@ -131,12 +132,10 @@ def connection_parameters(address: str, settings: Mapping[str, Any]) -> dict[str
     return {"target_session_attrs": "read-write", **prepared, **settings, **given, "options": options}
 
 
-def reading_connection(
-    address: str, name: str, *, connect_seconds: int, statement_seconds: int
-) -> psycopg.Connection[Any]:
-    """A connection for a command that only reads: each of its transactions does. Of several servers it is to the one
-    that the processes write to, as far as that can be told without the right to write; where the address names one
-    alone, to that, whatever it is. Blocks. Raises what the driver raises.
+def reading_engine(address: str, name: str, *, connect_seconds: int, statement_seconds: int) -> sa.Engine:
+    """Connections for a command that only reads: each of their transactions does. Of several servers they are to the
+    one that the processes write to, as far as that can be told without the right to write; where the address names one
+    alone, to that, whatever it is. They block, and raise what the driver raises.
 
     Args:
         address: as for `connection_parameters`.
@@ -144,16 +143,20 @@ def reading_connection(
         connect_seconds: how long each server has.
         statement_seconds: likewise, for each statement.
     """
-    given: dict[str, Any] = conninfo_to_dict(address)
-    has_several = "," in str(given.get("hostaddr") or given.get("host") or "")
-    wanted = str(given.get("target_session_attrs") or "read-write")
-    if wanted == "read-write":  # to libpq nothing that only reads is
-        wanted = "primary" if has_several else "any"
-    settings = f"-c statement_timeout={statement_seconds}s -c timezone=UTC"
-    given |= {"options": f"{given.get('options') or ''} {settings}".strip(), "target_session_attrs": wanted}
-    made = psycopg.connect(**given | {"connect_timeout": connect_seconds, "application_name": name})
-    made.read_only = True
-    return made
+
+    def connect() -> psycopg.Connection[Any]:
+        given: dict[str, Any] = conninfo_to_dict(address)
+        has_several = "," in str(given.get("hostaddr") or given.get("host") or "")
+        wanted = str(given.get("target_session_attrs") or "read-write")
+        if wanted == "read-write":  # to libpq nothing that only reads is
+            wanted = "primary" if has_several else "any"
+        settings = f"-c statement_timeout={statement_seconds}s -c timezone=UTC"
+        given |= {"options": f"{given.get('options') or ''} {settings}".strip(), "target_session_attrs": wanted}
+        made = psycopg.connect(**given | {"connect_timeout": connect_seconds, "application_name": name})
+        made.read_only = True
+        return made
+
+    return sa.create_engine("postgresql+psycopg://", creator=connect, poolclass=sa.NullPool, hide_parameters=True)
 
 
 def connection_pool(
