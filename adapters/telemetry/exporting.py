@@ -165,10 +165,11 @@ class TracedLater:
         else:
             self._dropped.failed(TooMuchToTraceError())
 
-    def finish(self) -> None:
-        """Trace what waits, and nothing more. Waits for that."""
+    def shutdown(self) -> None:
+        """Trace what waits, and nothing more, and send what is left. Waits for that."""
         self._ends.set()
         self._thread.join()
+        self._tracing.shutdown()
 
     def _work(self) -> None:
         while not self._ends.wait(TRACED_EVERY_SECONDS):

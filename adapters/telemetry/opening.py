@@ -173,12 +173,8 @@ async def _tracing(
     except ValueError as error:  # likewise, such as its limits
         raise TelemetryError(f"OTEL_…: {error}") from error
 
-    def end() -> None:
-        later.finish()
-        tracing.shutdown()
-
     async def close() -> None:
-        if not await exporting.finished(end, exporting.FLUSH_SECONDS):
+        if not await exporting.finished(later.shutdown, exporting.FLUSH_SECONDS):
             for exporter in exporters:
                 exporter.shutdown()
 
