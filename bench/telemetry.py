@@ -29,9 +29,9 @@ async def beside_without(contestants: Contestants, sizes: Sizes) -> list[Figure]
         for _ in range(sizes.pairs):
             async with both.visit(lambda: contestants.replica(variables)) as watched, both.visit(both.product) as plain:
                 for number in range(sizes.warm_ups * 3 + sizes.conversations):
-                    of_both = [await measures.fifth_turn(visit.client, sizes) for visit in (watched, plain)]
+                    ours, theirs = [await measures.fifth_turn(visit.client, sizes) for visit in (watched, plain)]
                     if number >= sizes.warm_ups * 3:
-                        conversations.append((of_both[0], of_both[1]))
+                        conversations.append((ours, theirs))
                 for taken, act in (
                     (turns, Thread.turn),
                     (with_tool, lambda thread: thread.turn(READ)),
