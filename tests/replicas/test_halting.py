@@ -13,7 +13,7 @@ from tests.replicas.processes import replicas
 from tests.support.fixtures import connect, model, shop
 from tests.support.product import ProductFolder
 from tests.support.tools import Workshop
-from tests.support.visitor import visiting
+from tests.support.visitor import Thread, Visitor, visiting
 from tests.support.waiting import at_most_waiting
 
 __all__ = ["model", "shop"]
@@ -29,16 +29,22 @@ def made_home(home: ProductFolder, shop: Workshop, model: FakeOpenAI) -> Product
     return with_tokens(home)
 
 
+async def making_slowly(url: str, shop: Workshop, stack: AsyncExitStack) -> tuple[Visitor, Thread]:
+    """Ana at a replica, with a thread of hers in which a call is under way."""
+    ana = await stack.enter_async_context(visiting(url))
+    thread = await stack.enter_async_context(ana.thread())
+    await thread.send("use make_slowly what=lamp")
+    await shop.started.wait()
+    return ana, thread
+
+
 async def test_all_replicas_stop_at_once_and_go_on_later(
     made_home: ProductFolder, address: str, shop: Workshop
 ) -> None:
     async with replicas(made_home, address) as (first, second), AsyncExitStack() as stack:
         await first.up()
-        ana = await stack.enter_async_context(visiting(first.url))
-        thread = await stack.enter_async_context(ana.thread())
+        ana, thread = await making_slowly(first.url, shop, stack)
         connections = await stack.enter_async_context(http())
-        await thread.send("use make_slowly what=lamp")
-        await shop.started.wait()
         await second.up()
         olga = Caller(second.url, connections, token("olga"))
         async with at_most_waiting(2 + 2):  # and as much again for a machine that other tests keep busy
@@ -70,10 +76,7 @@ async def test_what_a_replica_was_calling_that_died_just_before_the_stop_is_aske
     """Nobody would take it over until it goes on."""
     async with replicas(made_home, address) as (first, second), AsyncExitStack() as stack:
         await first.up()
-        ana = await stack.enter_async_context(visiting(first.url))
-        thread = await stack.enter_async_context(ana.thread())
-        await thread.send("use make_slowly what=lamp")
-        await shop.started.wait()
+        _, thread = await making_slowly(first.url, shop, stack)
         await second.up()
         connections = await stack.enter_async_context(http())
         olga = Caller(second.url, connections, token("olga"))

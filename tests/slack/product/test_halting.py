@@ -10,7 +10,7 @@ from tests.api.contract_clients import Caller, http, token, with_tokens
 from tests.fakes.slack.server import FakeSlack
 from tests.product.test_halting import GO_ON, STOP, STOPPED
 from tests.slack.product.conftest import SECRET
-from tests.slack.product.talk import Talk, buttons, words
+from tests.slack.product.talk import Json, Talk, buttons, words
 from tests.slack.product.test_streaming import finished, model, streaming
 from tests.support.product import ProductFolder, product_here
 from tests.support.slack_people import SlackPerson
@@ -27,6 +27,14 @@ async def stopped_by(home: ProductFolder, slack: FakeSlack) -> AsyncIterator[tup
     async with product_here(with_tokens(home)) as url, http() as connections:
         ana = SlackPerson(slack, "T1", "U1", HttpTransport(f"{url}/slack/events", SECRET))
         yield Talk(slack, ana, "C1"), Caller(url, connections, token("olga"))
+
+
+async def asked_and_stopped(talk: Talk, olga: Caller) -> Json:
+    """The card of a call of Ana's, about which she is asked when everything is stopped."""
+    await talk.mentions("use make what=lamp")
+    card = await talk.card()
+    await olga.post(STOP, {"why": "a fire"})
+    return card
 
 
 def told(talk: Talk) -> int:
@@ -70,9 +78,7 @@ async def test_who_stops_their_own_request_meanwhile_is_told_too(
     home: ProductFolder, slack: FakeSlack, shop: Workshop
 ) -> None:
     async with stopped_by(home, slack) as (talk, olga):
-        await talk.mentions("use make what=lamp")
-        card = await talk.card()
-        await olga.post(STOP, {"why": "a fire"})
+        card = await asked_and_stopped(talk, olga)
         await talk.mentions("stop")
         await talk.says(STOPPED)
         await olga.post(GO_ON, {})
@@ -85,9 +91,7 @@ async def test_a_card_that_is_approved_meanwhile_is_no_sign_that_the_call_was_ma
 ) -> None:
     """Its card looks as it does once the call is made."""
     async with stopped_by(home, slack) as (talk, olga):
-        await talk.mentions("use make what=lamp")
-        card = await talk.card()
-        await olga.post(STOP, {"why": "a fire"})
+        card = await asked_and_stopped(talk, olga)
         await asyncio.gather(*(talk.clicks(card, "approve") for _ in range(3)))
         settled = await talk.settled(card, "Approved by Ana")
         assert buttons(settled) == ["show_all"]
