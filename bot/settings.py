@@ -110,7 +110,7 @@ _NOT_POSTGRESQL = (
 def _check_postgresql(address: str) -> None:
     """As libpq reads it: several hosts, each with a port of its own, are no address to `urlsplit`."""
     from psycopg import Error  # noqa: PLC0415  # SQLite has no use for it
-    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415  # the same
 
     try:
         named: Mapping[str, Any] = conninfo_to_dict(address)

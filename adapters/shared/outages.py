@@ -47,8 +47,8 @@ class RefusedInOwnForm(Exception):  # noqa: N818 (what became of the request)
 
 
 def note_refusal(request: web.Request, error: Exception) -> None:
-    """Has the log say that a request was refused because the records are away, by whoever answers it in a form of its
-    own. `error`: what says so."""
+    """Has the log say that a request was refused because the records are away, where its handler answers it in a form
+    of its own. `error`: what says so."""
     request[_REFUSED] = error
 
 

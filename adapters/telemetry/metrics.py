@@ -41,7 +41,7 @@ from policies.approvers import is_by_grant
 STANDING = "standing approval"
 """In the place of a rule where a standing approval allows a call: a label names nobody, and there is no end of them."""
 MOST_NAMES = 1_000
-"""Names of tools, and of rules, that are told apart in a process: a server may call its tools otherwise each day, and
+"""Names of tools, and of rules, that are told apart in a process: a server may rename its tools each day, and
 the name of a rule has that of a tool where an agent has to ask about it. Our own choice: more than a deployment has."""
 OTHERS = "others"
 """In the place of further ones."""

@@ -419,7 +419,7 @@ class TurnsOfEverybody:
             )
             events.append(asked)
             if each.settled_at is not None:
-                # Whoever is asked has nothing to do with it where time was up, or something else was written instead.
+                # The person who is asked has no part in it where time was up, or something else was written instead.
                 nobody = {"person_id": "", "person": ""} if each.status in {"expired", "superseded"} else {}
                 settled = replace(asked, at=each.settled_at, kind="settled", what=each.status, text="", **nobody)
                 events.append(settled)

@@ -276,7 +276,7 @@ def _stopped(connection: sa.Connection, shown: str) -> list[Finding]:
 
 
 def _is_kept(sealed: SealedColumn, tables: Collection[str]) -> bool:
-    """Whether there are tables for it: older versions, and whoever has no use for it, have none."""
+    """Whether there are tables for it: older versions, and installations without a use for it, have none."""
     return all(each.name in tables for each in sa.select(*sealed).get_final_froms() if isinstance(each, sa.Table))
 
 

@@ -256,7 +256,7 @@ def _pieces(
 
 
 class _Answer:
-    """What has come of an answer. LangChain's own sum of pieces parses all arguments anew with each of them.
+    """What has come of an answer. LangChain's own sum of pieces parses all arguments again with each of them.
 
     Args:
         question: what was asked.

@@ -230,7 +230,7 @@ async def test_the_same_stop_delivered_twice_stops_once(stage: Stage) -> None:
 
 
 async def test_who_stops_is_named_where_this_process_has_not_heard_their_name(stage: Stage) -> None:
-    """Slack tells an app the id of whoever writes; another process may have asked for the name."""
+    """Slack tells an app no more than the id of who writes; another process may have asked for the name."""
     await stage.write(ANA, "m1")
     await stage.write(Person(ANA.person_id, ""), "m2", "stop")
     async with stage.database.reading() as tx:

@@ -38,7 +38,7 @@ class Records:
     def run(self, statement: str) -> None:
         """Run a statement as who owns the database. `{role}` and `{database}` stand for these."""
         names = {"role": sql.Identifier(self.role), "database": sql.Identifier(str(self._url.database))}
-        made: Any = sql.SQL(statement).format(**names)  # type: ignore[arg-type]
+        made: Any = sql.SQL(statement).format(**names)  # type: ignore[arg-type]  # wants literals, as all of these are
         address = self._url.render_as_string(hide_password=False)
         writing = "-c default_transaction_read_only=off"
         with psycopg.connect(address, autocommit=True, options=writing) as connection:
