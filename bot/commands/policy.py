@@ -37,7 +37,7 @@ def check(file: Path, out: TextIO, err: TextIO) -> int:
     except PolicyError as error:
         err.write(f"{error}\n")
         return 1
-    rules = "1 rule" if len(policy.rules) == 1 else f"{len(policy.rules)} rules"
+    rules = _counted(len(policy.rules), "rule")
     out.write(f"{file}: {rules}, version {policy.version}.\n")
     for rule in policy.rules:
         if rule.believes_a_client:
