@@ -11,6 +11,7 @@ import gc
 import json
 import random
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -22,6 +23,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from app import THREAD_SECONDS
 from bench.cluster import cluster
 from bench.figures import Figure, Limit, Section, table
 from bot.approvals.directory import PeopleDirectory
@@ -70,6 +72,7 @@ _CHANGED = _POLICY.text.replace("decide: ask", "decide: deny", 5)
 
 async def console(rows: int, *, postgres: bool = False) -> list[Figure]:
     """How long each answer takes."""
+    sys.setswitchinterval(THREAD_SECONDS)
     where = "PostgreSQL" if postgres else "SQLite"
     async with _records(rows, postgres=postgres) as database:
         access = OperatorAccess(_everybody, _nothing)
@@ -84,10 +87,12 @@ async def console(rows: int, *, postgres: bool = False) -> list[Figure]:
         rules = _reports(database, access, counts, rows)
         answers = {**_answers(database, access, terms, rows), **_of_rules(rules)}
         taken = {what: await _timed(ask) for what, ask in answers.items()}
-        while (await answers["rules, suggestions"]()).state != "ready":  # they are computed in a thread meanwhile
-            await asyncio.sleep(0.1)
         gc.collect()
         gc.freeze()  # as the product does when it listens
+        beside = list[float]()
+        while (await answers["rules, suggestions"]()).state != "ready":  # they are computed in a thread meanwhile
+            beside.append(await _timed_once(answers["turns, of a person"]))
+            await asyncio.sleep(0.01)  # what reads SQLite does not pause
         replay, held = await _beside(lambda: rules.replay(OLGA, _CHANGED))
     what = f"{where}, {rows:,} entries"
     return [
@@ -95,6 +100,8 @@ async def console(rows: int, *, postgres: bool = False) -> list[Figure]:
         Figure(f"{what}: what rules decided, counted", rows / counting, "/s"),
         Figure(f"… rules, replay of {MOST_REPLAYED:,}", replay, "s"),
         Figure("… rules, replay: CPU for which others wait at once", held, "ms", None, Limit(MOST_MS)),
+        Figure("… turns, of a person, while suggestions are computed: median", statistics.median(beside), "ms"),
+        Figure("… turns, of a person, while suggestions are computed: longest", max(beside), "ms"),
         *(Figure(f"… {name}: median of {TIMES}", ms, "ms", None, Limit(MOST_MS)) for name, ms in taken.items()),
     ]
 
@@ -186,12 +193,15 @@ def _page(search: AuditSearch, question: AuditQuestion) -> Callable[[], Awaitabl
 
 async def _timed(ask: Callable[[], Awaitable[Any]]) -> float:
     """Milliseconds of the one in the middle, the first aside."""
-    taken = []
-    for _ in range(TIMES + 1):
-        began = time.perf_counter()
-        await ask()
-        taken.append(time.perf_counter() - began)
-    return statistics.median(taken[1:]) * 1000
+    taken = [await _timed_once(ask) for _ in range(TIMES + 1)]
+    return statistics.median(taken[1:])
+
+
+async def _timed_once(ask: Callable[[], Awaitable[Any]]) -> float:
+    """Milliseconds."""
+    began = time.perf_counter()
+    await ask()
+    return (time.perf_counter() - began) * 1000
 
 
 @asynccontextmanager

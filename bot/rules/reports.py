@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any, Literal, TypeVar
 
 import structlog
@@ -630,7 +630,6 @@ def _go_on(replay: Replay, ends: Sequence[LoggedEnd]) -> Sequence[LoggedEnd]:
     until = monotonic() + AT_A_TIME_SECONDS
     for count, end in enumerate(ends, 1):
         replay.go_on([end])
-        sleep(0)  # other threads get the interpreter now, not after the 5 ms for which one may keep it
         if monotonic() >= until:
             return ends[count:]
     return ()
