@@ -414,9 +414,12 @@ def _proof(
 def may_cover(rule: Rule, past: HistoricCall) -> bool:
     """Whether a rule is about a call, or may be: what the record does not tell counts as if it fitted. Raises
     nothing."""
-    checks = rule.checks
+    open_fields: tuple[str, ...] = ()
     if _lacks_something(past) or past.outcome == "edited":  # as it was asked, or as it was approved
-        checks = tuple(check for check in checks if not check.field.startswith(("args.", "command")))
+        open_fields += ("args.", "command")
+    if past.outcome in _AGAINST_ALLOW:  # the same call again is covered once its server is trusted, or says otherwise
+        open_fields += ("annotations.", "reads")
+    checks = [check for check in rule.checks if not check.field.startswith(open_fields)]
     return fit_all([check.fits for check in checks], Subject(past.recorded.call, past.recorded.facts)) is not NO
 
 

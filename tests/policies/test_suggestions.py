@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,6 +78,21 @@ def test_a_tool_of_which_one_call_was_not_approved_as_it_was_is_not_allowed(outc
     history = [past(title=f"t{number}") for number in range(30)]
     assert suggestions(DEFAULT, history)
     assert not suggestions(DEFAULT, [*history, past(outcome, title="x")])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "then",
+    [{"annotations_trusted": False}, {"annotations": DELETES}, {"annotations": Annotations()}],
+    ids=["was not trusted", "was said to delete", "said nothing of itself"],
+)
+def test_a_call_that_was_rejected_while_its_tool_was_known_less_well_is_not_allowed(then: dict[str, Any]) -> None:
+    """The same call is covered from the day on which the operator trusts its server."""
+    rejected = past("rejected", to="team")
+    call = rejected.recorded.call
+    before = replace(rejected, recorded=replace(rejected.recorded, call=replace(call, tool=replace(call.tool, **then))))
+    history = [past(to="team")] * 12
+    assert suggestions(DEFAULT, history)
+    assert not suggestions(DEFAULT, [before, *history])
 
 
 def test_what_tells_the_rejected_calls_apart_leaves_the_others() -> None:
