@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
+TRUST_IT = "Have this machine trust who signed it (SSL_CERT_FILE in the environment): docs/operations.md#doctor"
+"""What mends a certificate that is not trusted here: an authority of one's own, or of a proxy that looks into TLS."""
 LONGEST_CHECK_SECONDS = 14.0
 """Seconds that one check may take. They run side by side, and an operator waits for all of them: with the start of the
 process it stays under 20 s."""

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from bot.findings import Finding, fine, wrong
-from graph.models import ModelProblem, ModelSpec, close_model, explain_model_error
+from bot.certificates import untrusted_certificate
+from bot.findings import TRUST_IT, Finding, fine, wrong
+from graph.models import ModelSpec, close_model, explain_model_error
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -29,11 +30,11 @@ async def model_findings(spec: ModelSpec, make: Callable[[ModelSpec], BaseChatMo
                 await _began(model)
             finally:
                 await close_model(model)
-    except ModelProblem as problem:
-        return [wrong(what, problem.sentence, remedy)]
     except TimeoutError:
         return [wrong(what, f"has not begun to answer within {SECONDS:.0f} s", remedy)]
     except Exception as error:  # noqa: BLE001  # the providers' own; their texts hold keys and requests
+        if why := untrusted_certificate(error):
+            return [wrong(what, f"its service’s certificate is not trusted here: {why}", TRUST_IT)]
         return [wrong(what, explain_model_error(error).sentence, remedy)]
     return [fine(what, "answers")]
 

@@ -20,6 +20,7 @@ import httpx
 
 from adapters.shared.untrusted_json import has_too_many_values
 from bot.accounts.ports import Unreachable
+from bot.certificates import untrusted_certificate
 from graph.http_bounds import NoCookies, in_pieces, is_encoded, take_short_heads
 
 SECONDS = 10.0
@@ -105,7 +106,9 @@ class OAuthHttpClient:
                 finally:
                     await response.aclose()
         except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
-            raise Unreachable(f"{host_of(url)}: {type(error).__name__}") from None
+            untrusted = untrusted_certificate(error)
+            why = f"its certificate is not trusted here: {untrusted}" if untrusted else type(error).__name__
+            raise Unreachable(f"{host_of(url)}: {why}") from None
 
     async def _sent(self, client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
         url = request.url

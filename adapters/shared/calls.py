@@ -28,7 +28,7 @@ class CallFailed(Exception):  # noqa: N818  # like PostFailed
     Attributes:
         call: What it was asked: a method or verb.
         error: The service's own word for it (`channel_not_found`, `ConversationNotFound`), or ours: `connection`,
-            `timeout`, `bad_answer`, `ratelimited`, `http_503`.
+            `certificate` (not trusted here), `timeout`, `bad_answer`, `ratelimited`, `http_503`.
         status: HTTP status of the answer, where that says more than the word; else 0.
         permanent: Asking again cannot help.
         retry_after: Seconds that the service asks to wait.

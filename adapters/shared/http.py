@@ -174,6 +174,8 @@ def failing(call: str) -> Iterator[None]:
         yield
     except aiohttp.InvalidURL:
         raise CallFailed(call, "bad_address") from None
+    except aiohttp.ClientConnectorCertificateError:
+        raise CallFailed(call, "certificate") from None
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError):
         raise CallFailed(call, "connection") from None
     except TimeoutError:

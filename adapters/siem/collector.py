@@ -54,6 +54,7 @@ def _refusal(answer: HttpAnswer) -> NotTaken:
 
 _WORDS = {
     "connection": "no connection can be made, or it was cut",
+    "certificate": "its certificate is not trusted here",
     "timeout": "it did not answer in time",
     "bad_address": "its address is none",
     "bad_answer": "its answer is too long",

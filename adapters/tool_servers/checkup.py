@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 from adapters.tool_servers.config import BUNDLED, HttpTransport, ServerConfig, StdioTransport, ToolServersConfig
 from adapters.tool_servers.servers import ServerStatus, ToolServers
 from adapters.tool_servers.sessions import Timings
-from bot.findings import Finding, doubtful, fine, wrong
+from adapters.tool_servers.text import UNTRUSTED
+from bot.findings import TRUST_IT, Finding, doubtful, fine, wrong
 from bot.settings import is_loopback
 
 START_SECONDS = 8.0
@@ -61,7 +62,8 @@ def _said(status: ServerStatus) -> list[Finding]:
         return [doubtful(what, where, "Start its command by hand and see what it waits for: docs/tool-servers.md")]
     if status.state != "up":
         where = f"mcp.json: it {status.reason or status.state}"
-        return [wrong(what, where, "Mend its entry in mcp.json, or what it starts: docs/tool-servers.md")]
+        remedy = "Mend its entry in mcp.json, or start its command by hand and see what it says: docs/tool-servers.md"
+        return [wrong(what, where, TRUST_IT if (status.reason or "").startswith(UNTRUSTED) else remedy)]
     found = [fine(what, f"lists {status.tools} {'tool' if status.tools == 1 else 'tools'}")]
     remedy = "See docs/tool-servers.md, and the server's own documentation."
     return [*found, *(doubtful(what, sentence, remedy) for sentence in status.withheld)]

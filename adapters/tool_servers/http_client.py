@@ -51,6 +51,7 @@ from adapters.tool_servers.outcomes import (
     RequestId,
     ended_by_us,
 )
+from adapters.tool_servers.text import why_unreachable
 from bot.accounts.ports import TokenSet
 from graph.http_bounds import NoCookies, in_pieces, is_encoded, pieces, take_short_heads
 
@@ -226,8 +227,8 @@ class McpHttpClient(httpx.AsyncClient):
         try:
             async with asyncio.timeout(limit):
                 response = await self._send(request, wire, **options)
-        except httpx.ConnectError:
-            return RequestFault(FaultKind.NOT_SENT, "cannot be reached")
+        except httpx.ConnectError as error:
+            return RequestFault(FaultKind.NOT_SENT, why_unreachable(error))
         except (httpx.TransportError, TimeoutError) as error:
             if not wire.written:
                 # Perhaps only busy: no reason to give up the session, on which other calls may be in flight.
@@ -340,8 +341,8 @@ class McpHttpClient(httpx.AsyncClient):
     async def _bare(self, request: httpx.Request, **options: Any) -> httpx.Response:
         try:
             return await super().send(request, **options)
-        except httpx.ConnectError:
-            self._endpoint.signals.lost("cannot be reached")
+        except httpx.ConnectError as error:
+            self._endpoint.signals.lost(why_unreachable(error))
             raise
 
     def _ending(self, request_id: RequestId, reason: str) -> bytes:

@@ -23,7 +23,7 @@ from adapters.tool_servers.config import ServerConfig
 from adapters.tool_servers.elicitation import CallingRun, OnlyProcess, WaitingCalls
 from adapters.tool_servers.listing import NOTHING_LISTED, ToolListing, read_listing
 from adapters.tool_servers.outcomes import FaultError, Faults, SessionLost
-from adapters.tool_servers.text import MaskText, one_line, unchanged
+from adapters.tool_servers.text import MaskText, one_line, unchanged, why_unreachable
 from graph.json_values import trouble_with
 from graph.ports import AccountNeeded, Caller, Failed, NotSent, Progress, Ready, ToolOutcome
 from policies.model import Tool
@@ -358,8 +358,8 @@ def reason_of(error: BaseException) -> str:
             return f"could not be started: it answered with error {said.code}"
         case httpx.HTTPStatusError(response=response):
             return f"answered with HTTP {response.status_code}"
-        case httpx.TransportError():
-            return "cannot be reached"
+        case httpx.TransportError() as unreachable:
+            return why_unreachable(unreachable)
         case other:
             return f"failed ({type(other).__name__})"
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from bot.certificates import untrusted_certificate
 from policies.secret_shapes import IN_ERRORS, USER_AND_PASSWORD, without_guessed
 
 _TERMINAL_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -31,6 +32,16 @@ def clean(text: str) -> str:
 def without_links(text: str) -> str:
     """The text without any link: for what everybody sees, where a link may be for one person."""
     return _LINK.sub("(link)", text)
+
+
+UNTRUSTED = "has a certificate that is not trusted here"
+"""How `why_unreachable` begins where that is the cause."""
+
+
+def why_unreachable(error: BaseException) -> str:
+    """Why no connection to a server could be made, as the end of a sentence that begins with its name."""
+    why = untrusted_certificate(error)
+    return one_line(f"{UNTRUSTED}: {why}", 200) if why else "cannot be reached"
 
 
 def one_line(text: str, limit: int) -> str:

@@ -561,6 +561,37 @@ async def test_a_model_that_refuses_is_found(looked: Any) -> None:
         assert len(server.requests) == 2
 
 
+async def test_a_certificate_that_is_not_trusted_is_told_as_the_cause_by_whatever_meets_it(
+    looked: Any, tmp_path: Path
+) -> None:
+    """An authority of one's own, or a proxy that looks into TLS: nothing is wrong with addresses and keys."""
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(certificate_of("localhost", tmp_path, days=100))
+    async with answering("{}", tls) as port, fake_teams() as teams:
+        there = f"https://localhost:{port}"
+        servers = {"wiki": {"url": f"{there}/mcp"}, "drive": {"url": f"{there}/drive", "auth": "oauth"}}
+        (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+        found = await looked(
+            PUBLIC_URL=there,
+            SLACK_API_URL=f"{there}/api/",
+            SLACK_BOT_TOKEN="xoxb-1",
+            SLACK_APP_TOKEN="xapp-1",
+            **teams_variables(teams, TEAMS_LOGIN_URL=there, TEAMS_OPENID_METADATA_URL=f"{there}/keys"),
+            LLM_MODEL="m",
+            OPENAI_BASE_URL=f"{there}/v1",
+            OPENAI_API_KEY="sk-a-secret",
+            AUDIT_PUSH_URL=f"{there}/events",
+            API_JWT_ISSUER=there,
+            API_JWT_AUDIENCE="us",
+        )
+    faults = [each for each in found.all if each.status is not FINE]
+    assert {each.what for each in faults} >= {
+        *("slack token", "slack app token", "teams token", "teams keys", "tool server wiki", "accounts drive"),
+        *("model m", "issuer localhost", "audit push address", "public address", "certificate"),
+    }
+    assert [each for each in faults if "certificate" not in each.where] == []
+
+
 async def test_an_issuer_that_publishes_no_keys_is_found(looked: Any) -> None:
     async with identity_provider({}) as provider:
         more = {"WEB_LOGIN": "oidc", "OIDC_ISSUER": provider.base, "OIDC_CLIENT_ID": "c"}
