@@ -1,4 +1,5 @@
-"""Whether the language model answers: it is asked for one word, and heard until it begins."""
+"""Whether the language model answers: it is asked for one word, with a tool beside it as in each turn, and heard until
+it begins."""
 
 from __future__ import annotations
 
@@ -8,13 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 from bot.certificates import untrusted_certificate
 from bot.findings import TRUST_IT, Finding, fine, wrong
-from graph.models import ModelSpec, close_model, explain_model_error
+from graph.models import ModelSpec, Trouble, close_model, explain_model_error
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 _MODEL = "model"
 _QUESTION = "Answer with the word ok."
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "do_nothing",
+        "description": "Does nothing. Do not call it.",
+        "parameters": {"type": "object", "properties": {}},
+    },
+}
+_REFUSALS = frozenset({Trouble.REFUSED, Trouble.UNKNOWN_MODEL})
+"""What services say of a question with tools that they cannot take: statuses 400 and 404."""
 SECONDS = 12.0
 """Seconds until it has to begin its answer."""
 
@@ -27,7 +38,7 @@ async def model_findings(spec: ModelSpec, make: Callable[[ModelSpec], BaseChatMo
         async with asyncio.timeout(SECONDS):
             model = await asyncio.to_thread(make, spec)
             try:
-                await _began(model)
+                takes_tools = await _takes_tools(model)
             finally:
                 await close_model(model)
     except TimeoutError:
@@ -36,7 +47,33 @@ async def model_findings(spec: ModelSpec, make: Callable[[ModelSpec], BaseChatMo
         if why := untrusted_certificate(error):
             return [wrong(what, f"its service’s certificate is not trusted here: {why}", TRUST_IT)]
         return [wrong(what, explain_model_error(error).sentence, remedy)]
+    if not takes_tools:
+        remedy = (
+            "Take a model that can call tools, or have its server let it (vLLM: --enable-auto-tool-choice and "
+            "--tool-call-parser): docs/models.md"
+        )
+        return [wrong(what, "answers, but refuses a question with tools, which each question of a turn has", remedy)]
     return [fine(what, "answers")]
+
+
+async def _takes_tools(model: BaseChatModel) -> bool:
+    """Whether it begins to answer with a tool beside the question; `False`: only without. Raises what it raises where
+    it does neither."""
+    try:
+        await _began(model.bind_tools([_TOOL]))
+    except Exception as error:
+        if explain_model_error(error).trouble in _REFUSALS and await _answers_without(model):
+            return False
+        raise
+    return True
+
+
+async def _answers_without(model: BaseChatModel) -> bool:
+    try:
+        await _began(model)
+    except Exception:  # noqa: BLE001  # the first refusal is what is told
+        return False
+    return True
 
 
 async def _began(model: Any) -> None:

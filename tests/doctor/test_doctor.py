@@ -561,6 +561,19 @@ async def test_a_model_that_refuses_is_found(looked: Any) -> None:
         assert len(server.requests) == 2
 
 
+@pytest.mark.parametrize("status", [400, 404])
+async def test_a_model_that_takes_no_tools_is_found(looked: Any, status: int) -> None:
+    """As behind vLLM and Ollama, where an operator has to see to it; each turn would fail."""
+
+    def answer(body: Facts) -> Reply:
+        return Reply(status=status, error={"message": "tools are not supported"}) if body.get("tools") else Reply("ok")
+
+    async with fake_openai(answer) as server:
+        more = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-a-secret", "LLM_MODEL": "m"}
+        fault = (await looked(**more)).the_only_fault()
+    assert (fault.status, fault.what, "refuses a question with tools" in fault.where) == (WRONG, "model m", True)
+
+
 async def test_a_certificate_that_is_not_trusted_is_told_as_the_cause_by_whatever_meets_it(
     looked: Any, tmp_path: Path
 ) -> None:
