@@ -597,6 +597,16 @@ class Settings(BaseSettings):
         description="Sent there as `Authorization: Bearer …`; with a word before it (`Splunk …`), as it is.",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_a_last_line_break(cls, values: Any) -> Any:
+        """What keeps secrets in files (Kubernetes, Docker, Vault) hands over the line break at their end, too, which is
+        part of no key or token: services would refuse them, and nobody would see why."""
+        if not isinstance(values, dict):
+            return values
+        bare = {name: value.rstrip("\r\n") if isinstance(value, str) else value for name, value in values.items()}
+        return {name: value for name, value in bare.items() if value != "" or values[name] == ""}
+
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         if lines := contradictions(self):

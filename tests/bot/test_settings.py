@@ -107,6 +107,17 @@ def test_an_empty_variable_counts_as_not_set(load: Load) -> None:
     assert load(PORT="", SLACK_BOT_TOKEN="", AGENT_MODE="") == load()
 
 
+def test_the_line_break_at_the_end_of_a_secrets_file_is_no_part_of_the_secret(load: Load) -> None:
+    """Kubernetes hands over a file with it, and Slack's signatures would never be right."""
+    token, signing, key = "xoxb-1", "0123456789abcdef0123456789abcdef", Fernet.generate_key().decode()
+    s = load(
+        SLACK_BOT_TOKEN=f"{token}\n", SLACK_SIGNING_SECRET=f"{signing}\r\n", ENCRYPTION_KEY=f"{key}\n", PORT="80\n"
+    )
+    given = [s.slack_bot_token, s.slack_signing_secret, s.encryption_key]
+    assert [each.get_secret_value() for each in given if each] == [token, signing, key]
+    assert load(OPENAI_API_KEY="\n").model_name == "demo"
+
+
 def test_a_dot_env_file_is_read_and_the_environment_wins(load: Load, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("PORT=4000\nHOST=::1\nSOMETHING_ELSE=1\n")
     s = load(PORT="5000")
