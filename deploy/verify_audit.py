@@ -166,31 +166,36 @@ class Verification:
         self.first: Entry | None = None
         self.last: Entry | None = None
         self.repeated = 0
-        """Events that came more than once, the same each time: they are pushed at least once."""
+        """Entries that came more than once, the same each time: events are pushed at least once, and the ranges of two
+        exports may overlap."""
 
     @property
     def count(self) -> int:
         """How many entries there are, each once."""
         return len(self._seen)
 
-    def faults_of(self, entry: Entry) -> Iterator[str]:
-        """What is wrong with the next entry. After a fault the chain is followed on from what is there."""
+    def faults_of(self, entry: Entry, *, may_repeat: bool = False) -> Iterator[str]:
+        """What is wrong with the next entry. After a fault the chain is followed on from what is there.
+
+        Args:
+            may_repeat: whether it may be one that another file has, too.
+        """
         if hash_of(entry) != entry.hash:
             yield f"entry {entry.seq} was changed, or was not written under this number"
         elif entry.event is not None:
             yield from _disagreements(entry)
         if entry.seq in self._seen:
-            yield from self._second(entry)
+            yield from self._second(entry, may_repeat=may_repeat)
             return
         yield from self._place(entry)
         self._seen[entry.seq] = entry.hash
         self._before[entry.seq - 1] = entry.previous
         self.first, self.last = self.first or entry, entry
 
-    def _second(self, entry: Entry) -> Iterator[str]:
+    def _second(self, entry: Entry, *, may_repeat: bool) -> Iterator[str]:
         if self._seen[entry.seq] != entry.hash:
             yield f"entry {entry.seq} stands a second time, and is another one"
-        elif entry.event is None:
+        elif entry.event is None and not may_repeat:
             yield f"entry {entry.seq} stands a second time"
         else:
             self.repeated += 1
@@ -367,6 +372,7 @@ def verify(lines: Iterable[tuple[str, bytes]], verification: Verification, out: 
     """Follows the lines, each with where it stands, and writes what is wrong. Returns how many faults there are."""
     faults = 0
     entries: list[tuple[str, Entry]] = []
+    file_before, overlaps = "", False  # at its beginning, a file may have what the one before ended with
 
     def tell(where: str, fault: str) -> None:
         nonlocal faults
@@ -375,8 +381,12 @@ def verify(lines: Iterable[tuple[str, bytes]], verification: Verification, out: 
             out.write(f"{where}: {fault}\n")
 
     def follow(where: str, entry: Entry) -> None:
-        for fault in verification.faults_of(entry):
+        nonlocal file_before, overlaps
+        file, repeated = where.rpartition(":")[0], verification.repeated
+        overlaps = overlaps or file != file_before
+        for fault in verification.faults_of(entry, may_repeat=overlaps):
             tell(where, fault)
+        file_before, overlaps = file, verification.repeated > repeated
 
     for where, line in lines:
         try:

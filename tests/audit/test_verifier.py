@@ -128,6 +128,27 @@ def test_several_files_are_one_log(whole: Lines, tmp_path: Path) -> None:
     assert done.stdout.startswith(f"{files[1]}:1: entry 4 is missing\n")
 
 
+@pytest.mark.parametrize("options", [(), ("--any-order",)])
+def test_ranges_of_two_exports_may_overlap_and_what_is_repeated_within_one_is_told(
+    whole: Lines, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """As two exports of every month do where two processes wrote at the turn of the month."""
+    files = [tmp_path / "october.jsonl", tmp_path / "november.jsonl"]
+    command = [sys.executable, "-I", str(VERIFIER), *map(str, files), "--whole", *options]
+
+    def of(october: Lines, november: Lines) -> tuple[int, str]:
+        for file, lines in zip(files, (october, november), strict=True):
+            file.write_text("\n".join(lines))
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout
+
+    code, out = of(whole[:4], whole[2:])
+    assert (code, "2 came more than once, the same each time." in out) == (0, True)
+    assert of(whole[:4], [changed(whole[3], note="another"), *whole[4:]])[0] == 1
+    code, out = of(whole[:4], [*whole[4:], whole[5]])
+    assert (code, "entry 6 stands a second time" in out) == (1, True)
+
+
 # --------------------------------------------------------------------------------------------------- tampered with
 
 
