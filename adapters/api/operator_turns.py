@@ -298,13 +298,28 @@ class TurnEventShape(Shape):
 
     model_config = ConfigDict(frozen=True, title="TurnEvent")
     at: float
-    kind: Literal["message", "asked", "vote", "settled", "began", "ended", "not made", "task", "said", "notice", "read"]
+    kind: Literal[
+        "message",
+        "asked",
+        "vote",
+        "settled",
+        "began",
+        "ended",
+        "not made",
+        "task",
+        "said",
+        "notice",
+        "read",
+        "stopped",
+        "went on",
+    ]
     call_id: str
     person_id: str
     person: str
     subject: str = Field(description="Id of the approval, question, sign-in, attempt or task.")
     what: str = Field(
-        description="What is asked, a vote’s verb (edited: approved with changes), how it ended, a notice’s tone."
+        description="What is asked, a vote’s verb (edited: approved with changes), how it ended, a notice’s tone, what "
+        "was stopped (turn, or everything, by an operator)."
     )
     text: str
 

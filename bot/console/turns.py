@@ -4,7 +4,8 @@ and its result, also where nobody was asked, and what it has used of language mo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -15,12 +16,13 @@ from bot.console.access import OperatorAccess
 from bot.conversations import FOR_ONE_PERSON
 from bot.domain import Person
 from bot.prices import Prices
-from bot.records import approvals, audit, model_usage, plans, posts, threads, turns, waiting
+from bot.records import approvals, audit, halts, model_usage, plans, posts, threads, turns, waiting
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
+from bot.records.halts import HaltRow
 from bot.records.model_usage import UsageSum
 from bot.records.plans import TaskRow
-from bot.records.turns import AskedOf, ResumeRow, ShortAttempt, TurnRow, VoteOn
+from bot.records.turns import AskedOf, ResumeRow, ShortAttempt, StopRow, TurnRow, VoteOn
 from bot.task_threads import conversation_of, own_turn_of_call, turn_of_call
 from bot.turns.failures import reference_to
 from bot.usage import UsageTotal, total_of
@@ -120,8 +122,8 @@ class TurnEvent:
 
     at: float
     kind: str
-    """`message`, `asked`, `vote`, `settled`, `began`, `ended`, `not made`, `task` (of a plan), `said`, `notice` or
-    `read`."""
+    """`message`, `asked`, `vote`, `settled`, `began`, `ended`, `not made`, `task` (of a plan), `said`, `notice`,
+    `read`, `stopped` or `went on`."""
     call_id: str = ""
     person_id: str = ""
     person: str = ""
@@ -130,7 +132,7 @@ class TurnEvent:
     """Id of the approval, question, sign-in, attempt or task that it is about."""
     what: str = ""
     """In a word: of what is asked which kind, of a vote its verb (`edited`: it approved other arguments), of an end how
-    it ended, of a notice its tone."""
+    it ended, of a notice its tone, of a stop what it ended: this `turn`, or `everything`, by an operator."""
     text: str = ""
     """What was written, said or returned: its beginning."""
 
@@ -182,6 +184,10 @@ class _Read:
     """When, the tone, and the sentence."""
     use: Sequence[UsageSum]
     """By agent."""
+    stop: StopRow | None
+    """The first stop in its thread since it began."""
+    halts: Sequence[HaltRow]
+    """When everything was stopped since it began."""
     summary: TurnSummary
     names: Mapping[str, str]
     client: str
@@ -296,7 +302,9 @@ class TurnsOfEverybody:
         about = await posts.all_notices_about(tx, [row.key, *(each.key for each in failed)])
         told = [(each.at, each.content or {}) for each in about]
         (summary,) = await _as_they_stand(tx, [row], {row.key: failed})
+        halted = await halts.in_force_since(tx, row.accepted_at)
         people = {each.requester for each in made} | {each.person_id for each in asked}
+        people |= {each.ended_by for each in halted if each.ended_by is not None}
         return _Read(
             row=row,
             attempts=made,
@@ -309,6 +317,8 @@ class TurnsOfEverybody:
             said=[(at, str(kept.get("text", "")), bool(kept.get("final", True))) for at, kept in said],
             notices=[(at, str(kept.get("tone", "")), str(kept.get("text", ""))) for at, kept in told],
             use=await model_usage.of_agents(tx, row.key),
+            stop=await turns.stop_of(tx, row, thread_id),
+            halts=halted,
             summary=summary,
             names=await threads.names(tx, {*people, summary.person_id}),
             client=shown_client(await threads.client_of(tx, row.thread_id), row.thread_id),
@@ -441,7 +451,28 @@ class TurnsOfEverybody:
             events.append(TurnEvent(at, "said", what="answer" if is_final else "word", text=text[:LONGEST_SHOWN]))
         for at, tone, text in read.notices:
             events.append(TurnEvent(at, "notice", what=tone, text=text))
-        return sorted(events, key=lambda event: event.at)
+        return sorted([*events, *_stops(read, events)], key=lambda event: event.at)
+
+
+_ENDS_BY_A_STOP = frozenset({"settled", "ended", "not made", "task", "said"})
+"""Kinds of events that a stop leads to."""
+
+
+def _stops(read: _Read, events: Sequence[TurnEvent]) -> Iterator[TurnEvent]:
+    """Who has ended the turn, and when everything was stopped while it went on."""
+    stop, goes_on = read.stop, read.summary.status in {"running", "waiting"}
+    if stop is not None and any(event.at >= stop.at and event.kind in _ENDS_BY_A_STOP for event in events):
+        yield TurnEvent(stop.at, "stopped", person_id=stop.person_id, person=stop.name, what="turn")
+    last = math.inf if goes_on else max(event.at for event in events)
+    for halt in read.halts:
+        if halt.at <= last:
+            yield TurnEvent(
+                halt.at, "stopped", person_id=halt.person_id, person=halt.name, what="everything", text=halt.why
+            )
+        if halt.ended_at is not None and halt.ended_at <= last:
+            by = halt.ended_by or ""
+            name, why = read.names.get(by, ""), halt.ended_why or ""
+            yield TurnEvent(halt.ended_at, "went on", person_id=by, person=name, what="everything", text=why)
 
 
 def _shown_to(reader: Person, made: ShortAttempt) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -26,8 +27,11 @@ class HaltRow:
     ended_at: float | None = None
     ended_by: str | None = None
     """Person id of the operator who has let it go on."""
+    ended_why: str | None = None
 
 
+MOST_OF_A_TURN = 20
+"""Stops that are read of the time of one turn, the oldest."""
 _row = reader(HaltRow)
 _ADD = Prepared(sa.insert(halts))
 _OPEN = Prepared(sa.select(halts).where(halts.c.ended_at.is_(None)).order_by(halts.c.at).limit(1))
@@ -41,6 +45,13 @@ _END = Prepared(
 async def open_one(tx: Transaction) -> HaltRow | None:
     """The one that is in force; `None`: nothing is stopped."""
     return await tx.first(_row, _OPEN)
+
+
+async def in_force_since(tx: Transaction, since: float) -> Sequence[HaltRow]:
+    """Those that were in force at any time since then, oldest first; of more than `MOST_OF_A_TURN` the first ones."""
+    lasts = sa.or_(halts.c.ended_at.is_(None), halts.c.ended_at >= since)
+    query = sa.select(halts).where(lasts).order_by(halts.c.at).limit(MOST_OF_A_TURN)
+    return [_row(row) for row in await tx.all(query)]
 
 
 async def add(tx: Transaction, halt: HaltRow) -> None:

@@ -43,6 +43,8 @@ MOST_CALLS = 200
 """Attempts, and approvals, of one turn that are read, the newest."""
 MOST_FAILURES = 20_000
 """Failures that a reference is looked for in, the newest; to hash so many keys takes 20 ms."""
+MOST_LOOKED_THROUGH = 500
+"""Deliveries after the one that began a turn, among which it is looked for a stop of it."""
 MOST_TOLD = 3_000
 """Failures, and refusals, among which one person's are looked for, the newest: to look at each takes 10 µs."""
 _IS_PARKED = sa.text("deliveries.status = 'parked'")  # a literal, for the partial index
@@ -142,6 +144,17 @@ class AskedOf:
 
 
 @dataclass(frozen=True, slots=True)
+class StopRow:
+    """A person has stopped what runs in a thread, or a program has taken its call back."""
+
+    key: str
+    person_id: str
+    name: str
+    """Of the person, or of the program."""
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class ResumeRow:
     """A delivery by which a turn went on, since people decided or answered something, time was up, or a plan ended."""
 
@@ -158,6 +171,7 @@ _attempt = reader(ShortAttempt, text=lambda text: text or "")
 _vote = reader(VoteOn)
 _asked = reader(AskedOf)
 _resume = reader(ResumeRow)
+_stop = reader(StopRow)
 
 
 def _turns(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
@@ -319,6 +333,26 @@ async def resumes(tx: Transaction, keys: Collection[str]) -> Sequence[ResumeRow]
         for each in SETTLED_AT_ONCE
     ]
     return [_resume(row) for row in await tx.all(sa.union_all(*queries).order_by("seq"))]
+
+
+async def stop_of(tx: Transaction, row: TurnRow, thread_id: str) -> StopRow | None:
+    """The first stop after a turn began: where the turn had not ended, it was ended so.
+
+    Args:
+        thread_id: of its conversation, where the tasks of plans are stopped, too.
+    """
+    of = deliveries.c
+    later = sa.select(of.key, of.kind).where(of.thread_id == thread_id, of.seq > row.seq)
+    nearest = await tx.all(later.order_by(of.seq).limit(MOST_LOOKED_THROUGH))
+    stops = [each.key for each in nearest if each.kind == "stop"]
+    if row.kind == "message" and stops:  # else somebody has only dropped what they had written themselves
+        told = await tx.all(sa.select(posts.c.key).where(posts.c.key.in_([f"stopped:{key}" for key in stops])))
+        stops = [key for key in stops if any(each.key == f"stopped:{key}" for each in told)]
+    if not stops:
+        return None
+    name, person_id = of.body["name"].as_string(), of.body["person"].as_string()
+    columns = (of.key, person_id.label("person_id"), name.label("name"), of.accepted_at.label("at"))
+    return await tx.first(_stop, sa.select(*columns).where(of.key == stops[0]))
 
 
 async def failures(tx: Transaction) -> Sequence[str]:

@@ -22,6 +22,7 @@ from tests.support.record_calls import RecordCall, record_calls
 
 pytestmark = pytest.mark.sqlite
 SCANNED = {
+    "halts.in_force_since": "each time that an operator has stopped everything",
     "audit.newest": "the one with the highest number",
     "audit_pushes.newest": "the one with the highest number",
     "audit.newest_number": "the one with the highest number",
@@ -66,6 +67,7 @@ SORTED = {
     "turns.of_person": "one person's turns of a day, and those that run or failed",
     "model_usage.of_agents": "the models of one turn",
     "turns.votes_on_all": "the votes on the approvals of one turn",
+    "halts.in_force_since": "each time that an operator has stopped everything",
     "waiting.all_open_questions": "what waits for people",
     "waiting.all_pending": "what waits for people",
     "waiting.pending_by_rule": "what waits for people",

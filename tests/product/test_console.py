@@ -156,6 +156,25 @@ async def test_a_turn_says_what_became_of_the_tasks_of_its_plan(home: ProductFol
     ]
 
 
+async def test_a_turn_says_who_stopped_it_in_the_middle_of_a_call(home: ProductFolder, shop: Workshop) -> None:
+    home.policy(ASKS_FOR_ALL)
+    async with at_work(home) as (thread, olga):
+        await thread.send("hello")
+        await thread.says("you said: hello")
+        await thread.send("use make_slowly what=lamp")
+        (card,) = await thread.waiting()
+        await thread.approve(card["id"])
+        await shop.started.wait()
+        await thread.send("and a vase")
+        await thread.stop()
+        await thread.notice("Stopped.")
+        (_, stopped, greeted) = (await olga.get(f"/api/v1/operator/turns?thread_id={thread.thread_id}")).body["turns"]
+        turn, before = await whole_turn_of(olga, stopped["id"]), await whole_turn_of(olga, greeted["id"])
+    told = [(each["kind"], each["what"], each["person"]) for each in turn["events"]]
+    assert told[-3:] == [("began", "", ""), ("stopped", "turn", "Ana"), ("ended", "unknown", "")]
+    assert [each["kind"] for each in before["events"]] == ["message", "said"], "it had ended"
+
+
 async def test_a_turn_names_nobody_for_a_sign_in_that_was_replaced(home: ProductFolder) -> None:
     home.policy("version: 1\nrules:\n  - {name: all, match: {}, decide: allow}\n")
     async with at_work(home) as (thread, olga):

@@ -19,6 +19,7 @@ from tests.fakes.openai_server import fake_openai
 from tests.gateway.agents import agent, texts
 from tests.gateway.test_on_the_page import called
 from tests.product.test_audit import log_of
+from tests.product.test_console import once_it_rests
 from tests.product.test_plans import stand
 from tests.support.planning import planning, with_worker
 from tests.support.product import ProductFolder, product_here, product_process
@@ -87,6 +88,29 @@ async def test_a_call_under_way_becomes_unknown_and_its_turn_goes_on_later(home:
         ("it is mended", "let everything go on"),
     ]
     assert all(by.partition(" ")[0] in settled["by"] and settled["by"].endswith("(operator)") for _, settled, _ in acts)
+
+
+async def test_the_turns_that_were_broken_off_or_waited_say_who_stopped_everything_and_why(
+    home: ProductFolder, shop: Workshop
+) -> None:
+    async with product_here(home) as url, visiting(url) as ana, ana.thread() as thread, http() as connections:
+        olga = Caller(url, connections, token("olga"))
+        async with ana.thread() as ended:
+            await ended.send("hello")
+            await ended.says("you said: hello")
+        await thread.send("use make_slowly what=lamp")
+        await shop.started.wait()
+        await olga.post(STOP, {"why": "too many lamps"})
+        (outcome,) = await thread.until(lambda: thread.contents("outcome"))
+        await settle(ana, outcome["id"], "it_was_done")
+        await olga.post(GO_ON, {"why": "enough now"})
+        await thread.says("as ana confirmed")
+        turns = [await once_it_rests(olga, thread_id=each.thread_id) for each in (thread, ended)]
+    told = [
+        [(each["kind"], each["person"], each["text"]) for each in turn["events"] if each["what"] == "everything"]
+        for turn in turns
+    ]
+    assert told == [[("stopped", "olga", "too many lamps"), ("went on", "olga", "enough now")], []]
 
 
 async def test_a_call_that_has_asked_something_is_ended_at_its_server_too(home: ProductFolder) -> None:

@@ -82,6 +82,10 @@ function sentence(event, call, kind) {
       return [event.what === "error" ? ICONS.warning : ICONS.info, event.what === "error" ? "bad" : "", t("People were told")];
     case "read":
       return [ICONS.info, "", event.what === "looked" ? parts("{name} looked at the hidden values of {tool}", { name, tool }) : parts("{tool} was looked up for a card", { tool })];
+    case "stopped":
+      return [ICONS.stopped, "bad", event.what === "turn" ? parts("{name} stopped it", { name }) : parts("{name} stopped everything", { name })];
+    case "went on":
+      return [ICONS.play, "", parts("{name} let everything go on", { name })];
     default:
       return [ICONS.info, "", event.kind];
   }
