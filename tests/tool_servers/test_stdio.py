@@ -31,8 +31,10 @@ async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Too
         env={"MY_TOKEN": "${DRIVE_TOKEN}", "PLACE": "the office"},
     )
     folder = tmp_path_factory.mktemp("stdio")
-    async with running(folder, {"friendly": entry}, environ={"DRIVE_TOKEN": "hunter2hunter2"}) as started:
-        yield started
+    with pytest.MonkeyPatch.context() as own:
+        own.setenv("SLACK_BOT_TOKEN", "xoxb-of-the-bot")
+        async with running(folder, {"friendly": entry}, environ={"DRIVE_TOKEN": "hunter2hunter2"}) as started:
+            yield started
 
 
 async def test_its_tools_are_there_with_what_it_says_of_them(servers: ToolServers) -> None:
@@ -129,6 +131,12 @@ async def test_a_server_gets_its_environment_and_cannot_give_its_secrets_away(
 ) -> None:
     assert await call(servers, "friendly__environment", name="PLACE") == Succeeded("the office")
     assert await call(servers, "friendly__environment", name="MY_TOKEN") == Succeeded("[redacted]")
+
+
+async def test_a_server_gets_no_variable_of_the_bots_that_is_not_named_for_it(servers: ToolServers) -> None:
+    assert await call(servers, "friendly__environment", name="SLACK_BOT_TOKEN") == Succeeded(
+        "Done. The tool returned nothing."
+    )
 
 
 async def test_a_link_to_be_opened_first_is_a_sign_in(servers: ToolServers) -> None:
