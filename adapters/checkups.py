@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,11 +22,12 @@ from bot.audit.pushing import destination_of
 from bot.domain import Clock
 from bot.file_checkup import disk_findings, free_bytes, rights_findings, sealer_of
 from bot.findings import LONGEST_CHECK_SECONDS, Check, Finding, Health, HeardTimes, collected, doubtful, fine, wrong
-from bot.model_checkup import model_findings
+from bot.model_checkup import model_findings, name_of
 from bot.policy_in_force import PolicyInForce
 from bot.prices import PricesFileError, load_prices
 from bot.records.checkup import SealedColumn, push_findings, record_findings
 from bot.settings import DEMO, Settings, SettingsError, is_loopback
+from graph.agents import Agents
 from graph.agents_file import AgentsFileError, Installation, load_agents
 from policies.judging import PolicyError
 
@@ -48,6 +50,15 @@ _DOUBTS = {
     "operators_only_in_groups": "OPERATORS names only groups: {note}",
 }
 """What the log says at the start, as sentences."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """What stands in files; nothing where one cannot be read."""
+
+    tools: ToolServersConfig = field(default_factory=ToolServersConfig)
+    accounts: AccountsConfig = field(default_factory=AccountsConfig)
+    agents: Agents = field(default_factory=Agents)
 
 
 async def checkup(
@@ -82,14 +93,14 @@ async def checkup(
     await asyncio.wait({reading}, timeout=reading_seconds)
     if not reading.done():
         return [wrong("files", "could not be read in time", _FILES)]
-    settings, tools, accounts, found = reading.result()
+    settings, files, found = reading.result()
     if settings is None:
         return found
     times = HeardTimes(clock)
     checks: dict[str, Check] = {
         "telemetry": partial(telemetry_findings, settings, variables(), environment),
         **_here(settings, times, free, env_file),
-        **_outside(settings, tools, accounts, times, make_model, offline=offline),
+        **_outside(settings, files, times, make_model, offline=offline),
     }
     return [*found, *await collected(checks), *times.findings()]
 
@@ -99,28 +110,28 @@ def _read(
     variables: Callable[[], Mapping[str, str]],
     check_rest: Callable[[Settings], object],
     doubts: Callable[[Settings, ToolServersConfig], Doubts],
-) -> tuple[Settings | None, ToolServersConfig, AccountsConfig, list[Finding]]:
+) -> tuple[Settings | None, _Files, list[Finding]]:
     """The settings and files, and what is wrong with them; `None`: nothing else can be looked at. Blocks: a file may be
     on a share that does not answer."""
     try:
         settings = load()
     except SettingsError as error:
         found = [wrong(_SETTINGS, problem, _EXAMPLE) for problem in error.problems]
-        return None, ToolServersConfig(), AccountsConfig(), found
-    tools, accounts, found = _files(settings, variables())
+        return None, _Files(), found
+    files, found = _files(settings, variables())
     if all(each.status is not Health.WRONG for each in found):
         try:
             check_rest(settings)
             found = [fine(_SETTINGS, "can be used"), *found]
         except Exception as error:  # noqa: BLE001  # as the start would say it, before anything is opened
             found = [wrong(_SETTINGS, str(getattr(error, "sentence", error)), _EXAMPLE), *found]
-    found += [doubtful(_SETTINGS, *_in_words(each)) for each in doubts(settings, tools)]
-    return settings, tools, accounts, found
+    found += [doubtful(_SETTINGS, *_in_words(each)) for each in doubts(settings, files.tools)]
+    return settings, files, found
 
 
-def _files(settings: Settings, variables: Mapping[str, str]) -> tuple[ToolServersConfig, AccountsConfig, list[Finding]]:
+def _files(settings: Settings, variables: Mapping[str, str]) -> tuple[_Files, list[Finding]]:
     """The files that the start reads, each for itself."""
-    tools, accounts, found = ToolServersConfig(), AccountsConfig(), list[Finding]()
+    tools, accounts, agents, found = ToolServersConfig(), AccountsConfig(), Agents(), list[Finding]()
     try:
         tools = load_config(settings.mcp_config, variables)
     except ConfigError as error:
@@ -138,7 +149,7 @@ def _files(settings: Settings, variables: Mapping[str, str]) -> tuple[ToolServer
         remedy = f".venv/bin/python app.py policy check {settings.policy_file}, and docs/policies.md"
         found.append(wrong(_POLICY, str(error), remedy))
     try:
-        load_agents(settings.agents_file, Installation(servers, settings.objection_to))
+        agents = load_agents(settings.agents_file, Installation(servers, settings.objection_to))
         found.append(fine(_AGENTS, f"{settings.agents_file}: can be used, or there is none"))
     except AgentsFileError as error:
         found.append(wrong(_AGENTS, str(error), "Mend that line: docs/agents.md"))
@@ -146,7 +157,7 @@ def _files(settings: Settings, variables: Mapping[str, str]) -> tuple[ToolServer
         load_prices(settings.prices_file)
     except PricesFileError as error:
         found.append(wrong("prices", str(error), "Mend that line: docs/operations.md#usage-prices-and-budgets"))
-    return tools, accounts, found
+    return _Files(tools, accounts, agents), found
 
 
 def _in_words(doubt: tuple[str, Mapping[str, Any]]) -> tuple[str, str]:
@@ -190,15 +201,14 @@ def _sealed_beside(settings: Settings) -> Sequence[SealedColumn]:
 
 def _outside(
     settings: Settings,
-    tools: ToolServersConfig,
-    accounts: AccountsConfig,
+    files: _Files,
     times: HeardTimes,
     make_model: Callable[[ModelSpec], BaseChatModel],
     *,
     offline: bool,
 ) -> dict[str, Check]:
     """What is asked: tool servers, and without `offline` everybody else."""
-    servers = reached_from_here(tools.servers) if offline else tools.servers
+    servers = reached_from_here(files.tools.servers) if offline else files.tools.servers
     url = settings.public_url
     checks: dict[str, Check] = {
         "port": partial(port_findings, settings.host, settings.port),
@@ -211,9 +221,7 @@ def _outside(
     checks["certificate"] = partial(certificate_findings, url)
     if settings.audit_push_url is not None:
         checks["audit push address"] = partial(collector_findings, settings.audit_push_url.get_secret_value())
-    for spec in {settings.model_spec, settings.router_spec}:
-        if spec.name != DEMO:
-            checks[f"model {spec.name}"] = partial(model_findings, spec, make_model)
+    checks |= {name_of(spec): partial(model_findings, spec, make_model) for spec in _models(settings, files.agents)}
     if settings.slack_configured:
         from adapters.slack.checkup import slack_findings  # noqa: PLC0415  # half a second of importing
         from adapters.slack.config import config_from as slack_config  # noqa: PLC0415  # as above
@@ -224,7 +232,14 @@ def _outside(
         from adapters.teams.config import config_from as teams_config  # noqa: PLC0415  # as above
 
         checks["teams"] = partial(teams_findings, teams_config(settings), url, times)
-    return checks | _issuers(settings, accounts, times)
+    return checks | _issuers(settings, files.accounts, times)
+
+
+def _models(settings: Settings, agents: Agents) -> Sequence[ModelSpec]:
+    """All that are asked, each as it is asked: some take no temperature."""
+    specs = [settings.model_spec, settings.router_spec]
+    specs += [settings.spec_of(each.model or settings.model_name, each.temperature) for each in agents.all]
+    return [spec for spec in dict.fromkeys(specs) if spec.name != DEMO]
 
 
 def _issuers(settings: Settings, accounts: AccountsConfig, times: HeardTimes) -> dict[str, Check]:

@@ -14,7 +14,6 @@ from graph.models import ModelSpec, Trouble, close_model, explain_model_error
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-_MODEL = "model"
 _QUESTION = "Answer with the word ok."
 _TOOL = {
     "type": "function",
@@ -30,10 +29,15 @@ SECONDS = 12.0
 """Seconds until it has to begin its answer."""
 
 
+def name_of(spec: ModelSpec) -> str:
+    """What is said of it is told by this name."""
+    return f"model {spec.name}" + (f", temperature {spec.temperature:g}" if spec.temperature is not None else "")
+
+
 async def model_findings(spec: ModelSpec, make: Callable[[ModelSpec], BaseChatModel]) -> list[Finding]:
     """Whether a model begins to answer. `make`: makes it, which imports its library."""
-    what = f"{_MODEL} {spec.name}"
-    remedy = "Compare LLM_MODEL, its key and its address (…_BASE_URL) with the service: docs/models.md"
+    what = name_of(spec)
+    remedy = "Compare LLM_MODEL (or agents.yaml), its key and its address (…_BASE_URL) with the service: docs/models.md"
     try:
         async with asyncio.timeout(SECONDS):
             model = await asyncio.to_thread(make, spec)

@@ -574,6 +574,25 @@ async def test_a_model_that_takes_no_tools_is_found(looked: Any, status: int) ->
     assert (fault.status, fault.what, "refuses a question with tools" in fault.where) == (WRONG, "model m", True)
 
 
+async def test_the_models_of_agents_are_asked_as_their_agents_ask_them(looked: Any, tmp_path: Path) -> None:
+    """Another model may be misspelt, and some take no temperature."""
+    agents = "version: 1\nagents:\n" + "".join(
+        f"  - {{name: {name}, description: {name}, systemMessage: Be brief., {more}}}\n"
+        for name, more in (("clerk", "model: other"), ("poet", "temperature: 0.9"))
+    )
+    (tmp_path / "agents.yaml").write_text(agents)
+
+    def answer(body: Facts) -> Reply:
+        is_refused = body["model"] == "other" or "temperature" in body
+        return Reply(status=400, error={"message": "not so"}) if is_refused else Reply("ok")
+
+    async with fake_openai(answer) as server:
+        more = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-a-secret", "LLM_MODEL": "m"}
+        found = await looked(AGENTS_FILE=str(tmp_path / "agents.yaml"), **more)
+    asked = [(each.what, each.status) for each in found.all if each.what.startswith("model ")]
+    assert asked == [("model m", FINE), ("model other", WRONG), ("model m, temperature 0.9", WRONG)]
+
+
 async def test_a_certificate_that_is_not_trusted_is_told_as_the_cause_by_whatever_meets_it(
     looked: Any, tmp_path: Path
 ) -> None:
