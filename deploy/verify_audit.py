@@ -286,7 +286,7 @@ def _told_always(entry: Entry, inside: dict[str, Any]) -> dict[str, Any]:
         "metadata.uid": entry.hash,
         "time": _milliseconds(inside["at"]),
         "status_code": inside["status"],
-        "actor.user.uid": inside["requester"],
+        "actor.user.uid": _who(inside),
         "api.request.uid": inside["call"],
         "api.operation": _operation(inside),
     }
@@ -327,6 +327,16 @@ def _told_if_there(entry: Entry, inside: dict[str, Any]) -> dict[str, Any]:
         "metadata.log_name": "audit",
         "metadata.original_event_uid": str(entry.seq),
     }
+
+
+_LOOKER = re.compile(r"<([^<>]+)>(?: \([^<>]*\))?")
+
+
+def _who(inside: dict[str, Any]) -> Any:
+    """Who did it: who looked at what is hidden in a call ("Eva <slack:T1:U2> (requester)"), else who asked for it."""
+    words = str(inside.get("settled", {}).get("by")) if inside["status"] == "looked" else ""
+    found = _LOOKER.fullmatch(words, words.rfind("<")) if "<" in words else None
+    return found[1] if found is not None else inside["requester"]
 
 
 def _operation(inside: dict[str, Any]) -> Any:

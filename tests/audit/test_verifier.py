@@ -336,6 +336,10 @@ def test_events_of_every_outcome_verify_as_they_are_pushed() -> None:
             ended(1, call_id="", tool="", server="", status=status, attempt=None, settled={"choice": "x", "by": "Olga"})
             for status in ("looked", "looked up", "read", "acted")
         ),
+        *(
+            ended(1, status="looked", attempt=None, settled={"choice": "looked at what is hidden", "by": looker})
+            for looker in ("Ben <web:ben>", "Eva <b> <slack:T1:U2> (requester)", "> (requester)")
+        ),
         ended(1, READING),
         ended(1, judged=judged(tool(), {}, client="a program")),
         ended(1, judged=judged(tool(), {}, agent="research")),
