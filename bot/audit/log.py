@@ -27,7 +27,7 @@ from bot.audit.entries import (
     name_as_given,
 )
 from bot.domain import Clock, Person
-from bot.records import approvals, audit
+from bot.records import approvals, attempts, audit
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
@@ -56,6 +56,10 @@ class AuditLog:
             if call.approval_round is not None:
                 approval = await approvals.of_call(tx, call.call_id, call.approval_round)
             now = self._clock()
+            judged: Mapping[str, Any] | None = judgement_of(call, approval.asked.quote if approval else "")
+            if judged is None:  # as where nobody signed in: it was judged before it was tried, which did nothing
+                tried = await attempts.latest(tx, call.call_id)
+                judged = tried.judged if tried is not None else None
             end = CallEnd(
                 at=now,
                 thread_id=call.thread_id,
@@ -65,7 +69,7 @@ class AuditLog:
                 tool=call.tool.name if call.tool else name_as_given(call.name, self._masker),
                 arguments=call.arguments,
                 status=call.status,
-                judged=judgement_of(call, approval.asked.quote if approval else ""),
+                judged=judged,
                 approval_id=approval.approval_id if approval else None,
                 digest=_digest(call),
                 note=call.text,

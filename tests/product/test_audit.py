@@ -102,6 +102,21 @@ async def test_calls_that_were_not_made_are_written_down_with_the_reason(at_work
     assert entries["rejected"]["why"] == card["why"] == "Asked because rule “makers ask” covers make* on every server."
 
 
+async def test_a_call_that_was_approved_and_lacked_an_account_is_written_down_with_the_rule_that_asked(
+    at_work: Thread, home: ProductFolder
+) -> None:
+    await at_work.send("use make_with_account what=lamp")
+    (card,) = await at_work.waiting()
+    await at_work.approve(card["id"])
+    (sign_in,) = await at_work.until(lambda: at_work.contents("sign_in"), "a sign-in")
+    await at_work.visitor.post(f"/api/sign-ins/{sign_in['id']}", {"id": "click", "done": False})
+    await at_work.says("did not want to sign in")
+    (entry,) = log_of(home)
+    assert (entry["status"], entry["attempt"], len(entry["votes"])) == ("failed", None, 1)
+    assert (entry["decision"], entry["rule"]) == ("ask", "makers ask")
+    assert entry["why"].startswith("Asked because rule “makers ask” covers")
+
+
 async def test_a_call_that_was_superseded_is_written_down_once(at_work: Thread, home: ProductFolder) -> None:
     await at_work.send("use make what=lamp")
     await at_work.waiting()
