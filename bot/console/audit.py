@@ -215,7 +215,7 @@ class AuditSearch:
         if any((question.person, question.server, question.tool, question.rule, question.outcome, question.decision)):
             await self._terms.collect_all()  # else what cannot be found yet would be missing, and nobody be told
             return self._links_found(question)
-        return self._links_between(question.since, question.until)
+        return self._links_between(question.since or None, None if question.until == _EVER else question.until)
 
     async def _links_found(self, question: AuditQuestion) -> AsyncGenerator[Sequence[Link], None]:
         after: Position | None = None
@@ -227,7 +227,7 @@ class AuditSearch:
                 return
             after = page.following
 
-    async def _links_between(self, since: float, until: float) -> AsyncGenerator[Sequence[Link], None]:
+    async def _links_between(self, since: float | None, until: float | None) -> AsyncGenerator[Sequence[Link], None]:
         """By number, from the first of the time range to its last: when it was, a process says before it knows which
         number it will be, and what is left out or stands elsewhere looks like something that was tampered with."""
         async with self._database.reading() as tx:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -23,6 +24,9 @@ from bot.rules.outcomes import ApprovalRound
 
 AT_A_TIME = 500
 """Entries that are read at once: a log of millions never has to fit into memory."""
+MOST_OUT_OF_ORDER = 10_000
+"""Entries among which the first or the last one of a time range is looked for by its number: processes that write at
+one moment, and clocks that are set, make the order of time another one than that of the numbers."""
 STATEMENT_SECONDS = 600
 """How long PostgreSQL may look for one part of the log: attempts without an entry are looked for in all of it."""
 CONNECT_SECONDS = 10
@@ -36,12 +40,6 @@ _NEWEST = Prepared(
     .limit(1)
 )
 _NEWEST_NUMBER = Prepared(sa.select(audit.c.seq).order_by(audit.c.seq.desc()).limit(1))
-_WITHIN = Prepared(
-    sa.select(
-        sa.select(sa.func.min(audit.c.seq)).where(audit.c.at >= sa.bindparam("since")).scalar_subquery().label("first"),
-        sa.select(sa.func.max(audit.c.seq)).where(audit.c.at < sa.bindparam("until")).scalar_subquery().label("last"),
-    )
-)
 _ADD = Prepared(sa.insert(audit))
 _VOTES = Prepared(
     sa.select(votes, approvals.c.round)
@@ -94,11 +92,24 @@ async def links(tx: Transaction, since: float | None, until: float | None, *, af
     return [read_link(row) for row in await tx.all(query)]
 
 
-async def numbers_within(tx: Transaction, since: float, until: float) -> tuple[int, int]:
+async def numbers_within(tx: Transaction, since: float | None, until: float | None) -> tuple[int, int]:
     """The numbers of the first and the last entry of a time range (seconds since the epoch, `until` not included): all
     between belong to it, as in `AuditReader.dated_links`. The first is the larger one where there is none."""
-    row = await tx.one(_WITHIN, {"since": since, "until": until})
+    row = await tx.one(_ends(since, until))
     return (1, 0) if row is None or row.first is None or row.last is None else (int(row.first), int(row.last))
+
+
+def _ends(since: float | None, until: float | None) -> sa.Select[Any]:
+    """Selects these two numbers, each among the entries next to that moment: asked for the lowest number of all from a
+    moment on, PostgreSQL goes through the numbers, and reads whatever was written before."""
+    first, last = sa.select(sa.func.min(audit.c.seq)), sa.select(sa.func.max(audit.c.seq))
+    if since is not None:
+        after = sa.select(audit.c.seq).where(audit.c.at >= since).order_by(audit.c.at).limit(MOST_OUT_OF_ORDER)
+        first = sa.select(sa.func.min(after.subquery().c.seq))
+    if until is not None:
+        before = sa.select(audit.c.seq).where(audit.c.at < until).order_by(audit.c.at.desc()).limit(MOST_OUT_OF_ORDER)
+        last = sa.select(sa.func.max(before.subquery().c.seq))
+    return sa.select(first.scalar_subquery().label("first"), last.scalar_subquery().label("last"))
 
 
 async def dated_links(tx: Transaction, after: int, limit: int) -> Sequence[tuple[Link, float]]:
@@ -155,12 +166,11 @@ class AuditReader:
         it will be, and a gap in the numbers would look like an entry that was taken out.
         """
         query = sa.select(audit).order_by(audit.c.seq).limit(AT_A_TIME)
-        if since is not None:
-            first = sa.select(audit.c.seq).where(audit.c.at >= since).order_by(audit.c.seq).limit(1)
-            query = query.where(audit.c.seq >= first.scalar_subquery())
-        if until is not None:
-            last = sa.select(audit.c.seq).where(audit.c.at < until).order_by(audit.c.seq.desc()).limit(1)
-            query = query.where(audit.c.seq <= last.scalar_subquery())
+        if since is not None or until is not None:
+            first, last = self._connection.execute(_ends(since, until)).one()
+            if first is None or last is None:
+                return
+            query = query.where(audit.c.seq.between(first, last))
         further = query
         while rows := self._connection.execute(further).all():
             yield from ((read_link(row), row.at) for row in rows)

@@ -1,0 +1,50 @@
+"""How many rows PostgreSQL reads in a large table: its plan depends on what is in it, as it does not on SQLite."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from bot.records import audit
+from bot.records.database import Database, Transaction
+from bot.records.locks import UNLOCKED
+
+pytestmark = pytest.mark.postgres
+ROWS = 30_000
+FEW = 100
+
+
+async def test_the_ends_of_a_time_range_are_found_without_reading_the_log(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "MOST_OUT_OF_ORDER", FEW)
+    await filled(
+        database,
+        "INSERT INTO audit (seq, key, at, entry, previous, hash) "
+        f"SELECT n, n, n, repeat('x', 300), '', '' FROM generate_series(1, {ROWS}) AS n",
+        "audit",
+    )
+    async with database.reading() as tx:
+        assert await audit.numbers_within(tx, ROWS - 3000, None) == (ROWS - 3000, ROWS)
+        assert await audit.numbers_within(tx, None, 3000) == (1, 2999)
+        assert await audit.numbers_within(tx, ROWS + 1, None) == (1, 0)
+        assert await rows_read(tx, "audit") < 10 * FEW
+
+
+async def filled(database: Database, insert: str, table: str) -> None:
+    """Fills a table, and lets PostgreSQL know."""
+    async with database.writing(UNLOCKED) as tx:
+        await tx.run(sa.text(insert))
+        await tx.run(sa.text(f"ANALYZE {table}"))
+
+
+async def rows_read(tx: Transaction, table: str) -> int:
+    """How many rows of a table were read in a transaction."""
+    counted = await tx.one(
+        sa.text(
+            "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) AS n FROM pg_stat_xact_user_tables WHERE relname = :name"
+        ),
+        {"name": table},
+    )
+    assert counted is not None
+    return int(counted.n)
