@@ -48,6 +48,9 @@ MOST_LOOKED_THROUGH = 500
 MOST_TOLD = 3_000
 """Failures, and refusals, among which one person's are looked for, the newest: to look at each takes 10 µs."""
 _IS_PARKED = sa.text("deliveries.status = 'parked'")  # a literal, for the partial index
+_NUMBER = posts.c.seq + sa.literal_column("0")
+"""Of a post. In the order of the column itself PostgreSQL would go through all posts from the newest one back, until
+there are as many failures among them as are wanted: those of a year, where few have failed lately."""
 _BEGINS = ("message", "call")
 """Kinds of deliveries that begin a turn."""
 _COLUMNS = (
@@ -260,7 +263,7 @@ def _without_a_model(person_id: str, before: float) -> Iterator[sa.Select[Any]]:
     yield query.where(of.status == PARKED)
     for told in ("error", "limit"):
         sentences = sa.select(posts.c.key).where(from_to(posts.c.key, f"{told}:", f"{told};"))
-        newest = sentences.order_by(posts.c.seq.desc()).limit(MOST_TOLD).subquery()
+        newest = sentences.order_by(_NUMBER.desc()).limit(MOST_TOLD).subquery()
         about = of.key == sa.func.substr(newest.c.key, sa.literal_column(str(len(f"{told}:") + 1)))
         yield query.select_from(newest.join(deliveries, about)).where(of.status == "done")
 
@@ -359,7 +362,7 @@ async def failures(tx: Transaction) -> Sequence[str]:
     """Keys of the deliveries of which people were told that something went wrong, the newest `MOST_FAILURES`, and of
     those that were given up: programs are told of theirs in what they get."""
     of_errors = from_to(posts.c.key, "error:", "error;")
-    told = await tx.all(sa.select(posts.c.key).where(of_errors).order_by(posts.c.seq.desc()).limit(MOST_FAILURES))
+    told = await tx.all(sa.select(posts.c.key).where(of_errors).order_by(_NUMBER.desc()).limit(MOST_FAILURES))
     parked = await tx.all(sa.select(deliveries.c.key).where(_IS_PARKED).limit(MOST_FAILURES))
     return [row.key.removeprefix("error:") for row in (*told, *parked)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from bot.records import audit
+from bot.records import audit, turns
 from bot.records.database import Database, Transaction
 from bot.records.locks import UNLOCKED
 
@@ -29,6 +29,23 @@ async def test_the_ends_of_a_time_range_are_found_without_reading_the_log(
         assert await audit.numbers_within(tx, None, 3000) == (1, 2999)
         assert await audit.numbers_within(tx, ROWS + 1, None) == (1, 0)
         assert await rows_read(tx, "audit") < 10 * FEW
+
+
+async def test_turns_of_a_person_are_found_without_reading_the_posts_since_the_last_failures(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "MOST_TOLD", FEW)
+    await filled(
+        database,
+        "INSERT INTO posts (seq, key, thread_id, lane, kind, content, revision, sent_revision, tries, at) "
+        "SELECT n, (CASE WHEN n < 1000 THEN 'error:' ELSE 'said:' END) || n, 't', 't', 'notice', '{}', 1, 1, 0, n "
+        f"FROM generate_series(1, {ROWS}) AS n",
+        "posts",
+    )
+    async with database.reading() as tx:
+        assert await turns.of_person(tx, "chat:ana", 1e18, 50) == []
+        assert await turns.failures(tx)
+        assert await rows_read(tx, "posts") < ROWS / 5
 
 
 async def filled(database: Database, insert: str, table: str) -> None:
