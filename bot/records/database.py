@@ -8,8 +8,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+from contextvars import copy_context
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -182,7 +183,8 @@ class Transaction(ABC):
 
     def afterwards(self, action: Callable[[], None]) -> None:
         """Do this when the transaction is committed, and never if it is not. The action must not raise."""
-        self._afterwards.append(action)
+        # SQLite commits the transactions of several tasks together: what is logged is about this one.
+        self._afterwards.append(partial(copy_context().run, action))
 
     def committed(self) -> None:
         """Do what was to be done afterwards."""

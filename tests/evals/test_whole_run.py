@@ -28,6 +28,7 @@ async def test_a_recording_gives_the_same_figures_as_the_model(tmp_path: Path, m
         monkeypatch.setenv("LLM_MODEL", "obeying")
         monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
         assert await _run([*only, "--record", str(recording), "--out", str(results[0])]) == 0
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")  # where no one leads on
     assert await _run([*only, "--replay", str(recording), "--out", str(results[1])]) == 0
 
     asked, replayed = (json.loads(each.read_text()) for each in results)
