@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from adapters.shared.calls import CallFailed
 from adapters.shared.http import Http
 from bot.findings import Finding, doubtful, fine, wrong
+from bot.settings import is_loopback
 
 _PORT, _ADDRESS, _TLS = "port", "public address", "certificate"
 _SECONDS = 6.0
@@ -34,11 +35,7 @@ async def port_findings(host: str, port: int) -> list[Finding]:
     except (OSError, TimeoutError):
         return []
     writer.close()
-    http = Http()
-    try:
-        why = await _why_not_ours(http, f"http://{_on_this_machine(host)}:{port}")
-    finally:
-        await http.close()
+    why = await _why_not_ours(f"http://{_on_this_machine(host)}:{port}", here=True)
     if why in {"", "timeout"}:  # one of ours may be busy
         return []
     where = f"HOST, PORT: another program listens on {host}:{port}"
@@ -54,14 +51,10 @@ async def address_findings(public_url: str | None, host: str, port: int) -> list
     """
     if public_url is None:
         return []
-    http = Http()
-    try:
-        why = await _why_not_ours(http, public_url)
-        if not why:
-            return [fine(_ADDRESS, f"PUBLIC_URL: {public_url} leads to Countersign")]
-        runs = port != 0 and not await _why_not_ours(http, f"http://{_on_this_machine(host)}:{port}")
-    finally:
-        await http.close()
+    why = await _why_not_ours(public_url, here=is_loopback(urlsplit(public_url).hostname or ""))
+    if not why:
+        return [fine(_ADDRESS, f"PUBLIC_URL: {public_url} leads to Countersign")]
+    runs = port != 0 and not await _why_not_ours(f"http://{_on_this_machine(host)}:{port}", here=True)
     where = f"PUBLIC_URL: {public_url} does not lead to Countersign ({why})"
     if not runs:
         remedy = "Nothing runs here on HOST and PORT: start it (make run), and look again."
@@ -77,11 +70,15 @@ def _on_this_machine(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
 
 
-async def _why_not_ours(http: Http, address: str) -> str:
+async def _why_not_ours(address: str, *, here: bool) -> str:
+    """Why no Countersign answers there; empty: one does. `here`: whether it is this machine's address."""
+    http = Http(here=here)
     try:
         answer = await http.request("health", "GET", f"{address}/health-check", seconds=_SECONDS)
     except CallFailed as failure:
         return failure.error
+    finally:
+        await http.close()
     if answer.status != 200:
         return f"it answered {answer.status}"
     return "" if answer.object().get("status") == "ok" else "another program answers there"

@@ -63,9 +63,13 @@ class Http:
     """Connections, kept and shared. `close` in the end.
 
     Redirects are not followed: they would take our tokens along.
+
+    Args:
+        here: whether only this machine is asked, to which no proxy leads.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, here: bool = False) -> None:
+        self._here = here
         self._session: aiohttp.ClientSession | None = None
 
     async def request(
@@ -94,7 +98,7 @@ class Http:
                         headers=headers,
                         data=data,
                         allow_redirects=False,
-                        proxy=proxy_for(url),
+                        proxy=None if self._here else proxy_for(url),
                     ) as response,
                 ):
                     return HttpAnswer(response.status, response.headers, await response.read())
@@ -111,7 +115,10 @@ class Http:
                 async with (
                     asyncio.timeout(seconds),
                     self._opened().get(
-                        URL(url, encoded=True), headers=headers, allow_redirects=False, proxy=proxy_for(url)
+                        URL(url, encoded=True),
+                        headers=headers,
+                        allow_redirects=False,
+                        proxy=None if self._here else proxy_for(url),
                     ) as response,
                 ):
                     body = bytearray()

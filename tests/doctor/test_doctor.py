@@ -276,6 +276,17 @@ async def test_another_program_on_the_port_is_found_and_a_countersign_is_none(lo
         assert (await looked(offline=True, PORT=str(free_port()))).status("port") is None
 
 
+async def test_no_proxy_is_asked_for_what_listens_on_this_machine(looked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the bot itself were taken for another program on its port, which is to be stopped."""
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
+    async with answering('{"status": "ok"}') as ours:
+        found = await looked(PORT=str(ours), PUBLIC_URL=f"http://127.0.0.1:{ours}")
+    assert {each.status for each in found.all} == {FINE}
+    assert found.status("public address") is FINE
+
+
 @pytest.mark.parametrize(
     ("days", "is_trusted", "status", "said"),
     [
