@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from structlog.contextvars import get_contextvars
 
 from bot.domain import Person
+from bot.logs import log_context
 from bot.records import approvals, deliveries, threads
 from bot.records import database as records
 from bot.records.approvals import VoteRow
@@ -192,6 +194,25 @@ async def test_who_waits_for_the_writer_meanwhile_shares_the_next_commit(
     await asyncio.gather(*writers)
     assert together.commits == [1, 3]
     assert together.done == ["ana", "ben", "chloe", "dan"]
+
+
+@pytest.mark.sqlite
+async def test_what_is_logged_after_a_shared_commit_is_about_the_thread_whose_transaction_it_was(
+    database: Database,
+) -> None:
+    told: dict[str, str] = {}
+
+    async def write(thread_id: str) -> None:
+        with log_context(thread_id=thread_id):
+            async with database.writing(UNLOCKED) as tx:
+                tx.afterwards(lambda: told.update({thread_id: get_contextvars()["thread_id"]}))
+
+    disk = SlowDisk(database)
+    writers = [asyncio.create_task(write(f"chat:{name}")) for name in ("ana", "ben", "chloe")]
+    await asyncio.sleep(0)
+    disk.let_go()
+    await asyncio.gather(*writers)
+    assert told == {f"chat:{name}": f"chat:{name}" for name in ("ana", "ben", "chloe")}
 
 
 @pytest.mark.sqlite
