@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from graph.agents import DEFAULT
+from graph.interrupts import ApprovalAsked
 from graph.json_values import storable
 from policies.commands import argument_of_command
 from policies.defaults import plain, with_defaults
@@ -394,6 +395,24 @@ def judgement(call: Call, facts: Facts, verdict: Verdict, reasons: Reasons | Non
                 {name: value for name, value in filled.items() if name not in call.arguments}
             ),
         },
+    }
+
+
+def judgement_as_asked(asked: ApprovalAsked) -> dict[str, Any]:
+    """What is known of the judgement of a call about which people were asked, where its tool is not known any more: too
+    little to judge it again by other rules (`recorded_call`)."""
+    client = {"client": asked.client} if asked.client else {}
+    agent = {"agent": asked.agent} if asked.agent else {}
+    reasons = asked.presentation.reasons
+    with in_language(SOURCE):
+        told = {} if reasons is None else {"why": why(reasons)}
+    return {
+        **client,
+        **agent,
+        **told,
+        "verdict": asked.ask.model_dump(mode="json"),
+        "quote": asked.quote,
+        "tool": {"server": asked.server, "name": asked.tool, "defaults": {}},
     }
 
 

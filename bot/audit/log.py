@@ -18,6 +18,7 @@ from bot.audit.entries import (
     contents_of,
     in_utc,
     judgement,
+    judgement_as_asked,
     key_of,
     key_of_act,
     key_of_reading,
@@ -56,17 +57,25 @@ class AuditLog:
             if call.approval_round is not None:
                 approval = await approvals.of_call(tx, call.call_id, call.approval_round)
             now = self._clock()
+            if call.tool is not None:
+                server, tool = call.tool.server, call.tool.name
+            elif approval is not None:
+                server, tool = approval.asked.server, approval.asked.tool
+            else:
+                server, tool = "", name_as_given(call.name, self._masker)
             judged: Mapping[str, Any] | None = judgement_of(call, approval.asked.quote if approval else "")
             if judged is None:  # as where nobody signed in: it was judged before it was tried, which did nothing
                 tried = await attempts.latest(tx, call.call_id)
                 judged = tried.judged if tried is not None else None
+            if judged is None and approval is not None:  # its tool is not there any more
+                judged = judgement_as_asked(approval.asked)
             end = CallEnd(
                 at=now,
                 thread_id=call.thread_id,
                 call_id=call.call_id,
                 requester=call.requester,
-                server=call.tool.server if call.tool else "",
-                tool=call.tool.name if call.tool else name_as_given(call.name, self._masker),
+                server=server,
+                tool=tool,
                 arguments=call.arguments,
                 status=call.status,
                 judged=judged,

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from mcp.types import ToolAnnotations
 
 from tests.support.commands import run_command
 from tests.support.product import ProductFolder, product_here
@@ -115,6 +116,38 @@ async def test_a_call_that_was_approved_and_lacked_an_account_is_written_down_wi
     assert (entry["status"], entry["attempt"], len(entry["votes"])) == ("failed", None, 1)
     assert (entry["decision"], entry["rule"]) == ("ask", "makers ask")
     assert entry["why"].startswith("Asked because rule “makers ask” covers")
+
+
+async def test_a_rejection_is_written_down_with_its_rule_and_keeps_what_is_suggested_also_while_the_tool_is_away(
+    workshop_home: ProductFolder, shop: Workshop
+) -> None:
+    harmless = ToolAnnotations(readOnlyHint=False, destructiveHint=False, openWorldHint=False)
+
+    async def build(what: str) -> str:
+        return f"built {what}"
+
+    shop.server.tool(title="Build it", annotations=harmless)(build)
+    workshop_home.policy("version: 1\nrules:\n  - {name: builders ask, match: {tool: build}, decide: ask}\n")
+    async with product_here(workshop_home) as url, visiting(url) as ana:
+        for _ in range(10):
+            async with ana.thread() as thread:
+                await thread.send("use build what=lamp")
+                (card,) = await thread.waiting()
+                await thread.approve(card["id"])
+                await thread.says("built lamp")
+        async with ana.thread() as thread:
+            await thread.send("use build what=lamp")
+            (card,) = await thread.waiting()
+    suggested = audit(workshop_home, "policy", "suggest")[1]
+    workshop_home.tool_servers({"workshop": {"url": "http://127.0.0.1:9/mcp", "trustAnnotations": True}})
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread.thread_id) as thread:
+        await thread.reject(card["id"], "no lamps")
+        await thread.says("Rejected by Ana")
+    assert "approved unchanged 10 times" in suggested
+    assert "LOOSER" not in audit(workshop_home, "policy", "suggest")[1]
+    rejected = log_of(workshop_home)[-1]
+    assert (rejected["status"], rejected["server"], rejected["tool"]) == ("rejected", "workshop", "build")
+    assert (rejected["decision"], rejected["rule"]) == ("ask", "builders ask")
 
 
 async def test_a_call_that_was_superseded_is_written_down_once(at_work: Thread, home: ProductFolder) -> None:
