@@ -22,6 +22,7 @@ from opentelemetry.util.types import AttributeValue
 from adapters.telemetry.content import TracedContent
 from adapters.telemetry.ids import TraceIds, root_turn, turn_of_post
 from adapters.telemetry.outcomes import outcome_of
+from bot.task_threads import conversation_of
 from graph.agents import DEFAULT, name_in
 from graph.json_values import storable
 from graph.observing import (
@@ -341,7 +342,8 @@ def _of_turn(turn: Turn) -> Attributes:
 
 
 def _of_session(thread_id: str) -> Attributes:
-    return {"session.id": thread_id[:LONGEST_SESSION], "gen_ai.conversation.id": thread_id}
+    conversation = conversation_of(thread_id)  # tasks of plans have threads of their own, which nobody knows
+    return {"session.id": conversation[:LONGEST_SESSION], "gen_ai.conversation.id": conversation}
 
 
 def _of_call(call_id: str, server: str, tool: str) -> dict[str, AttributeValue]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from bot.task_threads import conversation_of
 from graph.agents import DEFAULT
 from graph.interrupts import ApprovalAsked
 from graph.json_values import storable
@@ -235,7 +236,7 @@ def log_line_of(contents: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the one line in the log about a tool call, from what its entry says; named as in the traces."""
     duration = contents["duration"]
     return {
-        "gen_ai.conversation.id": contents["thread"],
+        "gen_ai.conversation.id": conversation_of(contents["thread"]),
         "gen_ai.tool.call.id": contents["call"],
         "countersign.tool.server": contents["server"],
         "gen_ai.tool.name": contents["tool"],

@@ -24,6 +24,7 @@ from bot.records.audit import sqlite_audit
 from bot.records.database import Database
 from bot.records.locks import UNLOCKED
 from bot.records.sqlite import sqlite_database
+from bot.task_threads import task_thread_id
 from graph.ports import AttemptUnknown, Begun, CallRecord, Failed, Judged, NotMade, OutcomeUnknown, Succeeded, Unmade
 from policies.masking import Masker
 from policies.model import Allow, Call, Deny, Tool, Verdict
@@ -138,6 +139,13 @@ async def test_so_is_one_that_was_not_made(records: Records) -> None:
         await records.audit.not_made(unmade())
     (line,) = lines_in(logged)
     assert (line["countersign.outcome"], line["countersign.policy.rule"]) == ("denied", "never")
+
+
+async def test_the_line_of_a_task_names_the_conversation_of_its_plan(records: Records) -> None:
+    with capture_logs() as logged:
+        await records.audit.not_made(replace(unmade(), thread_id=task_thread_id(THREAD, "m0.0.0", "find")))
+    (line,) = lines_in(logged)
+    assert line["gen_ai.conversation.id"] == THREAD
     assert (line["countersign.output.sha256"], line["countersign.duration_ms"]) == (None, None)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from langchain_core.messages import AIMessage
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
@@ -10,6 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from adapters.telemetry.ids import TraceIds
 from adapters.telemetry.tracing import Tracing
+from bot.task_threads import task_thread_id
 from graph.observing import CallJudged, ModelAsked, ToolCalled, TurnHandling
 from graph.ports import Succeeded
 from graph.state import Turn
@@ -64,6 +67,16 @@ def test_of_two_judgements_of_a_round_each_has_its_own_span_and_the_one_that_ask
     made = [span.context.span_id for span in kept.get_finished_spans() if span.context]
     assert len(set(made)) == 3
     assert made[-1] == ids.policy("m1.0.0", 1)
+
+
+def test_the_conversation_of_a_task_is_the_one_whose_plan_it_is_of() -> None:
+    kept = InMemorySpanExporter()
+    tracing = Tracing(TraceIds(b"a key"), [SimpleSpanProcessor(kept)], "1")
+    task: Turn = {**turn_of("m1.0.0/find"), "thread_id": task_thread_id("web:t", "m1.0.0", "find")}
+    tracing.note(replace(called("make"), run=TurnHandling(task, task["delivery"])))
+    (span,) = kept.get_finished_spans()
+    attributes = span.attributes or {}
+    assert (attributes["session.id"], attributes["gen_ai.conversation.id"]) == ("web:t", "web:t")
 
 
 @pytest.mark.parametrize(
