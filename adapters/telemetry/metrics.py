@@ -25,6 +25,7 @@ from prometheus_client.registry import Collector
 from adapters.telemetry.outcomes import outcome_of
 from bot.measures import Measures, ProcessNow
 from bot.prices import Prices
+from bot.task_threads import is_task_thread
 from graph.observing import (
     ApprovalAnswered,
     CallJudged,
@@ -136,7 +137,7 @@ class PrometheusMetrics:
         if handled.trouble:
             self._failures.labels(handled.trouble).inc()
         is_first = handled.turn is not None and handled.turn["delivery"] == handled.delivery and bool(handled.ran)
-        if is_first and handled.ending != "tried again":
+        if is_first and handled.ending != "tried again" and not is_task_thread(handled.thread_id):
             self._turns.labels(handled.platform, handled.ending).inc()
             if handled.ending == "broken off":
                 return  # it says nothing of how long answers take

@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import aiohttp
 import pytest
@@ -15,8 +16,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from adapters.telemetry.metrics import MOST_NAMES, OTHERS, PrometheusMetrics
 from bot.measures import ProcessNow, ServerMeasure
 from bot.prices import NO_PRICES
-from graph.observing import CallJudged, ToolCalled, TurnHandling
+from bot.task_threads import task_thread_id
+from graph.observing import CallJudged, DeliveryHandled, ToolCalled, TurnHandling
 from graph.ports import Succeeded
+from graph.state import Turn
 from policies.model import Allow, Ask, Tool
 from tests.api.contract_clients import with_tokens
 from tests.api.stream_clients import program
@@ -178,6 +181,20 @@ async def test_a_standing_approval_is_no_label_of_its_own_and_names_nobody() -> 
     samples = read((await metrics.page(away, lambda: ProcessNow(0, 8, [], 1))).decode())
     assert value(samples, "policy_verdicts_total", verdict="allow", rule="standing approval") == 2
     assert not [labels for name, labels in samples if "U1" in str(labels)]
+
+
+async def test_a_plan_is_one_turn_however_many_tasks_it_has() -> None:
+    metrics, turn = PrometheusMetrics("1", NO_PRICES), turn_of("m1")
+    began = DeliveryHandled("m1", "message", "web:t", "web", turn, "began", "waits", 0.0, 1.0, 0.5)
+    metrics.note(began)
+    for name in ("find", "check"):
+        key, thread_id = f"m1.0.0/{name}", task_thread_id("web:t", "m1.0.0", name)
+        task: Turn = {**turn, "delivery": key, "thread_id": thread_id}
+        metrics.note(replace(began, delivery=key, thread_id=thread_id, turn=task, ending="done"))
+    samples = read((await metrics.page(away, lambda: ProcessNow(0, 8, [], 1))).decode())
+    assert sum(count for (name, _), count in samples.items() if name == "countersign_turns_total") == 1
+    assert value(samples, "turn_seconds_count", platform="web") == 1
+    assert value(samples, "deliveries_handled_total", kind="message", ending="done") == 2
 
 
 async def test_a_server_that_calls_its_tools_otherwise_each_day_makes_no_series_without_end() -> None:
