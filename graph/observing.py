@@ -58,6 +58,16 @@ class ModelAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelTryFailed:
+    """A model was asked and gave no answer. It may be asked again for the same."""
+
+    model: str
+    """The name under which its usage is counted."""
+    trouble: str
+    """A `graph.models.Trouble`."""
+
+
+@dataclass(frozen=True, slots=True)
 class CallJudged:
     """The policy was asked about a tool call that the model proposes."""
 
@@ -166,7 +176,15 @@ class RateLimited:
 
 
 Happening = (
-    ModelAsked | CallJudged | ApprovalAnswered | ToolCalled | DeliveryHandled | PostShown | FeedbackGiven | RateLimited
+    ModelAsked
+    | ModelTryFailed
+    | CallJudged
+    | ApprovalAnswered
+    | ToolCalled
+    | DeliveryHandled
+    | PostShown
+    | FeedbackGiven
+    | RateLimited
 )
 
 

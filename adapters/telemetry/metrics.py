@@ -33,6 +33,7 @@ from graph.observing import (
     FeedbackGiven,
     Happening,
     ModelAsked,
+    ModelTryFailed,
     PostShown,
     RateLimited,
     ToolCalled,
@@ -93,6 +94,9 @@ class PrometheusMetrics:
             "model_seconds", "A language model's answers, from the question to the end.",
             ["model", "purpose", "outcome"], _SLOW,
         )  # fmt: skip
+        self._tries = counter(
+            "model_tries_failed", "Tries of which no answer came; others may follow.", "model", "trouble"
+        )
         self._first = histogram("model_first_token_seconds", "To the first piece of an answer.", ["model"], _SLOW)
         self._tokens = counter(
             "model_tokens", "Tokens: input (cached ones among them), cached, output.", "model", "type"
@@ -114,6 +118,8 @@ class PrometheusMetrics:
                 self._note_handled(happening)
             case ModelAsked():
                 self._note_model(happening)
+            case ModelTryFailed(model=model, trouble=trouble):
+                self._tries.labels(model, trouble).inc()
             case CallJudged(verdict=verdict):
                 rule = STANDING if is_by_grant(verdict.rule) else self._named_rules.known(verdict.rule)
                 self._verdicts.labels(verdict.verdict, rule).inc()

@@ -11,9 +11,9 @@ from typing import Literal
 import structlog
 from langchain_core.messages import AIMessage, AnyMessage
 
-from graph.models.problems import ModelProblem
+from graph.models.problems import ModelProblem, Trouble
 from graph.models.streaming import AnswerTimes, Model, Retry, stream_message
-from graph.observing import ModelAsked, Observer, TurnHandling
+from graph.observing import ModelAsked, ModelTryFailed, Observer, TurnHandling
 from graph.usage import ModelUse, total_tokens, use_of
 
 log = structlog.get_logger(__name__)
@@ -49,7 +49,12 @@ async def ask(
 ) -> tuple[AIMessage, ModelUse]:
     """Ask as `stream_message` does. Returns the answer, and what it came to with the tries before it. Raises
     `ModelProblem`."""
-    began_at, began, times = asking.clock(), time.monotonic(), AnswerTimes()
+    began_at, began = asking.clock(), time.monotonic()
+
+    def tell_of_try(trouble: Trouble) -> None:
+        asking.observer.note(ModelTryFailed(asking.model, trouble.value))
+
+    times = AnswerTimes(tell_of_try)
 
     def tell(trouble: str, use: ModelUse, answer: AIMessage | None = None) -> None:
         asking.observer.note(

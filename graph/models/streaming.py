@@ -71,10 +71,16 @@ class Retry:
     """The longest `Retry-After` that is waited for; people are told at once when the service wants more."""
 
 
+def _nobody_is_told(_trouble: Trouble) -> None:
+    pass
+
+
 @dataclass(slots=True)
 class AnswerTimes:
     """What is noted while a model is asked."""
 
+    failed: Callable[[Trouble], None] = _nobody_is_told
+    """Called with the trouble of each try that gives no answer, at once."""
     first: float | None = None
     """When the first piece of the answer came, in seconds of `time.monotonic`; `None`: none has come."""
     refusals: int = 0
@@ -124,6 +130,7 @@ async def stream_message(
         try:
             answer = await _ask(model, outgoing, shown, noted)
         except ModelProblem as problem:
+            noted.failed(problem.trouble)
             noted.refusals += problem.trouble is Trouble.RATE_LIMITED
             pause = pause_before(tried, problem, policy, random.random())  # noqa: S311 (jitter, not a secret)
             if pause is None or shown.any:

@@ -138,6 +138,7 @@ REPLICAS = 'countersign_replicas{instance="a"}'
 NEW_REPLICA = 'countersign_replicas{instance="b"}'
 RATE = 'countersign_rate_limited_total{service="slack",instance="a"}'
 PUSH = 'countersign_audit_push_failing_seconds{instance="a"}'
+TRIES = 'countersign_model_tries_failed_total{model="m",trouble="%s",instance="a"}'
 MODEL = 'countersign_model_seconds_count{model="m",purpose="answer",outcome="%s",instance="a"}'
 TOOL = 'countersign_tool_seconds_count{server="s",tool="t",outcome="%s",instance="a"}'
 ONCE_IN_TEN_MINUTES = " ".join(str(minute // 10) for minute in range(90))
@@ -170,6 +171,10 @@ OVER_A_DAY = 'countersign_approvals_open{rule="r",age="over a day",instance="%s"
             "44m",
             False,
         ),
+        ("CountersignModelFails", {TRIES % "timed out": "0x20 0+1x4 4x40", MODEL % "answered": "9x70"}, "29m", True),
+        ("CountersignModelFails", {TRIES % "timed out": "0x20 0+1x20", MODEL % "answered": "0+9x40"}, "35m", False),
+        ("CountersignModelFails", {TRIES % "server failed": "0x20 4x40", MODEL % "answered": "9x70"}, "26m", False),
+        ("CountersignModelFails", {TRIES % "rate limited": "0+3x40", MODEL % "answered": "0+1x40"}, "35m", False),
         ("CountersignToolFails", {TOOL % "failed": "1x20 2x40"}, "33m", False),
         ("CountersignToolFails", {TOOL % "failed": "1+1x40"}, "33m", True),
     ],
@@ -212,7 +217,7 @@ def _annotations(alert: str) -> dict[str, str]:
         "CountersignToolSlow": {"summary": "crm › find takes longer than 19.5s"},
         "CountersignModelFails": {
             "summary": "50% of the requests to any fail",
-            "description": "By trouble: countersign_model_seconds_count, label outcome.",
+            "description": "By trouble: countersign_model_tries_failed_total.",
         },
         "CountersignRecordsOutOfReach": {
             "summary": "The database of a cannot be used",

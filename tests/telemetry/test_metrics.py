@@ -164,6 +164,22 @@ async def test_a_model_that_refuses_is_counted_by_its_trouble(workshop_home: Pro
     assert value(samples, "turn_failures_total", trouble="rate limited") == 1
 
 
+async def test_a_try_that_fails_is_counted_while_the_model_is_asked_again(workshop_home: ProductFolder) -> None:
+    workshop_home.variables |= {"METRICS": "true", "HEALTH_TOKEN": TOKEN, "MODEL_RETRIES": "1"}
+    held = asyncio.Event()
+    replies = iter([Reply(status=500), Reply(text="Here I am", wait_for=held)])
+    async with fake_openai(lambda _: next(replies)) as failing:
+        workshop_home.variables["OPENAI_BASE_URL"] = failing.base_url
+        async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+            await thread.send("hello")
+            await failing.asked(2)
+            samples = await scraped(url, Authorization=f"Bearer {TOKEN}")
+            held.set()
+            await thread.says("here I am")
+    assert value(samples, "model_tries_failed_total", model="any", trouble="server failed") == 1
+    assert not [name for name, _ in samples if name == "countersign_model_seconds_count"]
+
+
 async def test_while_the_records_are_away_it_is_told_and_the_rest_goes_on() -> None:
     now = ProcessNow(running=1, places=8, servers=[ServerMeasure("crm", is_up=False, tools=0)], replicas=2)
     samples = read((await PrometheusMetrics("1", NO_PRICES).page(away, lambda: now)).decode())
