@@ -37,6 +37,12 @@ async def _token(config: TeamsConfig) -> list[Finding]:
     except NotConnected as refusal:
         return [wrong(_TOKEN, refusal.sentence, f"https://entra.microsoft.com (App registrations), and {_PAGE}")]
     except CallFailed as failure:
+        if config.app_type == "UserAssignedMSI":
+            where = f"MICROSOFT_APP_TYPE: this machine's managed identity cannot be asked ({failure.error})"
+            remedy = (
+                f"Give this machine the identity MICROSOFT_APP_ID, or set the type of an app with a secret: {_PAGE}"
+            )
+            return [wrong(_TOKEN, where, remedy)]
         where = f"TEAMS_LOGIN_URL: Microsoft cannot be asked for the bot's token ({failure.error})"
         reach = "Look whether this machine reaches it (a proxy? HTTPS_PROXY)."
         return [wrong(_TOKEN, where, TRUST_IT if failure.error == "certificate" else reach)]

@@ -239,6 +239,17 @@ async def test_microsoft_says_what_is_wrong_with_the_app(
     assert found.status("clock") is not WRONG
 
 
+async def test_a_machine_without_the_managed_identity_that_it_is_to_have_is_found(
+    looked: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IDENTITY_ENDPOINT", "http://127.0.0.1:1/")
+    monkeypatch.setenv("IDENTITY_HEADER", "any")
+    async with fake_teams() as teams:
+        found = await looked(**teams_variables(teams, MICROSOFT_APP_TYPE="UserAssignedMSI"))
+    fault = next(each for each in found.all if each.what == "teams token")
+    assert (fault.status, fault.where.partition(":")[0]) == (WRONG, "MICROSOFT_APP_TYPE")
+
+
 # ------------------------------------------------------------------------------------ the address
 
 
