@@ -203,7 +203,6 @@ class _Waiting(Collector):
         now = self._now
         yield _gauge("turns_running", "Conversations that are handled here, or wait for a place.", now.running)
         yield _gauge("turn_places", "How many may be handled here at once now.", now.places)
-        yield _gauge("replicas", "Processes on the same records.", now.replicas)
         up = _gauge("tool_server_up", "Whether a tool server can be used.", None, "server")
         tools = _gauge("tool_server_tools", "How many of its tools can be called.", None, "server")
         for each in now.servers:
@@ -213,6 +212,8 @@ class _Waiting(Collector):
         yield tools
         yield _gauge("records_up", "Whether the records could be read.", self._measures is not None)
         if self._measures is not None:
+            # Else each process knows of itself alone, and nobody is missing for that.
+            yield _gauge("replicas", "Processes on the same records.", now.replicas)
             yield from _waiting(self._measures)
 
 
