@@ -135,7 +135,7 @@ async def stream_message(
             pause = pause_before(tried, problem, policy, random.random())  # noqa: S311 (jitter, not a secret)
             if pause is None or shown.any:
                 raise
-            log.warning("model asked again", trouble=problem.trouble.value, tried=tried + 1, pause=round(pause, 3))
+            log.warning("model_asked_again", trouble=problem.trouble.value, tried=tried + 1, pause=round(pause, 3))
             await asyncio.sleep(pause)
         else:
             return answer
