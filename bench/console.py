@@ -122,6 +122,12 @@ def _answers(
         await anext(steps)
         await steps.aclose()
 
+    async def first_piece() -> None:
+        pieces = await search.exported(OLGA, AuditQuestion(since=NOON + 0.9 * rows), "jsonl")
+        assert pieces is not None
+        await anext(pieces)
+        await pieces.aclose()
+
     questions = {
         "audit, newest": AuditQuestion(),
         "audit, of a time": AuditQuestion(since=middle, until=middle + 3600),
@@ -134,6 +140,7 @@ def _answers(
     }
     return {
         **{what: _page(search, question) for what, question in questions.items()},
+        "audit, exported from a time on: the first piece": first_piece,
         "audit, verified for a step": first_step,
         "turns, newest": lambda: turns.newest(OLGA),
         "turns, of a person": lambda: turns.of_person(OLGA, "web:p0"),
@@ -251,7 +258,7 @@ def _fill(engine: sa.Engine, rows: int) -> None:
             connection.execute(sa.insert(threads), [_thread(n, place) for n in some])
             connection.execute(sa.insert(deliveries), [_delivery(n) for n in some])
             connection.execute(sa.insert(model_usage), [_usage(n, draw) for n in some])
-            connection.execute(sa.insert(posts), [_failure(n) for n in some if n % 10 == 0])
+            connection.execute(sa.insert(posts), [_failure(n) if n % 10 == 0 else _answer(n) for n in some])
             connection.execute(sa.insert(approvals), [_approval(n) for n in some])
     if engine.dialect.name == "postgresql":
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
@@ -328,6 +335,11 @@ def _failure(n: int) -> dict[str, Any]:
     return {"key": f"error:m{n}", "thread_id": f"web:t{n}", "lane": f"web:t{n}", "kind": "notice"} | (
         {"content": content} | state
     )
+
+
+def _answer(n: int) -> dict[str, Any]:
+    content = {"text": "The lamp is made. " * 10, "final": True}
+    return {**_failure(n), "key": f"said:m{n}.0", "kind": "said", "content": content}
 
 
 def _approval(n: int) -> dict[str, Any]:
