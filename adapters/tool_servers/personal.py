@@ -96,6 +96,8 @@ class PersonalServer(BaseServer["PersonalSession"]):
         self._learning = asyncio.Lock()
         self._settled = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._fault: tuple[str, float] | None = None
+        """Why the last session could not be opened, and when that was, by the monotonic clock; `None`: it could."""
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -108,6 +110,14 @@ class PersonalServer(BaseServer["PersonalSession"]):
     def withheld(self) -> tuple[str, ...]:
         """Sentences for operators: what was not taken of what was listed last for anybody, and why."""
         return self._listing.skipped
+
+    @property
+    def fault(self) -> str:
+        """Why nobody's calls get there now. Its tools stay offered: there is no other way to find out that they do
+        again."""
+        if self._fault is None or time.monotonic() - self._fault[1] > self._common.timings.fault:
+            return ""
+        return self._fault[0]
 
     async def offered(self) -> tuple[Tool, ...]:
         """The tools that can be called now. Signing in always can: who does may have the tool that is missed. Raises
@@ -155,7 +165,7 @@ class PersonalServer(BaseServer["PersonalSession"]):
             if isinstance(opened, AccountNeeded):
                 return opened
             if isinstance(opened, SessionNotOpened):
-                return Failed(f"{self.config.name} is unavailable: it {opened.reason}. Nothing was called.")
+                return self._without_session(opened)
             try:
                 if not await session.has_its_account():
                     self._retire(session)
@@ -180,6 +190,11 @@ class PersonalServer(BaseServer["PersonalSession"]):
             self._replace(session, "does not answer")
         return Failed(f"{self.config.name} is unavailable: it does not answer. Nothing was called.")
 
+    def _without_session(self, not_opened: SessionNotOpened) -> Failed:
+        if not_opened.is_fault:
+            self._fault = not_opened.reason, time.monotonic()
+        return Failed(f"{self.config.name} is unavailable: it {not_opened.reason}. Nothing was called.")
+
     async def _outcome(
         self, session: PersonalSession, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress
     ) -> ToolOutcome | NotSent | SessionLost:
@@ -196,6 +211,8 @@ class PersonalServer(BaseServer["PersonalSession"]):
             self._retire(session)  # what follows is with another account
         if isinstance(outcome, NotSent | SessionLost):
             self._replace(session, outcome.reason)
+        elif isinstance(outcome, Succeeded | Failed):
+            self._fault = None
         return outcome
 
     def _replace(self, session: PersonalSession, reason: str) -> None:
@@ -319,6 +336,7 @@ class PersonalServer(BaseServer["PersonalSession"]):
 
     async def _listed(self, person: str, listed: list[Any]) -> ToolListing:
         """Somebody's session has listed the tools; what that person may call."""
+        self._fault = None
         listing = await self._read(listed)
         if listing.tools or not self._listing.tools:
             await self._learn(person, listed)
@@ -350,6 +368,8 @@ class SessionNotOpened:
 
     reason: str
     """Ends a sentence that begins with the server's name."""
+    is_fault: bool = False
+    """It is the server's or its network's, not that the session is wanted no longer."""
 
 
 @dataclass(slots=True)
@@ -504,5 +524,8 @@ class PersonalSession:
         cause = first_cause(error)
         if isinstance(cause, FaultError) and cause.fault.kind is FaultKind.SIGN_IN:
             return AccountNeeded(self._bearer.connection, cause.fault.challenge)
-        log.warning("personal_session_not_opened", server=self._config.name, cause=type(cause).__name__)
-        return SessionNotOpened(reason_of(error))
+        reason, about = reason_of(error), {"server": self._config.name, "cause": type(cause).__name__}
+        log.warning("personal_session_not_opened", **about, reason=reason)
+        # What refuses a request that it understands is there, and may refuse this person alone.
+        is_refusal = isinstance(cause, FaultError) and cause.fault.kind is FaultKind.NOTHING_DONE
+        return SessionNotOpened(reason, is_fault=not is_refusal)

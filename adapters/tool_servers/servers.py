@@ -166,7 +166,8 @@ class ToolServers:
 
     def unavailable(self) -> Sequence[Unavailable]:
         """The servers whose tools cannot be called now."""
-        return [Unavailable(each.server, each.reason) for each in self.status() if each.state != ServerState.UP]
+        offering = map(self._offering, self._names)
+        return [Unavailable(each.server, each.reason) for each in offering if each.state != ServerState.UP]
 
     async def find(self, full_name: str) -> Tool | None:
         """The tool of that name, also while its server is being started again, and where only another process has
@@ -229,6 +230,13 @@ class ToolServers:
         await asyncio.gather(*(server.check_accounts() for server in self._servers.values()))
 
     def _status_of(self, name: str) -> ServerStatus:
+        server = self._servers.get(name)
+        if server is not None and server.state is ServerState.UP and server.fault:
+            return ServerStatus(name, ServerState.DOWN, 0, server.fault, server.withheld)
+        return self._offering(name)
+
+    def _offering(self, name: str) -> ServerStatus:
+        """How a server is as for what it offers, whether or not calls get there."""
         server = self._servers.get(name)
         if server is None:
             reason = "needs every person to sign in, and there are no accounts here"

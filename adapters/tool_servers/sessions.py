@@ -64,6 +64,9 @@ class Timings:
     """How long a call waits for a server that is being started."""
     close: float = 4.5
     """Until a server that does not end is left to itself."""
+    fault: float = 300.0
+    """For how long a server with people's own accounts is down once a session with it could not be opened, if nobody
+    tries again. As long as the alert waits: one try that fails alone is no alarm."""
     idle: float = 300.0
     """Until a session that is one person's is closed."""
     parked: float = 1_800.0
@@ -109,6 +112,12 @@ class BaseServer(ABC, Generic[SessionT]):
         self._common = common
         self._offered = NOTHING_LISTED
         """The tools as they were last offered."""
+
+    @property
+    def fault(self) -> str:
+        """Why calls do not get there although its tools are offered; ends a sentence that begins with the server's
+        name. Empty: they do, as far as is known."""
+        return ""
 
     @property
     def only_for_cards(self) -> frozenset[str]:

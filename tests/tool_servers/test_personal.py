@@ -322,6 +322,24 @@ async def test_a_server_that_is_gone_is_unavailable(tmp_path: Path) -> None:
     async with running(tmp_path, {"drive": entry}, tokens=FakeTokens({("web:ana", "drive"): ANAS})) as servers:
         got = await call(servers, "drive__sign_in", caller=ANA)
         assert got == Failed("drive is unavailable: it cannot be reached. Nothing was called.")
+        (status,) = servers.status()
+        assert (status.state, status.tools, status.reason) == ("down", 0, "cannot be reached")
+        assert await names(servers) == ["sign_in"], "whoever tries again finds out that it is back"
+        assert servers.unavailable() == []
+
+
+async def test_a_server_is_down_for_all_when_it_fails_and_not_when_it_refuses_one_and_up_again_with_a_session(
+    tmp_path: Path,
+) -> None:
+    async with drive(tmp_path) as (servers, server, _):
+        await known(servers)
+        for status, state in ((403, "up"), (503, "down")):
+            server.before = lambda _, status=status: web.Response(status=status)
+            assert isinstance(await call(servers, "drive__whoami", caller=BEN), Failed)
+            assert [each.state for each in servers.status()] == [state]
+        server.before = lambda _: None
+        assert await call(servers, "drive__whoami", caller=BEN) == Succeeded("ben", owner="web:ben")
+        assert [(status.state, status.reason) for status in servers.status()] == [("up", "")]
 
 
 async def test_a_provider_has_one_connection_for_all_its_servers(tmp_path: Path) -> None:
