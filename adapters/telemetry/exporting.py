@@ -9,6 +9,7 @@ import base64
 import logging
 import re
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from urllib.parse import unquote, urlsplit
@@ -29,6 +30,11 @@ LANGFUSE_CLOUD = "https://cloud.langfuse.com"
 MOST_WAITING = 2_000
 """Happenings that wait to be traced; further ones are dropped."""
 TRACED_EVERY_SECONDS = 0.5
+TRIED_SECONDS = 300.0
+"""For how long the same spans are sent again to a collector that is away. One that is replaced is back by then, and
+what it fails at each time must not hold up all else for ever."""
+AGAIN_SECONDS = 5.0
+"""Between two tries, each of which has the library's own time (`OTEL_EXPORTER_OTLP_TIMEOUT`)."""
 FLUSH_SECONDS = 1.5
 """Seconds that the end of the process waits for what has not been sent."""
 
@@ -36,6 +42,10 @@ FLUSH_SECONDS = 1.5
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 """https://www.rfc-editor.org/rfc/rfc9110#name-fields"""
+
+
+_AWAY = frozenset({408, 429})
+"""HTTP statuses of a collector that has no time now; those from 500 on as well."""
 
 
 class HeadersError(ValueError):
@@ -50,26 +60,64 @@ class TooMuchToTraceError(Exception):
     """More happens than can be traced."""
 
 
-class ToldExporter(SpanExporter):
-    """Says once that a collector does not take what it is sent, until it does: the library would say so each time."""
+class AnsweredSession(requests.Session):
+    """Connections on which no body of an answer is read: it may be of any length, and come slowly."""
 
-    def __init__(self, exporter: SpanExporter, to: str) -> None:
+    def __init__(self) -> None:
+        super().__init__()
+        self.stream = True
+        self.status = 0
+        """Of the newest answer; 0: none came."""
+        self.hooks["response"].append(self._without_body)
+
+    def _without_body(self, response: requests.Response, **_how: object) -> None:
+        response.close()
+        self.status = response.status_code
+        if 300 <= response.status_code < 400:  # the library, which follows none, takes these for taken
+            raise requests.HTTPError(f"it answered {response.status_code}")
+
+
+class ToldExporter(SpanExporter):
+    """Sends spans again while their collector is away: the library gives them up after ten seconds, and what comes
+    meanwhile waits behind them. Says once that they are not taken, until they are: the library would say so each time.
+
+    Args:
+        exporter: sends them.
+        to: the collector's host.
+        session: over which they are sent.
+        pause: seconds before they are sent again.
+    """
+
+    def __init__(
+        self, exporter: SpanExporter, to: str, session: AnsweredSession, *, pause: float = AGAIN_SECONDS
+    ) -> None:
         self._exporter = exporter
         self.to = to
-        """Its host."""
+        self._session = session
+        self._pause = pause
+        self._ends = threading.Event()
         self._failure = RepeatedFailure("traces_not_sent", over="traces_sent_again")
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Send spans."""
-        result = self._exporter.export(spans)
-        if result is SpanExportResult.SUCCESS:
-            self._failure.worked()
-        else:
+        """Send spans. Blocks, for `TRIED_SECONDS` at most."""
+        until = time.monotonic() + TRIED_SECONDS
+        while True:
+            self._session.status = 0
+            if self._exporter.export(spans) is SpanExportResult.SUCCESS:
+                self._failure.worked()
+                return SpanExportResult.SUCCESS
             self._failure.failed(TracesNotTakenError(), to=self.to)
-        return result
+            if not self._is_away() or time.monotonic() >= until or self._ends.wait(self._pause):
+                return SpanExportResult.FAILURE
+
+    def _is_away(self) -> bool:
+        """Whether nobody has refused what was sent: nobody answered, or a proxy did."""
+        status = self._session.status
+        return status == 0 or status in _AWAY or status >= 500
 
     def shutdown(self) -> None:
         """Send nothing more, and give up what is being tried again."""
+        self._ends.set()
         self._exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
@@ -87,8 +135,8 @@ def collector(address: str, headers: str | None) -> ToldExporter:
     Raises:
         HeadersError: they cannot be sent.
     """
-    given = headers_in(headers) if headers else None
-    return _told(OTLPSpanExporter(endpoint=address, headers=given, session=_session()), address)
+    given, session = headers_in(headers) if headers else None, AnsweredSession()
+    return _told(OTLPSpanExporter(endpoint=address, headers=given, session=session), address, session)
 
 
 def headers_in(written: str) -> dict[str, str]:
@@ -118,7 +166,8 @@ def langfuse(host: str, public_key: str, secret_key: str) -> ToldExporter:
     """
     headers = {"Authorization": basic(public_key, secret_key), "x-langfuse-ingestion-version": "4"}
     address = f"{host.rstrip('/')}/api/public/otel/v1/traces"
-    return _told(OTLPSpanExporter(endpoint=address, headers=headers, session=_session()), address)
+    session = AnsweredSession()
+    return _told(OTLPSpanExporter(endpoint=address, headers=headers, session=session), address, session)
 
 
 def basic(user: str, password: str) -> str:
@@ -126,24 +175,12 @@ def basic(user: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
-def _session() -> requests.Session:
-    """Connections on which no body of an answer is read: it may be of any length, and come slowly."""
-    session = requests.Session()
-    session.stream = True
-    session.hooks["response"].append(_without_body)
-    return session
-
-
-def _without_body(response: requests.Response, **_how: object) -> None:
-    response.close()
-    if 300 <= response.status_code < 400:  # the library, which follows none, takes these for taken
-        raise requests.HTTPError(f"it answered {response.status_code}")
-
-
-def _told(exporter: OTLPSpanExporter, address: str) -> ToldExporter:
+def _told(exporter: OTLPSpanExporter, address: str, session: AnsweredSession) -> ToldExporter:
     for name in ("opentelemetry.exporter", "opentelemetry.exporter.otlp.proto.http.trace_exporter"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    return ToldExporter(exporter, urlsplit(address).hostname or "")
+    # That spans are lost behind those that are not taken is said with these.
+    logging.getLogger("opentelemetry.sdk._shared_internal").setLevel(logging.ERROR)
+    return ToldExporter(exporter, urlsplit(address).hostname or "", session)
 
 
 class TracedLater:

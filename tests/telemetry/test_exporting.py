@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
-from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from adapters.telemetry.exporting import HeadersError, collector, headers_in
+from adapters.telemetry.exporting import AnsweredSession, HeadersError, ToldExporter, collector, headers_in
 
 WITHIN = 10.0
 
@@ -54,6 +55,50 @@ def test_an_answer_without_end_is_not_read() -> None:
     with answering(answer, body=b"x" * 100_000) as (url, sent):
         assert collector(url, None).export([]) is SpanExportResult.SUCCESS
     assert sent[0] < 20_000_000
+
+
+class Sending(SpanExporter):
+    """What sends spans: how it ends each time, and with which status (0: nobody answered)."""
+
+    def __init__(self, *statuses: int) -> None:
+        self.session = AnsweredSession()
+        self.left = list(statuses)
+        self.tried = threading.Event()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.session.status = self.left.pop(0)
+        self.tried.set()
+        return SpanExportResult.SUCCESS if self.session.status == 200 else SpanExportResult.FAILURE
+
+
+def test_while_a_collector_is_away_the_same_spans_are_sent_again() -> None:
+    sending = Sending(0, 503, 0, 200)
+    assert ToldExporter(sending, "c", sending.session, pause=0.0).export([]) is SpanExportResult.SUCCESS
+
+
+@pytest.mark.parametrize("status", [307, 400, 403, 413])
+def test_what_a_collector_refuses_is_not_sent_again(status: int) -> None:
+    sending = Sending(status, 200)
+    assert ToldExporter(sending, "c", sending.session, pause=0.0).export([]) is SpanExportResult.FAILURE
+    assert sending.left == [200]
+
+
+def test_what_a_collector_fails_at_each_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adapters.telemetry.exporting.TRIED_SECONDS", 0.0)
+    sending = Sending(500, 500)
+    assert ToldExporter(sending, "c", sending.session, pause=0.0).export([]) is SpanExportResult.FAILURE
+    assert sending.left == [500]
+
+
+def test_the_end_waits_for_no_further_try() -> None:
+    sending = Sending(0)
+    exporter = ToldExporter(sending, "c", sending.session, pause=WITHIN)
+    thread = threading.Thread(target=exporter.export, args=([],), daemon=True)
+    thread.start()
+    assert sending.tried.wait(WITHIN)
+    exporter.shutdown()
+    thread.join(WITHIN / 2)
+    assert not thread.is_alive()
 
 
 def test_headers_are_read_as_everybody_writes_them() -> None:
