@@ -98,7 +98,7 @@ class Http:
                         headers=headers,
                         data=data,
                         allow_redirects=False,
-                        proxy=None if self._here else proxy_for(url),
+                        proxy=self._proxy_for(url),
                     ) as response,
                 ):
                     return HttpAnswer(response.status, response.headers, await response.read())
@@ -118,7 +118,7 @@ class Http:
                         URL(url, encoded=True),
                         headers=headers,
                         allow_redirects=False,
-                        proxy=None if self._here else proxy_for(url),
+                        proxy=self._proxy_for(url),
                     ) as response,
                 ):
                     body = bytearray()
@@ -136,6 +136,9 @@ class Http:
         if self._session is not None:
             await self._session.close()
         self._session = None
+
+    def _proxy_for(self, url: str) -> str | None:
+        return None if self._here else proxy_for(url)
 
     def _opened(self) -> aiohttp.ClientSession:
         """Made in the running loop, at its first use."""
