@@ -8,7 +8,7 @@ import hmac
 import os
 import sqlite3
 import sys
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from mcp.server.fastmcp import FastMCP
@@ -33,16 +33,16 @@ def start_server(name: str, *, database_variable: str, build: Callable[[str], Pl
     variable `database_variable` (default `data/{name}.db`). One that cannot be used (`OSError`, `sqlite3.Error`), or a
     setting that makes no sense (`ValueError`), ends the process with one sentence.
     """
-    options = _parser(name).parse_args()
-    token = os.environ.get(TOKEN, "")
+    options, given = _parser(name).parse_args(), without_last_line_breaks(os.environ)
+    token = given.get(TOKEN, "")
     if options.http is not None and (mistake := _mistake(options.host, token)):
         sys.exit(f"{name}: {mistake}")
     try:
-        known_as = os.environ.get(requester.NAME) or name
-        requesters = requester.Requesters(known_as, os.environ.get(requester.SECRET))
+        known_as = given.get(requester.NAME) or name
+        requesters = requester.Requesters(known_as, given.get(requester.SECRET))
     except ValueError as error:
         sys.exit(f"{name}: {error}")
-    address = os.environ.get(database_variable) or f"data/{name}.db"
+    address = given.get(database_variable) or f"data/{name}.db"
     try:
         server = build(address)
     except (OSError, sqlite3.Error) as error:
@@ -62,6 +62,11 @@ def start_server(name: str, *, database_variable: str, build: Callable[[str], Pl
             _serve_over_http(server, options.host, options.http, token)
     except KeyboardInterrupt:
         return
+
+
+def without_last_line_breaks(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables without the line break at the end, which files with secrets have: no client could send it."""
+    return {variable: value.rstrip("\r\n") for variable, value in environment.items()}
 
 
 def _mistake(host: str, token: str) -> str:

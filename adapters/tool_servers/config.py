@@ -411,7 +411,10 @@ class _EntryReader:
         return value
 
     def _fill(self, where: tuple[str | int, ...], template: str) -> str:
-        """The value with every `${VAR}` replaced. What a variable contains is not looked at again."""
+        """The value with every `${VAR}` replaced. What a variable contains is not looked at again.
+
+        A line break at its end, as files with secrets have one, is no part of it: no header could hold it.
+        """
 
         def value_of(match: re.Match[str]) -> str:
             name = match.group(1)
@@ -419,8 +422,9 @@ class _EntryReader:
                 raise self._error(where, f"${{{name}}} is not a reference to a variable: write ${{NAME}}")
             if name not in self._environ:
                 raise self._error(where, f"the environment variable {name} is not set")
-            self._secrets |= secret_parts(name, self._environ[name])
-            return self._environ[name]
+            value = self._environ[name].rstrip("\r\n")
+            self._secrets |= secret_parts(name, value)
+            return value
 
         filled = _REFERENCE.sub(value_of, template)
         if "\x00" in filled:

@@ -60,7 +60,7 @@ async def test_it_is_served_over_http_on_this_machine_too(environment: dict[str,
 
 
 async def test_whoever_has_the_token_is_served_beyond_this_machine_and_nobody_else(environment: dict[str, str]) -> None:
-    environment["TOOL_SERVER_TOKEN"] = TOKEN
+    environment["TOOL_SERVER_TOKEN"] = f"{TOKEN}\n"  # as from a file
     async with process("servers.tasks", "--http=0", "--host=0.0.0.0", environment=environment) as server:
         address = (await address_of(server)).replace("0.0.0.0", "127.0.0.1")
         async with httpx.AsyncClient() as http:

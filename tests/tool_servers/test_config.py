@@ -68,6 +68,13 @@ def test_an_endpoint_gets_its_headers_and_counts_as_signed_in_with_them() -> Non
     assert server.auth == "headers"
 
 
+def test_the_line_break_at_the_end_of_a_secrets_file_is_no_part_of_the_secret() -> None:
+    there = parsed({"url": "https://h/mcp", "headers": {"Authorization": "Bearer ${T}"}}, T="abc\n")
+    assert there.transport == HttpTransport("https://h/mcp", {"Authorization": "Bearer abc"})
+    here = parsed({"command": "x", "env": {"KEY": "${T}"}}, T="abc\r\n")
+    assert here.transport == StdioTransport("x", (), {"KEY": "abc"}, FILE.parent)
+
+
 def test_what_a_variable_contains_is_not_filled_in_again() -> None:
     assert parsed({"command": "x", "args": ["${A}"]}, A="${B}").transport == StdioTransport(
         "x", ("${B}",), {}, FILE.parent
