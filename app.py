@@ -34,6 +34,7 @@ from adapters.accounts import AccountsConfig, AccountsError, account_routes, acc
 from adapters.files.reader import ChildFileReader
 from adapters.identity import jwt_verifier, open_id_sign_in
 from adapters.platforms import PlatformSetup, Receivers, make_receivers, make_senders
+from adapters.shared.http import ask_this_machine_itself
 from adapters.shared.importing import imported
 from adapters.shared.outages import OutageAnswers
 from adapters.shared.people_changes import PeopleChanges
@@ -1111,6 +1112,7 @@ def _find_tool(name: str, file: Path) -> Tool | None:
 
 def main(arguments: Sequence[str] = ()) -> int:
     """The command. Exits with 2 when the configuration is wrong."""
+    ask_this_machine_itself(os.environ)
     try:
         if arguments:
             configure_logs(level="error")

@@ -69,7 +69,6 @@ async def started_product(
     config.write_text(json.dumps({"mcpServers": _tool_servers(folder, python)}))
     environment = {
         **_without_settings(os.environ),
-        **_past_proxies(os.environ),
         "HOST": "127.0.0.1",
         "PORT": "0",
         "DATABASE_URL": f"sqlite:///{folder}/countersign.db",
@@ -114,13 +113,6 @@ def _without_settings(environment: Mapping[str, str]) -> Mapping[str, str]:
     """The environment without the product's settings, so that a result does not depend on whose machine it is from."""
     settings = {variable(name) for name in Settings.model_fields}
     return {name: value for name, value in environment.items() if name.upper() not in settings}
-
-
-def _past_proxies(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """A recording, and what is recorded, is asked on this machine, where no proxy leads."""
-    kept = environment.get("no_proxy") or environment.get("NO_PROXY", "")
-    listed = f"{kept},127.0.0.1" if kept else "127.0.0.1"
-    return {"NO_PROXY": listed, "no_proxy": listed}
 
 
 async def _listening(process: Process, log: Path) -> str:

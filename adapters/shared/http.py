@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -32,6 +32,7 @@ LONGEST_WAIT = 600.0
 what waits for a time that never comes is silent until the next start."""
 TOO_LARGE = "too_large"
 """What a download failed with that has more bytes than it may."""
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _READ = 64 * 1024
 
 
@@ -200,6 +201,16 @@ def proxy_for(url: str) -> str | None:
     """Returns the proxy that the environment names for an address (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`)."""
     parts = urlsplit(url)
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+
+
+def ask_this_machine_itself(environment: MutableMapping[str, str]) -> None:
+    """Have no library ask the environment's proxy for what is on this machine, such as a tool server: the proxy does
+    not reach it, answers in its place, and is sent its token."""
+    proxies = {name.lower(): value for name, value in environment.items() if name.lower().endswith("_proxy") and value}
+    direct = proxies.pop("no_proxy", "")
+    if proxies and direct != "*":
+        listed = ",".join([*filter(None, [direct]), *_THIS_MACHINE])
+        environment.update({"NO_PROXY": listed, "no_proxy": listed})
 
 
 class AnswerTooLong(aiohttp.ClientPayloadError):

@@ -9,8 +9,10 @@ import pytest
 
 from adapters.tool_servers.servers import ToolServers
 from bot.ledger import AttemptLedger
+from tests.support.ports import free_port
+from tests.support.product import ProductFolder, product_process
 from tests.support.tools import Workshop
-from tests.support.visitor import Thread
+from tests.support.visitor import Thread, visiting
 
 BOTH = "use make what=lamp; report what=desk"
 
@@ -55,3 +57,13 @@ async def test_a_call_that_breaks_before_it_is_sent_is_told_to_have_failed(
     await approve_one(at_work)
     await at_work.says("something went wrong on our side", "nothing was called", "made all of desk")
     assert shop.done == []
+
+
+async def test_no_proxy_is_asked_for_what_is_on_this_machine(
+    workshop_home: ProductFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")  # where nobody leads on
+    monkeypatch.setenv("NO_PROXY", "intranet.example.com")
+    async with product_process(workshop_home) as product, visiting(product.url) as ana, ana.thread() as thread:
+        await thread.send("use make what=lamp")
+        await thread.waiting()
