@@ -97,6 +97,9 @@ def _not_ours(folder: Path, *files: Path) -> Finding | None:
     closed = next((path for path, way in ways if not os.access(path, way, effective_ids=True)), None)
     if closed is None:
         return None
+    if os.statvfs(closed).f_flag & os.ST_RDONLY:
+        remedy = "Mount it for writing again (dmesg says why it is so), or set DATABASE_URL to another folder."
+        return wrong(_DATABASE, f"{closed}: its file system is mounted read-only", remedy)
     user = os.geteuid()
     where = f"{closed}: cannot be written by the user who runs this ({user})"
     return wrong(_DATABASE, where, f"Start as its owner, set DATABASE_URL to another folder, or: chown {user} {closed}")

@@ -16,6 +16,7 @@ from dataclasses import astuple
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -508,6 +509,17 @@ def test_records_that_the_user_of_the_program_may_not_write_are_found(
         file.parent.chmod(0o700)
     assert (found.status, found.what, found.where) == (WRONG, "database", named)
     assert f"chown {os.geteuid() or NOBODY} {apart}/{closed}" in found.remedy
+
+
+def test_records_on_a_disk_that_is_mounted_read_only_are_told_as_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounted, access = SimpleNamespace(f_flag=os.statvfs(tmp_path).f_flag | os.ST_RDONLY), os.access
+    monkeypatch.setattr(os, "statvfs", lambda _: mounted)
+    monkeypatch.setattr(os, "access", lambda path, way, **how: not way & os.W_OK and access(path, way, **how))
+    (found,) = record_findings(f"sqlite:///{tmp_path}/countersign.db", None, HeardTimes(time.time))
+    assert (found.status, found.where) == (WRONG, f"{tmp_path}: its file system is mounted read-only")
+    assert "chown" not in found.remedy
 
 
 @pytest.mark.parametrize(
