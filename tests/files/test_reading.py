@@ -304,10 +304,13 @@ async def test_who_takes_too_long_is_killed_and_nothing_is_left() -> None:
 
 
 async def test_memory_and_computing_are_limited_by_the_kernel() -> None:
-    hungry = ReadingLimits(memory=100_000_000)
-    assert isinstance(await ChildFileReader(hungry).read("a.docx", "", docx("word " * 3_000_000)), FileUnreadable)
-    slow = ReadingLimits(cpu_seconds=1)
-    read = await ChildFileReader(slow).read("a.html", "", b"<a" * 1_000_000)
+    content = docx("word " * 100_000)
+    assert isinstance(await ChildFileReader().read("a.docx", "", content), FileText)
+    hungry = ReadingLimits(memory=60_000_000)
+    assert isinstance(await ChildFileReader(hungry).read("a.docx", "", content), FileUnreadable)
+    slow = ReadingLimits(cpu_seconds=1, seconds=300)
+    async with asyncio.timeout(100):  # nothing else ends it before
+        read = await ChildFileReader(slow).read("a.html", "", b"<a" * 1_000_000)
     assert read == FileUnreadable("reading it takes too long")
 
 
