@@ -6,8 +6,10 @@ not read: each may be a megabyte, which holds the event loop (rule 13).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from datetime import UTC, date, datetime, time, timedelta
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -37,7 +39,7 @@ from bot.records.tables import (
     votes,
 )
 from bot.records.waiting import SETTLED, SETTLED_AT_ONCE, SUBJECTS
-from bot.task_threads import TASK_MARK
+from bot.task_threads import TASK_MARK, turn_of_call
 
 MOST_CALLS = 200
 """Attempts, and approvals, of one turn that are read, the newest."""
@@ -215,6 +217,7 @@ async def of_person(tx: Transaction, person_id: str, before: float, limit: int) 
     )
     found = [(str(row.key), float(row.at)) for row in await tx.all(used)]
     found += await _calls_of_agents(tx, person_id, before, limit)
+    found += await _before_use_was_kept(tx, person_id, before, limit)
     for query in _without_a_model(person_id, before):
         newest = query.order_by(deliveries.c.accepted_at.desc()).limit(limit)
         found += [(str(row.key), float(row.at)) for row in await tx.all(newest)]
@@ -230,22 +233,55 @@ async def _calls_of_agents(tx: Transaction, person_id: str, before: float, limit
         .order_by(gateway_calls.c.begun_at.desc())
         .limit(limit + 1)  # of the last one of the page before, only the beginning is before it
     )
-    newest = (
-        sa.select(audit_terms.c.seq)
-        .where(audit_terms.c.kind == "person", audit_terms.c.term == person_id)
-        .order_by(audit_terms.c.at.desc(), audit_terms.c.seq.desc())
-        .limit(MOST_TOLD)
-        .subquery()
-    )
-    logged = await tx.all(sa.select(audit.c.key).join_from(newest, audit, audit.c.seq == newest.c.seq))
+    logged = await _keys_logged_about(tx, person_id)
     known = [delivery_key(row.gateway_call_id) for row in await tx.all(kept)]
-    earlier = {row.key.partition(".")[0] for row in logged if row.key.startswith(delivery_key(""))}
+    earlier = {key.partition(".")[0] for key in logged if key.startswith(delivery_key(""))}
     of = deliveries.c
     # The log has somebody also where they have decided about the call of another.
     own = sa.or_(of.key.in_(known), sa.and_(of.key.in_(earlier), threads.c.requester == person_id))
     query = sa.select(of.key, of.accepted_at).select_from(_OF_THREAD).where(own, of.accepted_at < before)
     rows = await tx.all(query.order_by(of.accepted_at.desc()).limit(limit))
     return [(row.key, row.accepted_at) for row in rows]
+
+
+async def _before_use_was_kept(
+    tx: Transaction, person_id: str, before: float, limit: int
+) -> Sequence[tuple[str, float]]:
+    """The messages of somebody that an earlier version answered, which did not keep what turns use of models, as
+    `of_person` returns them: those with calls that the newest `MOST_TOLD` entries of then about this person tell of."""
+    row = await tx.one(sa.select(sa.func.min(model_usage.c.day).label("first")))
+    end = None
+    if row is not None and row.first is not None:  # that version may have run on this day, too
+        end = datetime.combine(date.fromisoformat(row.first) + timedelta(days=1), time(), UTC).timestamp()
+    logged = await _keys_logged_about(tx, person_id, end)
+    keys = {turn_of_call(found["call"]) for key in logged if (found := _OF_CALL.match(key))}
+    if not keys:
+        return ()
+    of = deliveries.c
+    query = sa.select(of.key, of.accepted_at).where(
+        of.key.in_(keys),
+        of.kind == "message",
+        of.accepted_at < before,
+        of.body["person"].as_string() == person_id,  # the log has somebody also where they have only decided
+        ~sa.exists().where(model_usage.c.message == of.key),
+    )
+    rows = await tx.all(query.order_by(of.accepted_at.desc()).limit(limit))
+    return [(row.key, row.accepted_at) for row in rows]
+
+
+_OF_CALL = re.compile(r"(?P<call>.*\.\d+\.\d+):", re.DOTALL)
+"""Key of an entry about a call (`bot.audit.entries.key_of`)."""
+
+
+async def _keys_logged_about(tx: Transaction, person_id: str, end: float | None = None) -> Sequence[str]:
+    """The keys of the newest `MOST_TOLD` entries of the audit log about somebody. `end`: of those before then."""
+    of = audit_terms.c
+    about = sa.select(of.seq).where(of.kind == "person", of.term == person_id)
+    if end is not None:
+        about = about.where(of.at < end)
+    newest = about.order_by(of.at.desc(), of.seq.desc()).limit(MOST_TOLD).subquery()
+    rows = await tx.all(sa.select(audit.c.key).join_from(newest, audit, audit.c.seq == newest.c.seq))
+    return [row.key for row in rows]
 
 
 def _without_a_model(person_id: str, before: float) -> Iterator[sa.Select[Any]]:

@@ -448,6 +448,33 @@ async def test_the_turns_of_a_person_have_the_calls_of_other_agents_also_once_th
     assert of_ben == [], "he has decided, and not asked"
 
 
+async def test_the_turns_of_a_person_have_those_that_a_version_answered_which_kept_no_usage(
+    home: ProductFolder,
+) -> None:
+    async with at_work(home) as (thread, olga):
+        await thread.send("use look what=lamp")
+        await thread.says("lamp")
+        await thread.send("use make what=chair")
+        (card,) = await thread.waiting()
+        await thread.approve(card["id"])
+        await thread.says("made chair")
+        before = (await olga.get("/api/v1/operator/turns?person=web:ana")).body["turns"]
+    change_records(home, "DELETE FROM model_usage")
+    async with at_work(home) as (thread, olga):
+        await olga.get("/api/v1/operator/audit?person=ana")  # by now it can be found who asked
+        just_upgraded = (await olga.get("/api/v1/operator/turns?person=web:ana")).body["turns"]
+        await thread.send("use look what=table")
+        await thread.says("table")
+        first = (await olga.get("/api/v1/operator/turns?person=web:ana&limit=2")).body
+        rest = (await olga.get(f"/api/v1/operator/turns?person=web:ana&before={first['next']}")).body
+        of_olga = (await olga.get("/api/v1/operator/turns?person=web:olga")).body["turns"]
+    texts = ["use make what=chair", "use look what=lamp"]
+    assert [each["text"] for each in before] == texts
+    assert [each["text"] for each in just_upgraded] == texts
+    assert [each["text"] for each in (*first["turns"], *rest["turns"])] == ["use look what=table", *texts]
+    assert of_olga == []
+
+
 async def test_a_turn_in_which_somebody_is_asked_something_waits_until_they_have_answered(home: ProductFolder) -> None:
     async with at_work(home) as (thread, olga):
         await thread.send("ask lamp")
