@@ -74,6 +74,7 @@ def create_openai_model(
         timeout=openai.Timeout(timeout, connect=connect),
         http_async_client=http_client(timeout, connect),
         http_client=blocking_client(),
+        http_socket_options=(),  # none for these clients; else its log says that no proxy of the environment is used
         stream_chunk_timeout=timeout,
         max_retries=0,
         streaming=True,

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from langchain_core.messages import HumanMessage
+from langchain_openai.chat_models import _client_utils
 from pydantic import SecretStr
 
 from graph.models import close_model
@@ -193,6 +194,15 @@ async def test_the_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyP
     assert proxy.requests[0].startswith("POST http://model.example/v1/chat/completions HTTP/1.1\r\n")
     assert "Proxy-Authorization: Basic bWU6cGFzc0B3b3Jk" in proxy.requests[0]
     assert len(proxy.requests) == len(service.requests) == 1
+
+
+def test_no_log_line_says_that_the_proxy_of_the_environment_is_not_asked(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setattr(_client_utils, "_proxy_env_warning_emitted", False)  # it is said once
+    create_openai_model("any", base_url=None, api_key=None, timeout=1.0)
+    assert caplog.messages == []
 
 
 async def test_the_proxy_for_https_is_asked_for_a_tunnel(monkeypatch: pytest.MonkeyPatch) -> None:
