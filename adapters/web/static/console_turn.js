@@ -9,6 +9,12 @@ import { n, parts, t } from "./language.js";
 import { clock, duration, short, time } from "./time.js";
 import { usageInWords } from "./usage.js";
 
+/** Where no use of a model is kept: that of what runs is kept when it rests, and a version before kept none at all. */
+function unrecorded({ kind, status }) {
+  if (kind === "call") return t("Not used");
+  return status === "running" ? t("Nothing recorded yet") : t("Nothing recorded");
+}
+
 export async function turn({ id, again }) {
   const whole = await operators.turn(id);
   const { turn: about, calls, events, models, total, currency } = whole;
@@ -23,7 +29,7 @@ export async function turn({ id, again }) {
         about.status === "failed" || about.status === "parked" ? fact(t("Reference"), about.reference) : null,
         fact(t("Conversation"), h("a", { href: consoleAddress("turns", { thread_id: about.thread_id }) }, h("bdi", {}, about.thread_id))),
         fact(t("Turn"), h("bdi", {}, about.id)),
-        fact(t("Language model"), total.calls ? usageInWords(total, currency) : t("Not used")),
+        fact(t("Language model"), total.calls ? usageInWords(total, currency) : unrecorded(about)),
       ),
     ),
     section(t("What happened"), h("ol", { className: "events", role: "list" }, events.map((event, index) => happened(event, events[index - 1], calls, ids, about.kind)))),

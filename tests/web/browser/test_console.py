@@ -153,6 +153,25 @@ async def test_a_turn_says_in_words_what_somebody_chose_of_an_unknown_outcome(wi
     await expect(window.page.get_by_text("Settled: Try again, by")).to_be_visible()
 
 
+@pytest.mark.parametrize(
+    ("kind", "status", "said"),
+    [
+        ("message", "running", "Nothing recorded yet"),
+        ("message", "ended", "Nothing recorded"),
+        ("call", "ended", "Not used"),
+    ],
+)
+async def test_a_turn_says_that_no_model_was_used_only_where_none_is(
+    window: Window, kind: str, status: str, said: str
+) -> None:
+    turn = ANSWERS["GET turns/one"]
+    unused = {name: [] if name == "models" else 0 for name in turn["total"]}
+    about = {**turn["turn"], "kind": kind, "status": status}
+    await answer_with(window.page, {**ANSWERS, "GET turns/one": {**turn, "turn": about, "models": [], "total": unused}})
+    await go_to(window, "turn/one")
+    await expect(window.page.locator("dt", has_text="Language model").locator("+ dd")).to_have_text(said)
+
+
 async def test_what_is_always_approved_is_marked_without_advice_to_allow_it(window: Window) -> None:
     await answer_with(window.page, ANSWERS)
     await go_to(window, "fatigue")
