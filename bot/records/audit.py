@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -243,7 +244,11 @@ def sqlite_audit(file: Path) -> Iterator[AuditReader]:
 
 
 def _read_only(file: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"file:{quote(str(file.resolve()))}?mode=ro", uri=True)
+    # A backup on a disk that is mounted read-only, where SQLite cannot make its own files beside it.
+    beside = file.with_name(f"{file.name}-wal")
+    stands_still = os.statvfs(file).f_flag & os.ST_RDONLY and not (beside.exists() and beside.stat().st_size)
+    how = "mode=ro&immutable=1" if stands_still else "mode=ro"
+    connection = sqlite3.connect(f"file:{quote(str(file.resolve()))}?{how}", uri=True)
     # What is no text any more was touched: it must be read to be told of.
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     return connection

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -172,6 +173,19 @@ def test_a_log_that_is_being_written_can_be_verified(command: Command, records: 
         product.execute("UPDATE audit SET entry = 'half written'")
         assert command("audit", "verify")[0] == 0
         product.execute("ROLLBACK")
+
+
+def test_a_backup_on_a_disk_that_is_mounted_read_only_is_verified(
+    command: Command, records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(records, chain(ended(1)))
+    with closing(sqlite3.connect(records)) as product:
+        product.execute("PRAGMA journal_mode = WAL")
+    before = sorted(records.parent.iterdir())
+    mounted = SimpleNamespace(f_flag=os.statvfs(records).f_flag | os.ST_RDONLY)
+    monkeypatch.setattr(os, "statvfs", lambda _: mounted)
+    assert command("audit", "verify")[0] == 0
+    assert sorted(records.parent.iterdir()) == before, "nothing could be written beside it"
 
 
 # ---------------------------------------------------------------------------------------------- audit export
