@@ -1,6 +1,6 @@
 // The operators' console: which part of it is shown, and the way between them. Each part is fetched when it is opened.
 
-import { consoleAddress } from "./console_address.js";
+import { consoleAddress, consoleIn } from "./console_address.js";
 import { ongoing, problem } from "./console_parts.js";
 import { h } from "./dom.js";
 import { t } from "./language.js";
@@ -56,10 +56,15 @@ export class Console {
     const [, drawing] = Object.hasOwn(PARTS, wanted.part) ? PARTS[wanted.part] : PARTS.waiting;
     try {
       const draw = await drawing();
-      return await draw({ ...wanted, again: () => this.show(wanted, me) });
+      return await draw({ ...wanted, again: () => this.#again(wanted, me) });
     } catch (failure) {
-      return problem(failure, () => this.show(wanted, me));
+      return problem(failure, () => this.#again(wanted, me));
     }
+  }
+
+  /** Draws it anew, unless something else was chosen while an answer was awaited. */
+  async #again(wanted, me) {
+    if (consoleIn(location.hash)?.path === wanted.path) await this.show(wanted, me);
   }
 }
 

@@ -53,6 +53,11 @@ function question(query, mode) {
   const labels = { tool: t("Tool"), person: t("Person"), place: t("Channel"), agent: t("Agent"), quote: t("Words that ask for it"), arguments: t("Arguments (JSON)") };
   const errors = Object.fromEntries(Object.keys(controls).map((name) => [name, h("p", { className: "field-error", id: freshId("error"), role: "alert" })]));
   const said = h("div", { className: "answer", role: "status" });
+  const older = h("p", { className: "small cause", role: "status" });
+  let asked = 0;
+  let isChanged = false;
+  /** That the answer below is one to another question than the one above. */
+  const compare = () => (older.textContent = isChanged && said.childElementCount ? t("You have changed the question since. Ask again.") : "");
   const fields = Object.entries(controls).map(([name, control]) => {
     control.id = freshId("question");
     control.setAttribute("aria-describedby", errors[name].id);
@@ -76,17 +81,26 @@ function question(query, mode) {
       wrong("arguments", t("This is not valid JSON: {problem}.", { problem: problem.message }));
     }
     if (form.querySelector('[aria-invalid="true"]')) return;
+    isChanged = false;
+    const mine = (asked += 1);
     try {
       const answer = await operators.askRules({ tool: controls.tool.value.trim(), person: controls.person.value.trim(), place: controls.place.value.trim(), agent: controls.agent.value.trim() || undefined, quote: controls.quote?.value.trim(), arguments: given });
+      if (mine !== asked) return;
       said.replaceChildren(verdict(answer));
     } catch (problem) {
+      if (mine !== asked) return;
       const told = Object.entries(problem.body?.errors ?? {});
       for (const [name, words] of told) if (name in errors) wrong(name, words);
       const rest = told.filter(([name]) => !(name in errors));
       said.replaceChildren(h("p", { className: "cause", dir: "auto" }, rest.length ? rest.map(([name, words]) => `${name}: ${words}`).join("; ") : told.length ? "" : problem.message));
     }
+    compare();
   };
-  return [h("p", { className: "muted small" }, t("Nothing is called. The answer is what the rules in force would say of such a call now.")), form, said];
+  form.oninput = () => {
+    isChanged = true;
+    compare();
+  };
+  return [h("p", { className: "muted small" }, t("Nothing is called. The answer is what the rules in force would say of such a call now.")), form, older, said];
 }
 
 function verdict(answer) {

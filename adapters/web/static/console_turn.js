@@ -6,7 +6,7 @@ import { count, fact, heading, json, nothing, outcomeChip, outcomeWord, personNa
 import { turnChip, where } from "./console_turns.js";
 import { freshId, h, icon, ICONS } from "./dom.js";
 import { n, parts, t } from "./language.js";
-import { clock, duration, short, time } from "./time.js";
+import { duration, short, shortToTheSecond, time } from "./time.js";
 import { usageInWords } from "./usage.js";
 
 /** Where no use of a model is kept: that of what runs is kept when it rests, and a version before kept none at all. */
@@ -50,7 +50,7 @@ function happened(event, before, calls, ids, kind) {
     { className: `event ${tone}` },
     h("span", { className: "event-sign" }, icon(sign)),
     h("div", { className: "event-words" }, h("p", {}, words, opens ? [" · ", opens] : null), event.text && !SAYS_ITSELF.has(event.kind) ? h("p", { className: "event-text", dir: "auto" }, event.text) : null),
-    h("span", { className: "event-time muted small" }, time(event.at, withSeconds), sinceBefore >= 1 ? [" · ", h("span", { title: t("after the one before") }, `+${duration(sinceBefore)}`)] : null),
+    h("span", { className: "event-time muted small" }, time(event.at, shortToTheSecond), sinceBefore >= 1 ? [" · ", h("span", { title: t("after the one before") }, `+${duration(sinceBefore)}`)] : null),
   );
 }
 
@@ -116,8 +116,6 @@ function settledSentence(event) {
   const outcome = outcomeWord(event.what);
   return [sign, tone, event.person ? parts("Settled: {outcome}, by {name}", { outcome, name: personName(event.person, event.person_id) }) : t("Settled: {outcome}", { outcome })];
 }
-
-const withSeconds = (seconds) => `${clock(seconds)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
 
 function open(id) {
   const details = document.getElementById(id);

@@ -8,14 +8,14 @@ import { h } from "./dom.js";
 import { t } from "./language.js";
 import { short, time } from "./time.js";
 
-export async function turns({ query, again }) {
+export async function turns({ path, query, again }) {
   const { person, reference, approval, thread_id } = query;
   const wanted = { person, reference, approval, thread_id };
   const isNamed = Object.values(wanted).some(Boolean);
   const found = await operators.turns(wanted);
-  // What a card's link names is one turn.
+  // What a card's link names is one turn; nobody is led there who has chosen something else meanwhile.
   if (approval && found.turns.length === 1) {
-    location.replace(consoleAddress("turn", {}, found.turns[0].id));
+    if (location.hash === path) location.replace(consoleAddress("turn", {}, found.turns[0].id));
     return null;
   }
   const read = async (before) => {

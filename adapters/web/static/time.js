@@ -32,24 +32,32 @@ export function clock(seconds) {
 }
 
 /** "14:08" today, "tomorrow, 14:08", "Tue, 14:08" within a week, "Mar 3, 14:08" else. */
-export function short(seconds) {
+export const short = (seconds) => dated(seconds, clock(seconds));
+
+/** The same, to the second. */
+export const shortToTheSecond = (seconds) => dated(seconds, `${clock(seconds)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`);
+
+/** `clockWords`, with the day where it is not today. */
+function dated(seconds, clockWords) {
   const made = formats();
   const days = dayOf(seconds) - dayOf(Date.now() / 1000);
-  if (days === 0) return clock(seconds);
+  if (days === 0) return clockWords;
   let day = made.date.format(seconds * 1000);
   if (Math.abs(days) === 1) day = made.day.format(days, "day");
   else if (Math.abs(days) < 7) day = made.weekday.format(seconds * 1000);
   else if (made.year.format(seconds * 1000) !== made.year.format(Date.now())) day = made.dateWithYear.format(seconds * 1000);
-  return t("{day}, {time}", { day, time: clock(seconds) });
+  return t("{day}, {time}", { day, time: clockWords });
 }
 
-/** How long something took: "0.4 s", "12 s", "3 min"; not to the moment what nobody notices. */
+/** How long something took: "0.4 s", "12 s", "3 min", "19.5 h", "3.1 days"; not to the moment what nobody notices. */
 export function duration(seconds) {
   const number = (value, digits) => value.toLocaleString(language(), { maximumFractionDigits: digits, minimumFractionDigits: digits });
   if (seconds < 0.1) return t("less than {count} s", { count: number(0.1, 1) });
   if (seconds < 9.95) return t("{count} s", { count: number(seconds, 1) });
   if (seconds < 100) return t("{count} s", { count: number(seconds, 0) });
-  return t("{count} min", { count: number(seconds / MINUTE, 0) });
+  if (seconds < 100 * MINUTE) return t("{count} min", { count: number(seconds / MINUTE, 0) });
+  if (seconds < MOST_HOURS) return t("{count} h", { count: number(seconds / HOUR, 1) });
+  return t("{count} days", { count: number(seconds / DAY, 1) });
 }
 
 /** A time element: `words(seconds)` in the text, kept current; the exact moment in its title. */

@@ -342,6 +342,7 @@ ANSWERS: dict[str, Any] = {
         ],
         "next": "",
     },
+    "POST parked/d1/giving-up": {"text": EVIL},
     "GET stop": {"stopped": True, "id": EVIL, "person_id": EVIL, "name": EVIL, "why": EVIL, "since": NOW},
 }
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.support.views import an_approval
 from tests.web.accessibility import needs_axe, violations_in_light_and_dark
@@ -177,6 +178,59 @@ async def test_what_is_always_approved_is_marked_without_advice_to_allow_it(wind
     await go_to(window, "fatigue")
     asked = window.page.get_by_role("table", name="What people are asked about")
     await expect(asked.locator(".chip")).to_have_text(["Always approved"])
+
+
+async def test_an_answer_that_comes_late_does_not_lead_away_from_what_was_chosen_meanwhile(window: Window) -> None:
+    await answer_with(window.page, ANSWERS)
+    late = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await late.wait()
+        await route.fallback()
+
+    await go_to(window, "system")
+    await window.page.route("**/api/console/parked/*/giving-up", hold)
+    await window.page.get_by_role("button", name="Give up…").click()
+    await window.dialog.get_by_role("button", name="Give up").click()
+    await go_to(window, "audit")
+    await window.page.route("**/api/console/turns?approval=*", hold)
+    await window.page.evaluate("location.hash = '#console/turns?approval=a1'")
+    await go_to(window, "audit?tool=x")
+    async with window.page.expect_response("**/api/console/turns?approval=*"):
+        late.set()
+    await window.page.wait_for_load_state("networkidle")
+    assert await window.page.evaluate("location.hash") == "#console/audit?tool=x"
+    await expect(window.page.locator("#console").get_by_role("heading", level=2)).to_have_text("Audit log")
+
+
+async def test_an_answer_of_the_rules_is_told_from_that_to_a_changed_question(window: Window) -> None:
+    await answer_with(window.page, ANSWERS)
+    late = asyncio.Event()
+
+    async def answer(route: Route) -> None:
+        asked = (route.request.post_data_json or {})["tool"]
+        if asked == "a__first":
+            await late.wait()
+        await route.fulfill(json={**ANSWERS["POST rules/question"], "why": f"Asked because of {asked}."})
+
+    await window.page.route("**/api/console/rules/question", answer)
+    await go_to(window, "policy")
+    console = window.page.locator("#console")
+    await console.get_by_label("Person", exact=True).fill("web:ana")
+    for tool in ("a__first", "a__second"):
+        await console.get_by_label("Tool", exact=True).fill(tool)
+        await console.get_by_role("button", name="Ask the rules").click()
+    await expect(console.get_by_text("Asked because of a__second.")).to_be_visible()
+    changed = console.get_by_text("You have changed the question since.")
+    await expect(changed).to_have_count(0)
+    async with window.page.expect_response("**/api/console/rules/question"):
+        late.set()
+    await window.page.wait_for_load_state("networkidle")
+    await expect(console.get_by_text("Asked because of a__second.")).to_be_visible()
+    await console.get_by_label("Arguments").fill("{}")
+    await expect(changed).to_be_visible()
+    await console.get_by_role("button", name="Ask the rules").click()
+    await expect(changed).to_have_count(0)
 
 
 async def test_the_filters_of_a_search_are_in_its_address(window: Window) -> None:
