@@ -170,6 +170,7 @@ export const operators = {
   replay: (policy) => call("POST", `${CONSOLE}/rules/replay`, { policy }, { seconds: REPLAY_SECONDS }),
   fatigue: (days) => call("GET", `${CONSOLE}/fatigue${queryOf({ days })}`),
   suggestions: () => call("GET", `${CONSOLE}/suggestions`),
+  usage: (query) => call("GET", `${CONSOLE}/usage${queryOf(query)}`),
   toolServers: () => call("GET", `${CONSOLE}/tool-servers`),
   retryToolServer: (name) => call("POST", `${CONSOLE}/tool-servers/${part(name)}/retry`),
   replicas: () => call("GET", `${CONSOLE}/replicas`),

@@ -13,10 +13,11 @@ const PARTS = {
   audit: [() => t("Audit log"), async () => (await import("./console_audit.js")).audit],
   policy: [() => t("Policy"), async () => (await import("./console_policy.js")).policy],
   fatigue: [() => t("Fatigue"), async () => (await import("./console_fatigue.js")).fatigue],
+  usage: [() => t("Usage"), async () => (await import("./console_usage.js")).usage],
   system: [() => t("System"), async () => (await import("./console_system.js")).system],
   stop: [() => t("Stop"), async () => (await import("./console_stop.js")).stop],
 };
-const LISTED = ["waiting", "turns", "audit", "policy", "fatigue", "system", "stop"];
+const LISTED = ["waiting", "turns", "audit", "policy", "fatigue", "usage", "system", "stop"];
 
 export class Console {
   #place;

@@ -62,7 +62,8 @@ export function usageInWords({ calls, input_tokens: input, cached_tokens: cached
   ].filter(Boolean).join(" · ");
 }
 
-function costInWords(cost, currency) {
+/** "0.25 EUR". */
+export function costInWords(cost, currency) {
   if (cost === null) return t("price not set");
   if (cost > 0 && cost < 0.01) return t("less than {amount} {currency}", { amount: number(0.01, 2), currency });
   return `${number(cost, 2)} ${currency}`;

@@ -320,6 +320,7 @@ ANSWERS: dict[str, Any] = {
             | {"seen_seconds_ago": 0.0, "policy": EVIL, "policy_differs": True, "stopped": True}
         ]
     },
+    "GET usage": {"since": "2026-11-01", "until": "2026-11-30", "groups": [USE, USE], "more": True, "currency": "EUR"},
     "GET accounts": {
         "accounts": [
             {"id": "c1", "person_id": EVIL, "person": EVIL, "connection": EVIL, "service": EVIL, "account": EVIL}

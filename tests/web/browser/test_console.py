@@ -13,12 +13,12 @@ from playwright.async_api import Route, expect
 
 from tests.support.views import an_approval
 from tests.web.accessibility import needs_axe, violations_in_light_and_dark
-from tests.web.browser.console_answers import ANSWERS, EVIL, answer_with
+from tests.web.browser.console_answers import ANSWERS, EVIL, USE, answer_with
 from tests.web.browsing import Window
 from tests.web.serving import Product, serve
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
-PARTS = ("waiting", "turns", "turn/one", "audit", "policy", "fatigue", "system", "stop")
+PARTS = ("waiting", "turns", "turn/one", "audit", "policy", "fatigue", "usage?by=model", "system", "stop")
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -191,10 +191,12 @@ async def test_an_answer_that_comes_late_does_not_lead_away_from_what_was_chosen
     await go_to(window, "system")
     await window.page.route("**/api/console/parked/*/giving-up", hold)
     await window.page.get_by_role("button", name="Give up…").click()
-    await window.dialog.get_by_role("button", name="Give up").click()
+    async with window.page.expect_request("**/giving-up"):
+        await window.dialog.get_by_role("button", name="Give up").click()
     await go_to(window, "audit")
     await window.page.route("**/api/console/turns?approval=*", hold)
-    await window.page.evaluate("location.hash = '#console/turns?approval=a1'")
+    async with window.page.expect_request("**/api/console/turns?approval=*"):
+        await window.page.evaluate("location.hash = '#console/turns?approval=a1'")
     await go_to(window, "audit?tool=x")
     async with window.page.expect_response("**/api/console/turns?approval=*"):
         late.set()
@@ -231,6 +233,20 @@ async def test_an_answer_of_the_rules_is_told_from_that_to_a_changed_question(wi
     await expect(changed).to_be_visible()
     await console.get_by_role("button", name="Ask the rules").click()
     await expect(changed).to_have_count(0)
+
+
+async def test_what_everybody_used_has_its_sum_unless_more_used_something(window: Window) -> None:
+    days = [{**USE, "key": "2026-11-01"}, {**USE, "key": "2026-11-02", "calls": 3, "seconds": 70_000.0}]
+    usage = {**ANSWERS["GET usage"], "groups": days, "more": False}
+    await answer_with(window.page, {**ANSWERS, "GET usage": usage})
+    await go_to(window, "usage?by=day")
+    rows = window.page.get_by_role("table", name="Usage").get_by_role("row")
+    await expect(rows).to_have_count(4)
+    await expect(rows.nth(1)).to_have_text("In all52,468011219.4 h0.50 EUR")
+    await expect(rows.nth(2)).to_contain_text("Nov 2, 2026")
+    await answer_with(window.page, {**ANSWERS, "GET usage": {**usage, "more": True}})
+    await window.page.get_by_role("button", name="Refresh").click()
+    await expect(rows).to_have_count(3)
 
 
 async def test_the_filters_of_a_search_are_in_its_address(window: Window) -> None:
