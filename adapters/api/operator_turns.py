@@ -203,6 +203,7 @@ class TurnSummaryShape(Shape):
     person_id: str
     person: str
     text: str
+    files: list[str] = Field(description="Names of the files that came with the message.")
     at: float
     status: TurnWord = Field(
         description="failed: people were told that something went wrong, or a plan that its task failed. parked: it "
@@ -223,6 +224,7 @@ class TurnSummaryShape(Shape):
             person_id=turn.person_id,
             person=visible_line(turn.person, LONGEST_LINE),
             text=visible(turn.text),
+            files=[visible_line(name, LONGEST_LINE) for name in turn.files],
             at=turn.at,
             status=turn.status,
             cause=visible(turn.cause),

@@ -15,6 +15,7 @@ from bot.card_masks import masked_arguments
 from bot.console.access import OperatorAccess
 from bot.conversations import FOR_ONE_PERSON
 from bot.domain import Person
+from bot.files import references_in
 from bot.prices import Prices
 from bot.records import approvals, audit, halts, model_usage, plans, posts, threads, turns, waiting
 from bot.records.approvals import ApprovalRow
@@ -60,6 +61,8 @@ class TurnSummary:
     """Name of who began it."""
     text: str
     """What they wrote: its beginning."""
+    files: Sequence[str]
+    """Names of the files that they sent with it."""
     at: float
     status: TurnWord
     """`failed`: people were told that something went wrong, or a plan that its task failed; `parked`: it was given
@@ -522,6 +525,7 @@ async def _summaries(
                 person_id=people[row.key],
                 person=str(row.body.get("name") or names.get(people[row.key], "")),
                 text=str(row.body.get("text", ""))[:LONGEST_TEXT],
+                files=[each.name for each in references_in(row.body)],
                 at=row.accepted_at,
                 status=_word(row, has_failed=row.key in failed or row.thread_id in of_tasks or last is not None),
                 cause=(last.cause if last is not None else row.cause) or "",

@@ -107,6 +107,7 @@ async def test_a_turn_is_told_from_its_message_to_its_answer(home: ProductFolder
         "person_id": "web:ana",
         "person": "Ana",
         "text": "use look what=lamp; make what=lamp",
+        "files": [],
         "at": 0,
         "status": "ended",
         "cause": "",
@@ -125,6 +126,17 @@ async def test_a_turn_is_told_from_its_message_to_its_answer(home: ProductFolder
     (model,) = ended["models"]
     assert (model["calls"], model["agent"]) == (2, "default")
     assert ended["total"]["input_tokens"] == model["input_tokens"] > 0
+
+
+async def test_a_turn_and_its_line_in_the_list_name_the_files_that_came_with_the_message(home: ProductFolder) -> None:
+    async with at_work(home) as (thread, olga):
+        file = (await thread.visitor.upload("hand\u202ebook.txt", b"Leave is 28 days.")).body["id"]
+        await thread.send("", files=[file])
+        await thread.says("You said")
+        listed = await listed_turn(olga, thread_id=thread.thread_id)
+        whole = await whole_turn_of(olga, listed["id"])
+    assert (listed["text"], listed["files"]) == ("", ["hand⟨U+202E⟩book.txt"])
+    assert whole["turn"]["files"] == listed["files"]
 
 
 async def test_a_turn_says_who_approved_a_call_with_other_arguments(home: ProductFolder) -> None:

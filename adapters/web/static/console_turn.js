@@ -27,6 +27,7 @@ export async function turn({ id, again }) {
       about.cause ? h("p", { className: "cause", dir: "auto" }, t("Cause: {cause}", { cause: about.cause })) : null,
       h("dl", { className: "facts" },
         about.status === "failed" || about.status === "parked" ? fact(t("Reference"), about.reference) : null,
+        about.files.length ? fact(n("File", "Files", about.files.length), h("bdi", {}, about.files.join(", "))) : null,
         fact(t("Conversation"), h("a", { href: consoleAddress("turns", { thread_id: about.thread_id }) }, h("bdi", {}, about.thread_id))),
         fact(t("Turn"), h("bdi", {}, about.id)),
         fact(t("Language model"), total.calls ? usageInWords(total, currency) : unrecorded(about)),

@@ -39,7 +39,7 @@ function list(found) {
     t("Turns"),
     [{ name: t("Message"), kind: "wide" }, { name: t("Person"), kind: "name" }, { name: t("Where") }, { name: t("When") }, { name: t("State") }],
     found.map((each) => [
-      [h("p", { className: "cell-title clamped", dir: "auto" }, turnLink(each.id, each.text || (each.kind === "call" ? t("Call of another agent") : t("(empty)")))), each.cause ? h("p", { className: "small cause", dir: "auto" }, each.cause) : null],
+      [h("p", { className: "cell-title clamped", dir: "auto" }, turnLink(each.id, each.text || each.files.join(", ") || (each.kind === "call" ? t("Call of another agent") : t("(empty)")))), each.cause ? h("p", { className: "small cause", dir: "auto" }, each.cause) : null],
       personName(each.person, each.person_id),
       where(each),
       time(each.at, short),

@@ -30,6 +30,7 @@ SUMMARY = {
     "person_id": "web:ben",
     "person": EVIL,
     "text": EVIL,
+    "files": [EVIL],
     "at": NOW,
     "status": "failed",
     "cause": EVIL,
