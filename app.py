@@ -300,7 +300,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         stack.push_async_callback(flow.close)
 
         # What turns and people's decisions share.
-        audit = AuditLog(database, clock, masker)
+        audit = AuditLog(database, clock, masker, show_call_again=outbox.show_call_again)
         requests = ApprovalRequests(
             database,
             outbox,

@@ -13,6 +13,7 @@ from bot.approvals import retries
 from bot.approvals.edits import is_asked_anew, why_asked_again
 from bot.approvals.permissions import is_shown_within
 from bot.approvals.standing_approvals import is_offered
+from bot.audit.entries import key_of_unmade
 from bot.domain import (
     ApprovalView,
     CallActivity,
@@ -31,7 +32,7 @@ from bot.domain import (
 )
 from bot.gateway.thread_ids import is_gateway_thread
 from bot.readings import answer_in_words, result_in_words
-from bot.records import approvals, attempts, authorizations, clarifications, plans, sign_ins, threads
+from bot.records import approvals, attempts, audit, authorizations, clarifications, plans, sign_ins, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import ActivityRow, AttemptRow
 from bot.records.clarifications import ClarificationRow
@@ -231,7 +232,12 @@ async def approval_view(
     names = threads.shown_names(known, named)
     status = "void" if await is_asked_anew(tx, row) else row.status
     attempt = await attempts.latest(tx, row.asked.call_id) if status == "approved" else None
-    result, tone = (await _why_void(tx, row), "info") if status == "void" else await _result(tx, attempt)
+    if status == "void":
+        result, tone = await _why_void(tx, row), "info"
+    elif status == "approved" and attempt is None:
+        result, tone = await _why_not_made(tx, row.asked.call_id)
+    else:
+        result, tone = await _result(tx, attempt)
     return ApprovalView(
         approval_id=approval_id,
         status=status,  # type: ignore[arg-type]  # the column holds only these words
@@ -382,6 +388,17 @@ async def _result_of(tx: Transaction, attempt: AttemptRow) -> tuple[str, str]:
             return _unknown(attempt), "warning"
         case _:
             return await _waiting(tx, attempt), "info"
+
+
+async def _why_not_made(tx: Transaction, call_id: str) -> tuple[str, str]:
+    """Why a call that people have approved ended without having been made: the policy may deny it by then, or its tool
+    be gone. Empty: it is about to be made."""
+    entry = await audit.with_key(tx, key_of_unmade(call_id))
+    if entry is None:
+        return "", "info"
+    kept = json.loads(entry)
+    tone = "error" if kept["status"] in {"denied", "failed", "limited"} else "warning"
+    return f"{nothing_done()} {one_line(kept['note'][:LOOKED_AT], LONGEST_RESULT)}".rstrip(), tone
 
 
 def nothing_done() -> str:

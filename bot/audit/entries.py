@@ -198,8 +198,13 @@ def key_of(call_id: str, attempt: int | None, status: str, settled: Mapping[str,
     if status == LOOKED_UP:
         return f"{call_id}:{LOOKED_UP}:{at}"
     if attempt is None:
-        return f"{call_id}:not made"
+        return key_of_unmade(call_id)
     return f"{call_id}:{attempt}:{'settled' if settled else status}"
+
+
+def key_of_unmade(call_id: str) -> str:
+    """The key of the entry of a call that ended without having been made."""
+    return f"{call_id}:not made"
 
 
 def key_of_reading(thread_id: str, settled: Mapping[str, str], at: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -43,12 +43,25 @@ log = structlog.get_logger(__name__)
 
 
 class AuditLog:
-    """Fills `graph.ports.Audit`; the ledger and the approvals tell it the rest."""
+    """Fills `graph.ports.Audit`; the ledger and the approvals tell it the rest.
 
-    def __init__(self, database: Database, clock: Clock, masker: Masker) -> None:
+    Args:
+        show_call_again: sends the cards of a call again, in a transaction: people have approved it, and it was not
+            made.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        masker: Masker,
+        *,
+        show_call_again: Callable[[Transaction, str], Awaitable[None]] | None = None,
+    ) -> None:
         self._database = database
         self._clock = clock
         self._masker = masker
+        self._show_call_again = show_call_again
 
     async def not_made(self, call: Unmade) -> None:
         """Write down a call that ended without having been made, once however often this is called."""
@@ -84,6 +97,8 @@ class AuditLog:
                 note=call.text,
             )
             await self._write(tx, end)
+            if approval is not None and approval.status == "approved" and self._show_call_again is not None:
+                await self._show_call_again(tx, call.call_id)
 
     async def read_for_card(self, looked: Looked) -> None:
         """Write down what was read to show people what a call is about."""

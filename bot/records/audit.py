@@ -40,6 +40,7 @@ _NEWEST = Prepared(
     .order_by(audit.c.seq.desc())
     .limit(1)
 )
+_WITH_KEY = Prepared(sa.select(audit.c.entry).where(audit.c.key == sa.bindparam("of")))
 _NEWEST_NUMBER = Prepared(sa.select(audit.c.seq).order_by(audit.c.seq.desc()).limit(1))
 _ADD = Prepared(sa.insert(audit))
 _VOTES = Prepared(
@@ -54,6 +55,12 @@ async def newest(tx: Transaction, key: str) -> tuple[Link | None, bool]:
     """The last link of the chain, none before the first; and whether this end of a call has been written down."""
     row = await tx.one(_NEWEST, {"of": key})
     return (None, False) if row is None else (read_link(row), bool(row.has_key))
+
+
+async def with_key(tx: Transaction, key: str) -> str | None:
+    """The entry that is kept under a key, as it was written; `None`: there is none."""
+    row = await tx.one(_WITH_KEY, {"of": key})
+    return None if row is None else str(row.entry)
 
 
 async def newest_number(tx: Transaction) -> int:

@@ -74,6 +74,8 @@ async def test_what_waits_for_approval_is_blocked_once_the_product_only_reads(
     async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
         await thread.approve(card["id"])
         await thread.says("blocked by policy")
+        card = await thread.card(card["id"], "approved", result="Nothing was done. Blocked by policy")
+    assert card["result_tone"] == "error", "those who approved it elsewhere read nothing but the card"
     assert shop.done == []
 
 
