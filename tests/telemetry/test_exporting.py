@@ -8,10 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from adapters.telemetry.exporting import AnsweredSession, HeadersError, ToldExporter, collector, headers_in
+from adapters.telemetry.ids import TraceIds
+from adapters.telemetry.tracing import Tracing
 
 WITHIN = 10.0
 
@@ -99,6 +101,31 @@ def test_the_end_waits_for_no_further_try() -> None:
     exporter.shutdown()
     thread.join(WITHIN / 2)
     assert not thread.is_alive()
+
+
+class Ending(SpanProcessor):
+    """Takes spans, and lets the end wait for something."""
+
+    def __init__(self, until: threading.Event | None) -> None:
+        self.until = until
+        self.is_over = threading.Event()
+
+    def shutdown(self) -> None:
+        if self.until is not None:
+            self.until.wait(WITHIN)
+        self.is_over.set()
+
+
+def test_at_the_end_one_collector_does_not_wait_for_another() -> None:
+    back = threading.Event()
+    away, other = Ending(back), Ending(None)
+    tracing = Tracing(TraceIds(b"a key"), [away, other], "1")
+    thread = threading.Thread(target=tracing.shutdown, daemon=True)
+    thread.start()
+    assert other.is_over.wait(WITHIN / 2)
+    back.set()
+    thread.join(WITHIN)
+    assert away.is_over.is_set()
 
 
 def test_headers_are_read_as_everybody_writes_them() -> None:
