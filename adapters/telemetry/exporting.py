@@ -44,6 +44,7 @@ _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 """https://www.rfc-editor.org/rfc/rfc9110#name-fields"""
 
 
+_TOO_LARGE = 413
 _AWAY = frozenset({408, 429})
 """HTTP statuses of a collector that has no time now; those from 500 on as well."""
 
@@ -79,7 +80,8 @@ class AnsweredSession(requests.Session):
 
 class ToldExporter(SpanExporter):
     """Sends spans again while their collector is away: the library gives them up after ten seconds, and what comes
-    meanwhile waits behind them. Says once that they are not taken, until they are: the library would say so each time.
+    meanwhile waits behind them. What is too large for it at once, or for a proxy before it, is sent in halves. Says
+    once that they are not taken, until they are: the library would say so each time.
 
     Args:
         exporter: sends them.
@@ -100,20 +102,23 @@ class ToldExporter(SpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send spans. Blocks, for `TRIED_SECONDS` at most."""
-        until = time.monotonic() + TRIED_SECONDS
+        is_taken = self._send(spans, time.monotonic() + TRIED_SECONDS)
+        return SpanExportResult.SUCCESS if is_taken else SpanExportResult.FAILURE
+
+    def _send(self, spans: Sequence[ReadableSpan], until: float) -> bool:
+        """Returns whether all of them were taken."""
         while True:
             self._session.status = 0
             if self._exporter.export(spans) is SpanExportResult.SUCCESS:
                 self._failure.worked()
-                return SpanExportResult.SUCCESS
-            self._failure.failed(TracesNotTakenError(), to=self.to)
-            if not self._is_away() or time.monotonic() >= until or self._ends.wait(self._pause):
-                return SpanExportResult.FAILURE
-
-    def _is_away(self) -> bool:
-        """Whether nobody has refused what was sent: nobody answered, or a proxy did."""
-        status = self._session.status
-        return status == 0 or status in _AWAY or status >= 500
+                return True
+            status = self._session.status
+            if status == _TOO_LARGE and len(spans) > 1:
+                half = len(spans) // 2
+                return all([self._send(spans[:half], until), self._send(spans[half:], until)])
+            self._failure.failed(TracesNotTakenError(), to=self.to, status=status or None)
+            if not _is_away(status) or time.monotonic() >= until or self._ends.wait(self._pause):
+                return False
 
     def shutdown(self) -> None:
         """Send nothing more, and give up what is being tried again."""
@@ -123,6 +128,11 @@ class ToldExporter(SpanExporter):
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Nothing is kept here."""
         return True
+
+
+def _is_away(status: int) -> bool:
+    """Whether nobody has refused what was sent: nobody answered, or a proxy did."""
+    return status == 0 or status in _AWAY or status >= 500
 
 
 def collector(address: str, headers: str | None) -> ToldExporter:

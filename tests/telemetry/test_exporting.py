@@ -85,6 +85,35 @@ def test_what_a_collector_refuses_is_not_sent_again(status: int) -> None:
     assert sending.left == [200]
 
 
+class Narrow(SpanExporter):
+    """What sends spans to a collector that takes three of them at once."""
+
+    def __init__(self, *too_large: object) -> None:
+        self.session = AnsweredSession()
+        self.taken: list[object] = []
+        self.too_large = too_large
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        fits = len(spans) <= 3 and not set(self.too_large) & {*spans}
+        self.session.status = 200 if fits else 413
+        self.taken += spans if fits else []
+        return SpanExportResult.SUCCESS if fits else SpanExportResult.FAILURE
+
+
+def test_spans_that_are_too_large_together_are_sent_in_halves() -> None:
+    spans = [ReadableSpan(f"span {number}") for number in range(11)]
+    narrow = Narrow()
+    assert ToldExporter(narrow, "c", narrow.session).export(spans) is SpanExportResult.SUCCESS
+    assert narrow.taken == spans
+
+
+def test_a_span_that_is_too_large_takes_no_other_with_it() -> None:
+    spans = [ReadableSpan(f"span {number}") for number in range(11)]
+    narrow = Narrow(spans[4])
+    assert ToldExporter(narrow, "c", narrow.session).export(spans) is SpanExportResult.FAILURE
+    assert narrow.taken == spans[:4] + spans[5:]
+
+
 def test_what_a_collector_fails_at_each_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("adapters.telemetry.exporting.TRIED_SECONDS", 0.0)
     sending = Sending(500, 500)
