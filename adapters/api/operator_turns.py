@@ -398,13 +398,22 @@ class WaitingQuery(Body):
 
 
 class TurnsQuery(Body):
-    """Which turns; at most one of `thread_id`, `person`, `approval` and `reference` counts, in this order."""
+    """Which turns; at most one of `thread_id`, `person`, `card` and `reference` counts, in this order."""
 
     thread_id: Annotated[str, Field(max_length=LONGEST_TURN)] | None = None
     person: (
         Annotated[str, Field(max_length=LONGEST_TURN, description="A person id: the turns of that account.")] | None
     ) = None
-    approval: Annotated[str, Field(max_length=LONGEST_LINE, description="Id of one of its approvals.")] | None = None
+    card: (
+        Annotated[
+            str,
+            Field(
+                max_length=LONGEST_LINE,
+                description="Id of one of its cards: of an approval, a question, a sign-in, an attempt or a plan.",
+            ),
+        ]
+        | None
+    ) = None
     reference: (
         Annotated[str, Field(pattern="^[0-9a-f]{8}$", description="As people were told with a failure.")] | None
     ) = None
@@ -467,8 +476,8 @@ class OperatorTurns:
             page = await turns.newest(person, query.thread_id, _number(query.before), query.limit)
         elif query.person is not None:
             page = await turns.of_person(person, query.person, query.before, query.limit)
-        elif query.approval is not None:
-            page = await turns.of_approval(person, query.approval)
+        elif query.card is not None:
+            page = await turns.of_card(person, query.card)
         elif query.reference is not None:
             page = await turns.with_reference(person, query.reference)
         else:

@@ -34,4 +34,4 @@ class ConsoleLinks:
                 is_theirs = await self._is_operator(person)
         except TimeoutError:
             return ""
-        return f"{self._page}/#console/turns?approval={quote(approval_id, safe='')}" if is_theirs else ""
+        return f"{self._page}/#console/turns?card={quote(approval_id, safe='')}" if is_theirs else ""

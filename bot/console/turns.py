@@ -17,7 +17,7 @@ from bot.conversations import FOR_ONE_PERSON
 from bot.domain import Person
 from bot.files import references_in
 from bot.prices import Prices
-from bot.records import approvals, audit, halts, model_usage, plans, posts, threads, turns, waiting
+from bot.records import audit, halts, model_usage, plans, posts, threads, turns, waiting
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.halts import HaltRow
@@ -239,13 +239,14 @@ class TurnsOfEverybody:
             listed = await _listed(tx, rows)
         return TurnPage(listed, repr(found[limit - 1][1]) if len(found) > limit else "")
 
-    async def of_approval(self, operator: Person, approval_id: str) -> TurnPage | None:
-        """The turn in which an approval was asked for; `None`: this is no operator."""
+    async def of_card(self, operator: Person, subject: str) -> TurnPage | None:
+        """The turn in which people were shown a card, by the id of what that shows: an approval, a question, a sign-in,
+        an attempt or a plan; `None`: this is no operator."""
         if not await self._access.looks(operator, _OF_EVERYBODY):
             return None
         async with self._database.reading() as tx:
-            rows = await approvals.without_arguments(tx, [approval_id])
-        return await self._named({turn_of_call(row.asked.call_id) for row in rows})
+            calls = await turns.calls_of_card(tx, subject)
+        return await self._named({turn_of_call(call) for call in calls})
 
     async def with_reference(self, operator: Person, reference: str) -> TurnPage | None:
         """The turns, or what came of them later, whose failure people were told with this reference; `None`: this is no

@@ -33,6 +33,7 @@ from bot.records.tables import (
     deliveries,
     gateway_calls,
     model_usage,
+    plans,
     posts,
     sign_ins,
     threads,
@@ -302,6 +303,20 @@ def _without_a_model(person_id: str, before: float) -> Iterator[sa.Select[Any]]:
         newest = sentences.order_by(_NUMBER.desc()).limit(MOST_TOLD).subquery()
         about = of.key == sa.func.substr(newest.c.key, sa.literal_column(str(len(f"{told}:") + 1)))
         yield query.select_from(newest.join(deliveries, about)).where(of.status == "done")
+
+
+async def calls_of_card(tx: Transaction, subject: str) -> frozenset[str]:
+    """Ids of the calls that a card is about, by the id of what it shows: an approval, a question, a sign-in, an attempt
+    or a plan."""
+    kinds = (
+        (approvals.c.call_id, approvals.c.approval_id),
+        (clarifications.c.call_id, clarifications.c.clarification_id),
+        (sign_ins.c.call_id, sign_ins.c.sign_in_id),
+        (attempts.c.call_id, attempts.c.attempt_id),
+        (plans.c.plan_id, plans.c.plan_id),  # that of the call that made it
+    )
+    found = await tx.all(sa.union_all(*(sa.select(call.label("call")).where(key == subject) for call, key in kinds)))
+    return frozenset(str(row.call) for row in found)
 
 
 async def with_keys(tx: Transaction, keys: Collection[str]) -> Mapping[str, TurnRow]:

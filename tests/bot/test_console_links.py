@@ -17,7 +17,7 @@ async def is_ana(person: Person) -> bool:
 
 async def test_an_operator_is_led_to_the_turn_of_an_approval_and_nobody_else_is() -> None:
     links = ConsoleLinks("https://bot.example/", is_ana)
-    assert await links.turn_link("call/1)1", ANA) == "https://bot.example/#console/turns?approval=call%2F1%291"
+    assert await links.turn_link("call/1)1", ANA) == "https://bot.example/#console/turns?card=call%2F1%291"
     assert await links.turn_link("call/1)1", BEN) == ""
 
 

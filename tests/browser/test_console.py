@@ -89,6 +89,12 @@ async def test_an_operator_finds_what_waits_why_and_what_became_of_it(window: Wi
     await console.locator(".call summary").click()
     await expect(console.locator(".call")).to_contain_text("Asked because rule “Requester confirms other changes”")
 
+    await window.open(THREAD)
+    await window.say("Schedule something")
+    question = window.log.locator(".clarification")
+    await question.get_by_role("link", name="Open the turn in the console").click()
+    await expect(console.locator(".events")).to_contain_text("Ana was asked")
+
     await link(window, "Audit log").click()
     await console.get_by_label("Tool", exact=True).fill("create_event")
     await console.get_by_role("button", name="Search").click()
@@ -100,6 +106,7 @@ async def test_an_operator_finds_what_waits_why_and_what_became_of_it(window: Wi
     await expect(console.get_by_text("all as they were written.")).to_be_visible()
 
     await link(window, "Policy").click()
+    await expect(console.get_by_role("heading", name="Policy")).to_be_visible()  # the search has a field Tool, too
     await console.get_by_label("Tool", exact=True).fill("calendar__delete_event")
     await console.get_by_label("Person", exact=True).fill("web:ben")
     await console.get_by_role("button", name="Ask the rules").click()

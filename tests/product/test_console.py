@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -84,7 +85,7 @@ async def test_a_turn_is_told_from_its_message_to_its_answer(home: ProductFolder
     async with at_work(home) as (thread, olga):
         await thread.send("use look what=lamp; make what=lamp")
         (card,) = await thread.waiting()
-        waits = await once_it_rests(olga, approval=card["id"])
+        waits = await once_it_rests(olga, card=card["id"])
         await thread.approve(card["id"])
         await thread.says("made lamp")
         ended = await whole_turn(olga, thread_id=thread.thread_id)
@@ -157,8 +158,8 @@ async def test_a_turn_says_what_became_of_the_tasks_of_its_plan(home: ProductFol
         async with at_work(home) as (thread, olga):
             await thread.send("plan a: use look what=chair, b: unlucky")
             await thread.says("results")
-            (*_, listed) = (await olga.get(f"/api/v1/operator/turns?thread_id={thread.thread_id}")).body["turns"]
-            turn = await whole_turn_of(olga, listed["id"])
+            (plan,) = thread.contents("plan")
+            turn = await whole_turn(olga, card=plan["id"])
     tasks = [(event["text"], event["what"]) for event in turn["events"] if event["kind"] == "task"]
     assert sorted(tasks) == [
         ("a · worker", "done"),
@@ -200,6 +201,21 @@ async def test_a_turn_names_nobody_for_a_sign_in_that_was_replaced(home: Product
         (each["kind"], each["what"], each["person"]) for each in turn["events"] if each["kind"] in {"asked", "settled"}
     ]
     assert told == [("asked", "sign_in", "Ana"), ("settled", "superseded", "")]
+
+
+async def test_each_card_leads_to_its_turn(home: ProductFolder) -> None:
+    home.policy("version: 1\nrules:\n  - {name: all, match: {}, decide: allow}\n")
+    turns = {}
+    async with at_work(home) as (thread, olga):
+        for text, kind in (
+            ("use make what=lamp", "change"),
+            ("use make_with_account what=lamp", "sign_in"),
+            ("ask lamp", "clarification"),
+        ):
+            await thread.send(text)
+            (card,) = await thread.until(partial(thread.contents, kind), f"a card: {kind}")
+            turns[text] = (await listed_turn(olga, card=card["id"]))["text"]
+    assert turns == {text: text for text in turns}
 
 
 async def test_a_call_that_was_not_made_is_told_with_the_reason(home: ProductFolder) -> None:
@@ -276,7 +292,7 @@ async def test_a_turn_that_fails_after_an_approval_is_found_by_the_reference_and
             told = await thread.notice("(Reference ")
             reference = told.rpartition("Reference ")[2].rstrip(").")
             turn = await whole_turn(olga, reference=reference)
-            listed = await listed_turn(olga, approval=card["id"])
+            listed = await listed_turn(olga, card=card["id"])
     assert turn["turn"] == listed
     assert (listed["text"], listed["status"], listed["reference"]) == ("use make what=lamp", "failed", reference)
     assert listed["cause"] == "language model: filtered"
@@ -583,6 +599,6 @@ async def test_an_edit_is_told_as_a_vote_before_what_it_settles(home: ProductFol
         (card,) = await thread.waiting()
         await thread.approve(card["id"], values={"what": "vase"})
         await thread.says("made vase")
-        turn = await once_it_rests(olga, approval=card["id"])
+        turn = await once_it_rests(olga, card=card["id"])
     kinds = [event["kind"] for event in turn["events"] if event["call_id"]]
     assert kinds == ["asked", "vote", "settled", "began", "ended"]

@@ -82,7 +82,7 @@ async def test_who_may_not_decide_reads_everything_and_approves_nothing() -> Non
 async def test_operators_have_a_link_to_the_turn_and_nobody_else_has() -> None:
     async with serving() as product:
         product.services.operator = "slack:T1:U2"
-        link = "https://bot.example.com/#console/turns?approval=call-1.1"
+        link = "https://bot.example.com/#console/turns?card=call-1.1"
         assert link in str(await opened(product, "show_all", user="U2"))
         assert link not in str(await opened(product, "show_all", user="U1"))
 

@@ -208,11 +208,7 @@ class StandInServices:
         return self.agents.named(name)
 
     async def turn_link(self, approval_id: str, person: Person) -> str:
-        return (
-            f"https://bot.example.com/#console/turns?approval={approval_id}"
-            if person.person_id == self.operator
-            else ""
-        )
+        return f"https://bot.example.com/#console/turns?card={approval_id}" if person.person_id == self.operator else ""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ async def test_all_arguments_are_shown_with_buttons_to_whoever_may_decide(produc
 
 async def test_operators_have_a_link_to_the_turn_and_nobody_else_has(product: Served) -> None:
     product.services.operator = person_id(TENANT, BEN)
-    link = "https://bot.example.com/#console/turns?approval=call-1.1"
+    link = "https://bot.example.com/#console/turns?card=call-1.1"
     assert link in str((await fetched(product, "show_all", user=BEN)).card)
     assert link not in str((await fetched(product, "show_all", user=ANA)).card)
 

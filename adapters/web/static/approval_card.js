@@ -2,7 +2,7 @@
 // of it, with the rest behind "Details".
 
 import { actions, argumentList, callArguments, card, contextLine, deciders, dotted, lateAnswer, preview, showUnseen, whyAgain } from "./card_parts.js";
-import { turnOfApproval } from "./console_address.js";
+import { turnOfCard } from "./console_address.js";
 import { h, ICONS } from "./dom.js";
 import { n, parts, t } from "./language.js";
 import { fromNow, short, time } from "./time.js";
@@ -156,7 +156,7 @@ function details(view, outcome, can) {
       view.why ? fact(t("Why approval was needed"), view.why) : null,
     ),
     h("button", { type: "button", className: "link-button", onclick: () => can.showRequest(view, { decides: false }) }, t("Show all")),
-    turnOfApproval(view.id),
+    turnOfCard(view.id),
   );
 }
 

@@ -9,12 +9,12 @@ import { t } from "./language.js";
 import { short, time } from "./time.js";
 
 export async function turns({ path, query, again }) {
-  const { person, reference, approval, thread_id } = query;
-  const wanted = { person, reference, approval, thread_id };
+  const { person, reference, card, thread_id } = query;
+  const wanted = { person, reference, card, thread_id };
   const isNamed = Object.values(wanted).some(Boolean);
   const found = await operators.turns(wanted);
   // What a card's link names is one turn; nobody is led there who has chosen something else meanwhile.
-  if (approval && found.turns.length === 1) {
+  if (card && found.turns.length === 1) {
     if (location.hash === path) location.replace(consoleAddress("turn", {}, found.turns[0].id));
     return null;
   }
@@ -28,7 +28,7 @@ export async function turns({ path, query, again }) {
       ["person", t("Person"), textBox({ placeholder: "web:ana" })],
       ["thread_id", t("Conversation"), textBox({ placeholder: "web:…", maxLength: 2000 })],
       ["reference", t("Reference"), textBox({ placeholder: "1a2b3c4d", pattern: "[0-9a-f]{8}" })],
-      ["approval", t("Request"), textBox()],
+      ["card", t("Card"), textBox()],
     ]),
     found.turns.length || found.next ? growing(found.turns, found.next, list, read) : nothing(isNamed ? t("No turn found.") : t("There are no turns yet.")),
   ];

@@ -3,7 +3,7 @@
 
 import { api } from "./api.js";
 import { argumentList, callArguments, contextLine, deletes, preview, requestedBy, showUnseen, whyAgain } from "./card_parts.js";
-import { turnOfApproval } from "./console_address.js";
+import { turnOfCard } from "./console_address.js";
 import { copyButton } from "./copying.js";
 import { openDialog } from "./dialogs.js";
 import { freshId, h } from "./dom.js";
@@ -102,7 +102,7 @@ export async function showRequest(view, { decides }) {
       await pagesOf(view.id, "approvals"),
       unseen,
       h("dl", { className: "facts" }, facts.map(([name, value]) => h("div", { className: "fact" }, h("dt", {}, name), h("dd", {}, value)))),
-      turnOfApproval(view.id),
+      turnOfCard(view.id),
       decides ? deletionWarning(view) : null,
       decides ? note.node : null,
     ],

@@ -2,6 +2,7 @@
 
 import { api } from "./api.js";
 import { actions, callArguments, card, chip, dotted, lateAnswer, requestedBy, throughProgram } from "./card_parts.js";
+import { turnLine, turnOfCard } from "./console_address.js";
 import { h, icon, ICONS } from "./dom.js";
 import { parts, t } from "./language.js";
 import { markdown } from "./markdown.js";
@@ -47,6 +48,7 @@ function openQuestion(view, isMine, can, memory) {
       isMine
         ? actions([[t("Answer"), "primary", () => can.answer(view)], ...instead], memory)
         : h("p", { className: "muted" }, t("Only {name} can answer.", { name: view.requester })),
+      turnLine(view.id),
     ],
   });
 }
@@ -62,7 +64,7 @@ function endedQuestion(view, memory, isReplied) {
     label: asker(view),
     heading: heading(view),
     side: chip(tone, word),
-    body: [rest(view), isReplied ? null : answerOf(view), lateAnswer(memory)],
+    body: [rest(view), isReplied ? null : answerOf(view), turnLine(view.id), lateAnswer(memory)],
   });
 }
 
@@ -119,6 +121,7 @@ function openOutcome(view, list, isMine, memory) {
       view.known ? h("p", { className: "muted small", dir: "auto" }, view.known) : null,
       list.node,
       isMine ? actions(buttons, memory) : h("p", { className: "muted" }, t("Only {name} can answer.", { name: view.requester })),
+      turnLine(view.id),
     ],
   });
 }
@@ -132,7 +135,7 @@ function endedOutcome(view, list, memory) {
     sign,
     heading: view.title,
     body: [
-      h("details", { className: "more" }, h("summary", {}, h("span", { className: "outcome" }, byName || word), h("span", { className: "details-word" }, " · ", h("span", { className: "link" }, t("Details")))), dotted("card-context", [view.source]), list.node),
+      h("details", { className: "more" }, h("summary", {}, h("span", { className: "outcome" }, byName || word), h("span", { className: "details-word" }, " · ", h("span", { className: "link" }, t("Details")))), dotted("card-context", [view.source]), list.node, turnOfCard(view.id)),
       lateAnswer(memory),
     ],
   });
@@ -151,7 +154,7 @@ export function changeLine(view, { me, can, memory }) {
     "article",
     { className: `change ${tone}`, "aria-label": view.title, tabIndex: -1, dataset: { card: view.id } },
     h("p", { className: "change-line", dir: "auto" }, icon(failed ? ICONS.cross : ICONS.check), h("span", { className: "change-title" }, view.title), view.result ? h("span", { className: "change-result" }, " · ", view.result) : null),
-    h("details", { className: "more" }, h("summary", {}, h("span", { className: "outcome" }, why), h("span", { className: "details-word" }, " · ", h("span", { className: "link" }, t("Details")))), dotted("card-context", [view.source, view.agent ? requestedBy(view.requester, view.client, view.agent) : view.requester]), list.node),
+    h("details", { className: "more" }, h("summary", {}, h("span", { className: "outcome" }, why), h("span", { className: "details-word" }, " · ", h("span", { className: "link" }, t("Details")))), dotted("card-context", [view.source, view.agent ? requestedBy(view.requester, view.client, view.agent) : view.requester]), list.node, turnOfCard(view.id)),
     revoke.length ? actions(revoke, memory) : null,
   );
 }

@@ -194,11 +194,11 @@ async def test_an_answer_that_comes_late_does_not_lead_away_from_what_was_chosen
     async with window.page.expect_request("**/giving-up"):
         await window.dialog.get_by_role("button", name="Give up").click()
     await go_to(window, "audit")
-    await window.page.route("**/api/console/turns?approval=*", hold)
-    async with window.page.expect_request("**/api/console/turns?approval=*"):
-        await window.page.evaluate("location.hash = '#console/turns?approval=a1'")
+    await window.page.route("**/api/console/turns?card=*", hold)
+    async with window.page.expect_request("**/api/console/turns?card=*"):
+        await window.page.evaluate("location.hash = '#console/turns?card=a1'")
     await go_to(window, "audit?tool=x")
-    async with window.page.expect_response("**/api/console/turns?approval=*"):
+    async with window.page.expect_response("**/api/console/turns?card=*"):
         late.set()
     await window.page.wait_for_load_state("networkidle")
     assert await window.page.evaluate("location.hash") == "#console/audit?tool=x"
