@@ -45,7 +45,7 @@ class TeamsSender:
         self.tokens = tokens_of(config, clock=clock)
         self.connector = BotConnector(config, self.tokens, exchange=exchange)
         self.people = TeamsPeople(self.connector, config, clock=clock, changes=changes)
-        self.facts = TeamsPersonFacts(self.people, config, clock=clock)
+        self.facts = TeamsPersonFacts(self.people, config, exchange=exchange, clock=clock)
         self.private = TeamsPrivateMessages(self.connector, self.people, config, clock=clock)
         self._drafts = TeamsDrafts(self.connector, clock=clock)
 

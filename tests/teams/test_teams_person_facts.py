@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from adapters.shared.calls import PauseExchange
 from adapters.teams.connector.client import BotConnector
 from adapters.teams.connector.people import CONSENT, KEEP_GROUPS, TeamsPeople, TeamsPersonFacts
 from adapters.teams.connector.tokens import tokens_of
@@ -33,14 +34,14 @@ async def teams() -> AsyncIterator[FakeTeams]:
 
 @asynccontextmanager
 async def parts_of(
-    teams: FakeTeams, moments: Moments | None = None, **config: Any
+    teams: FakeTeams, moments: Moments | None = None, exchange: PauseExchange | None = None, **config: Any
 ) -> AsyncIterator[tuple[TeamsPeople, TeamsPersonFacts]]:
     moments = moments or Moments()
     settings = teams.config(**config)
     tokens = tokens_of(settings, environ={}, clock=moments.clock)
     connector = BotConnector(settings, tokens)
     people = TeamsPeople(connector, settings, clock=moments.clock)
-    facts = TeamsPersonFacts(people, settings, clock=moments.clock, within=0.5)
+    facts = TeamsPersonFacts(people, settings, exchange=exchange, clock=moments.clock, within=0.5)
     try:
         yield people, facts
     finally:
@@ -114,6 +115,30 @@ async def test_while_microsoft_does_not_answer_nothing_could_be_found_out(teams:
         assert await facts.in_group(person(ANA), GROUP) is None
         assert await facts.in_channel(person(ANA), f"teams:{TENANT}:{teams.channel}") is None
         assert (await facts.account_of(person(ANA))).email == ""
+
+
+class Asked:
+    """A `PauseExchange` that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.by: list[tuple[str, float]] = []
+
+    def asked(self, service: str, line: str, seconds: float) -> None:
+        assert line
+        self.by.append((service, seconds))
+
+    def hears(self, service: str, paused: Callable[[str, float], None]) -> None:
+        raise AssertionError("nobody waits for what Graph asks another process")
+
+
+async def test_that_graph_is_asked_too_often_is_told_each_time(teams: FakeTeams) -> None:
+    teams.fail("member_groups", status=429, retry_after=3)
+    teams.fail("account", status=429)
+    asked = Asked()
+    async with parts_of(teams, exchange=asked) as (_, facts):
+        assert await facts.in_group(person(ANA), GROUP) is None
+        assert (await facts.account_of(person(ANA))).email == ""
+    assert asked.by == [("graph", 3.0), ("graph", 0.0)]
 
 
 async def test_a_token_that_graph_does_not_take_is_renewed(teams: FakeTeams) -> None:

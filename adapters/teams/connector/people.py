@@ -11,8 +11,8 @@ from typing import Any, Literal
 import structlog
 
 from adapters.shared.caches import Remembered
-from adapters.shared.calls import CallFailed, failures_logged_as
-from adapters.shared.http import Http, HttpAnswer
+from adapters.shared.calls import CallFailed, PauseExchange, failures_logged_as
+from adapters.shared.http import Http, HttpAnswer, retry_after
 from adapters.shared.people import EMAIL, Lookups, not_a_person, parts_of_id, shown_name, user_of
 from adapters.shared.people_changes import PeopleChanges
 from adapters.shared.untrusted_json import words
@@ -323,10 +323,16 @@ class TeamsPersonFacts:
     in the end."""
 
     def __init__(
-        self, people: TeamsPeople, config: TeamsConfig, *, clock: Clock = system_clock, within: float = AT_ONCE
+        self,
+        people: TeamsPeople,
+        config: TeamsConfig,
+        *,
+        exchange: PauseExchange | None = None,
+        clock: Clock = system_clock,
+        within: float = AT_ONCE,
     ) -> None:
         self._people = people
-        self.entra = Entra(config, clock=clock)
+        self.entra = Entra(config, exchange=exchange, clock=clock)
         self._config = config
         self._lookups = Lookups(PLATFORM, within, _FORBIDDEN, CONSENT)
 
@@ -403,10 +409,17 @@ class Entra:
 
     Every method raises `CallFailed` when the answer cannot be found out: no permission, no such group, no answer
     in time, a tenant that is not allowed.
+
+    Args:
+        exchange: is told that Graph asks to wait, which counts it. Nobody waits for that: Graph limits each kind of
+            question on its own.
     """
 
-    def __init__(self, config: TeamsConfig, *, clock: Clock = system_clock) -> None:
+    def __init__(
+        self, config: TeamsConfig, *, exchange: PauseExchange | None = None, clock: Clock = system_clock
+    ) -> None:
         self._config = config
+        self._exchange = exchange
         self._clock = clock
         self._http = Http()
         self._allowed = {tenant.lower() for tenant in config.allowed_tenants}
@@ -482,6 +495,8 @@ class Entra:
         answer = await self._http.request(VERB, method, url, seconds=seconds, headers=headers, data=data)
         if answer.status == 401:
             tokens.refused(token)
+        if answer.status == 429 and self._exchange is not None:
+            self._exchange.asked(VERB, json.dumps(tenant), retry_after(answer.headers) or 0.0)
         return answer
 
     def _tokens_of(self, tenant: str) -> BotTokens:
