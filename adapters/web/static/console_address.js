@@ -20,15 +20,10 @@ export function consoleAddress(part, query = {}, id = "") {
   return `${ROOT}/${part}${id ? `/${encodeURIComponent(id)}` : ""}${queryOf(query)}`;
 }
 
-/** A link to the turn of a card, which operators alone have. `id`: of what the card shows. */
+/** A line with a link to the turn of a card, which operators alone have. `id`: of what the card shows. */
 export function turnOfCard(id) {
-  return byId("console-link").hidden ? null : h("a", { className: "small", href: consoleAddress("turns", { card: id }) }, t("Open the turn in the console"));
-}
-
-/** The same as a line of a card that has no details to put it among. */
-export function turnLine(id) {
-  const link = turnOfCard(id);
-  return link && h("p", {}, link);
+  if (byId("console-link").hidden) return null;
+  return h("p", { className: "small" }, h("a", { href: consoleAddress("turns", { card: id }) }, t("Open the turn in the console")));
 }
 
 function decoded(text) {

@@ -2,7 +2,7 @@
 
 import { api } from "./api.js";
 import { actions, callArguments, card, chip, dotted, lateAnswer, requestedBy, throughProgram } from "./card_parts.js";
-import { turnLine, turnOfCard } from "./console_address.js";
+import { turnOfCard } from "./console_address.js";
 import { h, icon, ICONS } from "./dom.js";
 import { parts, t } from "./language.js";
 import { markdown } from "./markdown.js";
@@ -48,7 +48,7 @@ function openQuestion(view, isMine, can, memory) {
       isMine
         ? actions([[t("Answer"), "primary", () => can.answer(view)], ...instead], memory)
         : h("p", { className: "muted" }, t("Only {name} can answer.", { name: view.requester })),
-      turnLine(view.id),
+      turnOfCard(view.id),
     ],
   });
 }
@@ -64,7 +64,7 @@ function endedQuestion(view, memory, isReplied) {
     label: asker(view),
     heading: heading(view),
     side: chip(tone, word),
-    body: [rest(view), isReplied ? null : answerOf(view), turnLine(view.id), lateAnswer(memory)],
+    body: [rest(view), isReplied ? null : answerOf(view), turnOfCard(view.id), lateAnswer(memory)],
   });
 }
 
@@ -121,7 +121,7 @@ function openOutcome(view, list, isMine, memory) {
       view.known ? h("p", { className: "muted small", dir: "auto" }, view.known) : null,
       list.node,
       isMine ? actions(buttons, memory) : h("p", { className: "muted" }, t("Only {name} can answer.", { name: view.requester })),
-      turnLine(view.id),
+      turnOfCard(view.id),
     ],
   });
 }

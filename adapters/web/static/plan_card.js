@@ -1,7 +1,7 @@
 // The card of a plan: one line for each task, with how far it is and what came of it.
 
 import { card } from "./card_parts.js";
-import { turnLine } from "./console_address.js";
+import { turnOfCard } from "./console_address.js";
 import { h, icon, ICONS } from "./dom.js";
 import { t } from "./language.js";
 
@@ -25,7 +25,7 @@ export function planCard(view) {
     tone: view.status === "open" ? "asking" : isDone ? "good" : "quiet",
     sign: ICONS.list,
     heading: view.title,
-    body: [h("ol", { className: "tasks", role: "list" }, view.tasks.map(taskLine)), turnLine(view.id)],
+    body: [h("ol", { className: "tasks", role: "list" }, view.tasks.map(taskLine)), turnOfCard(view.id)],
   });
 }
 

@@ -2,7 +2,7 @@
 
 import { api } from "./api.js";
 import { actions, card, chip, lateAnswer, throughProgram } from "./card_parts.js";
-import { turnLine } from "./console_address.js";
+import { turnOfCard } from "./console_address.js";
 import { openDialog } from "./dialogs.js";
 import { h, ICONS } from "./dom.js";
 import { parts, t } from "./language.js";
@@ -40,7 +40,7 @@ export function signInCard(view, { me, memory }) {
     heading: t("Sign in to {service}", { service: where }),
     context: view.service && view.service !== view.server ? h("p", { className: "card-context" }, t("For the tool server {server}", { server: view.server })) : null,
     side: open ? null : chip(tone, word),
-    body: [throughProgram(view.owner, view), foot, turnLine(view.id), open ? null : lateAnswer(memory)],
+    body: [throughProgram(view.owner, view), foot, turnOfCard(view.id), open ? null : lateAnswer(memory)],
   });
 }
 
