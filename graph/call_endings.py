@@ -53,7 +53,7 @@ async def not_made(
     known = await ports.ledger.close(call["id"], repeatable=tool is not None and tool.repeatable)
     if known is not None:
         return answered(state, known)
-    text = _under_notes(state, _of_last_try(state, text))
+    text = _of_last_try(state, text)
     await ports.audit.not_made(
         Unmade(
             call_id=call["id"],
@@ -69,7 +69,8 @@ async def not_made(
             judged=judged,
         )
     )
-    return Command(goto=END, update={"messages": [tool_message(call, text, failed=True)]})
+    message = tool_message(call, _under_notes(state, text), failed=True)
+    return Command(goto=END, update={"messages": [message]})
 
 
 def not_found(ports: Ports, name: str) -> str:

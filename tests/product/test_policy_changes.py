@@ -72,9 +72,12 @@ async def test_what_waits_for_approval_is_blocked_once_the_product_only_reads(
         thread_id = thread.thread_id
     workshop_home.variables["AGENT_MODE"] = "readOnly"
     async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
-        await thread.approve(card["id"])
+        note = "Please make it in green. " * 20  # longer than what is kept of a result
+        approved = {"id": "c1", "approvals": [card["id"]], "verb": "approve", "note": note}
+        assert (await ana.post("/api/approvals/decisions", approved)).status == 200
         await thread.says("blocked by policy")
-        card = await thread.card(card["id"], "approved", result="Nothing was done. Blocked by policy")
+        card = await thread.card(card["id"], "approved", result="Nothing was done.")
+    assert card["result"].startswith("Nothing was done. Blocked by policy: "), "the note stands on the card anyway"
     assert card["result_tone"] == "error", "those who approved it elsewhere read nothing but the card"
     assert shop.done == []
 
