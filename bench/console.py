@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ from bot.records.startup import upgrade_postgres, upgrade_sqlite
 from bot.records.tables import approvals, audit, deliveries, model_usage, posts, threads
 from bot.rules.counting import RuleCounts
 from bot.rules.reports import MOST_DAYS, MOST_REPLAYED, RuleQuestion, RuleReports
+from bot.usage import UsageReports
 from graph.agents import ONLY_DEFAULT
 from policies.judging import judge_with_reasons
 from policies.model import Annotations, Call, Facts, Mode, Tool
@@ -60,6 +61,8 @@ WAITING, PARKED = 1_000, 20
 PEOPLE, TOOLS, RULES = 500, 200, 40
 """Some of each are in half of all entries, and some in hardly any."""
 NOON = 1_795_000_000.0
+MONTH = (date(2026, 11, 1), date(2026, 11, 28))
+"""In which all turns are."""
 OLGA = Person("web:olga", "Olga")
 _ARGUMENTS = {"what": "a lamp", "note": "x" * 300}
 _POLICY = parse_policy(
@@ -113,6 +116,14 @@ def _answers(
     turns = TurnsOfEverybody(database, access, PLAIN, NO_PRICES)
     waiting = WaitingForAnybody(database, access, lambda: NOON)
     verification = AuditVerification(database, access)
+    usage = UsageReports(
+        database,
+        PeopleDirectory({}, database, lambda: NOON),
+        lambda: NOON,
+        NO_PRICES,
+        is_operator=_everybody,
+        note_reading=_nothing,
+    )
     parked = ParkedDeliveries(database, access, None, None, lambda: NOON)  # type: ignore[arg-type]  # only listed
     middle = NOON + rows / 2
 
@@ -148,6 +159,8 @@ def _answers(
         "turn, whole": lambda: turns.whole(OLGA, f"m{rows // 2 // OF_TURN}"),
         "waiting": lambda: waiting.everything(OLGA),
         "parked": lambda: parked.listed(OLGA),
+        "usage, a month by person": lambda: usage.of_everybody(OLGA, "person", *MONTH),
+        "usage, a month by day": lambda: usage.of_everybody(OLGA, "day", *MONTH),
     }
 
 
@@ -257,7 +270,7 @@ def _fill(engine: sa.Engine, rows: int) -> None:
             some = range(first, min(first + AT_ONCE, turns))
             connection.execute(sa.insert(threads), [_thread(n, place) for n in some])
             connection.execute(sa.insert(deliveries), [_delivery(n) for n in some])
-            connection.execute(sa.insert(model_usage), [_usage(n, draw) for n in some])
+            connection.execute(sa.insert(model_usage), [_usage(n, turns, draw) for n in some])
             connection.execute(sa.insert(posts), [_failure(n) if n % 10 == 0 else _answer(n) for n in some])
             connection.execute(sa.insert(approvals), [_approval(n) for n in some])
     if engine.dialect.name == "postgresql":
@@ -316,12 +329,12 @@ def _delivery(n: int) -> dict[str, Any]:
     return {"key": f"m{n}", "thread_id": f"web:t{n}", "kind": "message", "body": body, **at, **state}
 
 
-def _usage(n: int, draw: random.Random) -> dict[str, Any]:
+def _usage(n: int, turns: int, draw: random.Random) -> dict[str, Any]:
     counts = {"calls": 2, "input_tokens": 900, "cached_tokens": 0, "output_tokens": 90, "seconds": 1.5}
     whose = {
         "person_id": f"web:p{_some(draw, PEOPLE)}",
         "channel": "",
-        "day": f"2026-11-{1 + n % 28:02}",
+        "day": f"2026-11-{1 + n * 28 // turns:02}",
         "at": NOON + n,
     }
     return {"turn": f"m{n}", "agent": "default", "model": "large", "message": f"m{n}", "thread_id": f"web:t{n}"} | (
