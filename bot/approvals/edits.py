@@ -5,7 +5,8 @@ The run may be busy with other calls for long before it asks. Until then too, no
 
 from __future__ import annotations
 
-from bot.records import attempts
+from bot.audit.entries import key_of_unmade
+from bot.records import attempts, audit
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Transaction
 from policies.approvers import edit_needs_no_new_asking
@@ -37,6 +38,8 @@ async def is_asked_anew(tx: Transaction, row: ApprovalRow) -> bool:
     """Returns whether people are asked about its edited call again, or will be once the run comes to that."""
     if not permits_nothing(row) or row.reason or row.status not in {"approved", "void"}:
         return False
+    if row.status == "approved" and await audit.with_key(tx, key_of_unmade(row.asked.call_id)) is not None:
+        return False  # nobody will be: the rules deny the edited call, or its tool is gone
     attempt = await attempts.latest(tx, row.asked.call_id)
     # One that is later than the edit: the rules let the edited call run without asking.
     return attempt is None or row.settled_at is None or attempt.started_at < row.settled_at

@@ -53,6 +53,12 @@ version: 1
 rules:
   - {name: the requester decides, match: {}, decide: ask, approvers: [requester], alwaysAllow: true}
 """
+NO_CHAIRS = """
+version: 1
+rules:
+  - {name: no chairs, match: {tool: make, args: {what: chair}}, decide: deny, reason: No chairs.}
+  - {name: two people, match: {tool: make}, decide: ask, approvers: [any], quorum: 2}
+"""
 BEN_DECIDES = """
 version: 1
 rules:
@@ -105,6 +111,21 @@ async def test_an_approval_given_under_one_rule_is_asked_anew_under_a_stricter_o
             assert (await bens.approve(again["id"]))["kind"] == "settled"
         await thread.says("made lamp")
     assert shop.done == ["make lamp 1"]
+
+
+async def test_an_edit_into_what_is_denied_is_not_said_to_wait_for_somebody_else(
+    workshop_home: ProductFolder, shop: Workshop
+) -> None:
+    workshop_home.policy(NO_CHAIRS)
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        told = await thread.approve(card["id"], values={"what": "chair"})
+        assert told["text"] == "Edited. Someone else must approve your edits."
+        await thread.says("blocked by policy")
+        await thread.card(card["id"], "approved", result="Nothing was done. Blocked by policy: No chairs.")
+        assert (await thread.approve(card["id"]))["text"] == "Already approved by Ana."
+    assert shop.done == []
 
 
 async def test_a_call_that_was_allowed_and_waits_for_a_sign_in_is_asked_about_once_approval_is_required(
