@@ -50,6 +50,8 @@ MOST_LOOKED_THROUGH = 500
 """Deliveries after the one that began a turn, among which it is looked for a stop of it."""
 MOST_TOLD = 3_000
 """Failures, and refusals, among which one person's are looked for, the newest: to look at each takes 10 µs."""
+MOST_LATEST = 10_000
+"""Deliveries, the newest, among which one person's are looked for that no model has answered: each takes 2 µs."""
 _IS_PARKED = sa.text("deliveries.status = 'parked'")  # a literal, for the partial index
 _NUMBER = posts.c.seq + sa.literal_column("0")
 """Of a post. In the order of the column itself PostgreSQL would go through all posts from the newest one back, until
@@ -219,9 +221,12 @@ async def of_person(tx: Transaction, person_id: str, before: float, limit: int) 
     found = [(str(row.key), float(row.at)) for row in await tx.all(used)]
     found += await _calls_of_agents(tx, person_id, before, limit)
     found += await _before_use_was_kept(tx, person_id, before, limit)
-    for query in _without_a_model(person_id, before):
-        newest = query.order_by(deliveries.c.accepted_at.desc()).limit(limit)
-        found += [(str(row.key), float(row.at)) for row in await tx.all(newest)]
+    # In a statement of its own: PostgreSQL then knows how few deliveries are newer.
+    newest = await tx.one(sa.select(sa.func.max(deliveries.c.seq).label("seq")))
+    last = newest.seq if newest is not None and newest.seq is not None else 0
+    for query in _without_a_model(person_id, before, last):
+        latest = query.order_by(deliveries.c.accepted_at.desc()).limit(limit)
+        found += [(str(row.key), float(row.at)) for row in await tx.all(latest)]
     return sorted(dict.fromkeys(found), key=itemgetter(1), reverse=True)[:limit]
 
 
@@ -285,9 +290,11 @@ async def _keys_logged_about(tx: Transaction, person_id: str, end: float | None 
     return [row.key for row in rows]
 
 
-def _without_a_model(person_id: str, before: float) -> Iterator[sa.Select[Any]]:
+def _without_a_model(person_id: str, before: float, last: int) -> Iterator[sa.Select[Any]]:
     """Messages of somebody in whose turns no model has answered: those that wait or are being handled, were given up,
-    or of which people were told lately (`MOST_TOLD`) that something went wrong or was too much."""
+    or of which people were told lately (`MOST_TOLD`) that something went wrong or was too much; and of the newest
+    `MOST_LATEST` deliveries, up to the number `last`, those that got an answer all the same, such as that a budget is
+    used up."""
     of = deliveries.c
     query = sa.select(of.key, of.accepted_at.label("at")).where(
         of.kind == "message",
@@ -303,6 +310,8 @@ def _without_a_model(person_id: str, before: float) -> Iterator[sa.Select[Any]]:
         newest = sentences.order_by(_NUMBER.desc()).limit(MOST_TOLD).subquery()
         about = of.key == sa.func.substr(newest.c.key, sa.literal_column(str(len(f"{told}:") + 1)))
         yield query.select_from(newest.join(deliveries, about)).where(of.status == "done")
+    said = sa.exists().where(posts.c.key == sa.literal("said:").concat(of.key).concat(".0"))
+    yield query.where(of.seq > last - MOST_LATEST, of.status == "done", said)
 
 
 async def calls_of_card(tx: Transaction, subject: str) -> frozenset[str]:

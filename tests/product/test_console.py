@@ -431,6 +431,19 @@ async def test_the_turns_of_a_person_have_those_in_which_no_model_has_answered(h
     assert [each["text"] for each in (*first.body["turns"], *rest.body["turns"])] == [text for text, _ in ended]
 
 
+async def test_the_turns_of_a_person_have_those_that_a_budget_refused(home: ProductFolder) -> None:
+    home.variables["LIMIT_TOKENS_PER_DAY"] = "1"
+    async with at_work(home) as (thread, olga):
+        await thread.send("one")
+        await thread.says("said: one")
+        await thread.send("two")
+        await thread.says("You have used today’s 1 tokens.")
+        await thread.send("three")
+        await thread.until(lambda: len(thread.said) == 3, "the same again, and the turn before has ended")
+        found = await of_ana(olga)
+    assert [text for text, _ in found] == ["three", "two", "one"]
+
+
 async def of_ana(olga: Caller) -> list[tuple[str, str]]:
     """What Ana's turns began with, and how they stand, the newest first."""
     return [
