@@ -43,6 +43,8 @@ CARDS: list[tuple[Call, Allow | Ask | Deny, tuple[Risk, ...]]] = [
     (a_call(a_tool(says=WRITES)), ASKED, (Risk.WRITES,)),
     (a_call(a_tool(says=WRITES)), READS_BY_RULE, (Risk.READS,)),
     (a_call(a_tool(says=WRITES)), Deny(rule="r", reason="no"), (Risk.WRITES,)),
+    (a_call(a_tool(says=Annotations(open_world=False))), ASKED, (Risk.WRITES, Risk.DESTROYS)),
+    (a_call(a_tool(says=TAME, trusted=False)), ASKED, (Risk.WRITES, Risk.DESTROYS, Risk.REACHES_OUTSIDE)),
     (a_call(a_tool(trusted=False)), Allow(rule="r", reads=True), (Risk.READS, Risk.REACHES_OUTSIDE)),
     (a_command("m365 team list"), ASKED, (Risk.READS, Risk.REACHES_OUTSIDE)),
     (a_command("m365 team remove"), ASKED, (Risk.WRITES, Risk.DESTROYS, Risk.REACHES_OUTSIDE)),
