@@ -92,7 +92,7 @@ async def console(rows: int, *, postgres: bool = False) -> list[Figure]:
         taken = {what: await _timed(ask) for what, ask in answers.items()}
         gc.collect()
         gc.freeze()  # as the product does when it listens
-        beside = list[float]()
+        beside = [await _timed_once(answers["turns, of a person"])]
         while (await answers["rules, suggestions"]()).state != "ready":  # they are computed in a thread meanwhile
             beside.append(await _timed_once(answers["turns, of a person"]))
             await asyncio.sleep(0.01)  # what reads SQLite does not pause

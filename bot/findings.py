@@ -42,6 +42,11 @@ class Finding:
     """The command, or the page, that mends it; empty while it is fine."""
 
 
+def remedy_for(error: str, otherwise: str) -> str:
+    """What mends that a service cannot be asked. `error`: the word for why, of a failed call."""
+    return TRUST_IT if error == "certificate" else otherwise
+
+
 def fine(what: str, where: str) -> Finding:
     """Returns a finding of what is as it should be."""
     return Finding(Health.FINE, what, where)

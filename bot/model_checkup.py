@@ -65,7 +65,7 @@ async def _takes_tools(model: BaseChatModel) -> bool:
     it does neither."""
     try:
         await _began(model.bind_tools([_TOOL]))
-    except Exception as error:
+    except Exception as error:  # the providers' own; raised again but for a refusal
         if explain_model_error(error).trouble in _REFUSALS and await _answers_without(model):
             return False
         raise

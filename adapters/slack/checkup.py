@@ -12,7 +12,7 @@ from adapters.shared.calls import CallFailed
 from adapters.shared.http import failing
 from adapters.slack.config import SCOPES, SlackConfig
 from adapters.slack.web_api.client import SlackHttpClient, refusal_of
-from bot.findings import TRUST_IT, Finding, HeardTimes, doubtful, fine, wrong
+from bot.findings import Finding, HeardTimes, doubtful, fine, remedy_for, wrong
 
 _TOKEN, _SCOPES, _APP_TOKEN, _EVENTS = "slack token", "slack scopes", "slack app token", "slack events"
 _PAGE = "https://api.slack.com/apps"
@@ -80,7 +80,5 @@ def _refused(what: str, variable: str, failure: CallFailed) -> Finding:
     if failure.permanent and not failure.error.startswith("http_"):
         page = "Basic Information → App-Level Tokens" if what == _APP_TOKEN else "OAuth & Permissions"
         return wrong(what, f"{variable}: Slack refuses it ({failure.error})", f"Copy it anew from {_PAGE}, {page}.")
-    remedy = "Look whether this machine reaches SLACK_API_URL (a proxy? HTTPS_PROXY), and https://slack-status.com"
-    if failure.error == "certificate":
-        remedy = TRUST_IT
-    return wrong(what, f"{variable}: Slack cannot be asked ({failure.error})", remedy)
+    reach = "Look whether this machine reaches SLACK_API_URL (a proxy? HTTPS_PROXY), and https://slack-status.com"
+    return wrong(what, f"{variable}: Slack cannot be asked ({failure.error})", remedy_for(failure.error, reach))

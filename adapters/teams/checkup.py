@@ -13,7 +13,7 @@ from adapters.shared.calls import CallFailed
 from adapters.shared.http import Http
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.tokens import connect, tokens_of
-from bot.findings import TRUST_IT, Finding, HeardTimes, doubtful, fine, wrong
+from bot.findings import Finding, HeardTimes, doubtful, fine, remedy_for, wrong
 from bot.platform import NotConnected
 
 _TOKEN, _KEYS, _ENDPOINT = "teams token", "teams keys", "teams endpoint"  # names of checks
@@ -45,7 +45,7 @@ async def _token(config: TeamsConfig) -> list[Finding]:
             return [wrong(_TOKEN, where, remedy)]
         where = f"TEAMS_LOGIN_URL: Microsoft cannot be asked for the bot's token ({failure.error})"
         reach = "Look whether this machine reaches it (a proxy? HTTPS_PROXY)."
-        return [wrong(_TOKEN, where, TRUST_IT if failure.error == "certificate" else reach)]
+        return [wrong(_TOKEN, where, remedy_for(failure.error, reach))]
     finally:
         await tokens.close()
     odd = _odd(claims, config)
@@ -90,7 +90,7 @@ async def _keys(config: TeamsConfig, times: HeardTimes) -> list[Finding]:
         await http.close()
     where = f"TEAMS_OPENID_METADATA_URL: the Bot Connector's keys cannot be had ({why}), so nothing of Teams is taken"
     reach = "Look whether this machine reaches it; other clouds' addresses are in docs/teams.md."
-    return [wrong(_KEYS, where, TRUST_IT if why == "certificate" else reach)]
+    return [wrong(_KEYS, where, remedy_for(why, reach))]
 
 
 def _endpoint(public_url: str | None) -> Finding:

@@ -70,18 +70,7 @@ class AuditLog:
             if call.approval_round is not None:
                 approval = await approvals.of_call(tx, call.call_id, call.approval_round)
             now = self._clock()
-            if call.tool is not None:
-                server, tool = call.tool.server, call.tool.name
-            elif approval is not None:
-                server, tool = approval.asked.server, approval.asked.tool
-            else:
-                server, tool = "", name_as_given(call.name, self._masker)
-            judged: Mapping[str, Any] | None = judgement_of(call, approval.asked.quote if approval else "")
-            if judged is None:  # as where nobody signed in: it was judged before it was tried, which did nothing
-                tried = await attempts.latest(tx, call.call_id)
-                judged = tried.judged if tried is not None else None
-            if judged is None and approval is not None:  # its tool is not there any more
-                judged = judgement_as_asked(approval.asked)
+            server, tool = self._named(call, approval)
             end = CallEnd(
                 at=now,
                 thread_id=call.thread_id,
@@ -91,7 +80,7 @@ class AuditLog:
                 tool=tool,
                 arguments=call.arguments,
                 status=call.status,
-                judged=judged,
+                judged=await _judged(tx, call, approval),
                 approval_id=approval.approval_id if approval else None,
                 digest=_digest(call),
                 note=call.text,
@@ -99,6 +88,14 @@ class AuditLog:
             await self._write(tx, end)
             if approval is not None and approval.status == "approved" and self._show_call_again is not None:
                 await self._show_call_again(tx, call.call_id)
+
+    def _named(self, call: Unmade, approval: ApprovalRow | None) -> tuple[str, str]:
+        """Server and tool, as far as they are known."""
+        if call.tool is not None:
+            return call.tool.server, call.tool.name
+        if approval is not None:
+            return approval.asked.server, approval.asked.tool
+        return "", name_as_given(call.name, self._masker)
 
     async def read_for_card(self, looked: Looked) -> None:
         """Write down what was read to show people what a call is about."""
@@ -213,6 +210,18 @@ def judgement_of(call: CallRecord | Unmade, quote_asked_with: str = "") -> dict[
         return None
     as_asked = replace(judged.call, quote=judged.quote or quote_asked_with)
     return judgement(as_asked, judged.facts, judged.verdict, judged.reasons)
+
+
+async def _judged(tx: Transaction, call: Unmade, approval: ApprovalRow | None) -> Mapping[str, Any] | None:
+    """The judgement of a call that was not made; `None`: there was none."""
+    judged = judgement_of(call, approval.asked.quote if approval else "")
+    if judged is not None:
+        return judged
+    # As where nobody signed in: it was judged before it was tried, which did nothing.
+    tried = await attempts.latest(tx, call.call_id)
+    if tried is not None and tried.judged is not None:
+        return tried.judged
+    return judgement_as_asked(approval.asked) if approval is not None else None  # its tool is not there any more
 
 
 def _key_of(end: CallEnd) -> str:

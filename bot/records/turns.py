@@ -410,7 +410,8 @@ async def stop_of(tx: Transaction, row: TurnRow, thread_id: str) -> StopRow | No
     stops = [each.key for each in nearest if each.kind == "stop"]
     if row.kind == "message" and stops:  # else somebody has only dropped what they had written themselves
         told = await tx.all(sa.select(posts.c.key).where(posts.c.key.in_([f"stopped:{key}" for key in stops])))
-        stops = [key for key in stops if any(each.key == f"stopped:{key}" for each in told)]
+        known = {each.key for each in told}
+        stops = [key for key in stops if f"stopped:{key}" in known]
     if not stops:
         return None
     name, person_id = of.body["name"].as_string(), of.body["person"].as_string()

@@ -40,7 +40,14 @@ def record_of(tool: Tool, arguments: dict[str, Any]) -> CallRecord:
         (replace(MAKE, fingerprint="another configuration"), MADE),
         (replace(MAKE, input_schema={"type": "object"}), MADE),
     ],
-    ids=["another value", "one more argument", "another tool", "another server", "configured anew", "another schema"],
+    ids=[
+        "another value",
+        "one more argument",
+        "another tool",
+        "another server",
+        "another configuration",
+        "another schema",
+    ],
 )
 async def test_an_approval_permits_the_call_that_was_approved_and_no_other(
     routing: Routing, tool: Tool, arguments: dict[str, Any]

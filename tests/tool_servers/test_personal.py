@@ -324,7 +324,7 @@ async def test_a_server_that_is_gone_is_unavailable(tmp_path: Path) -> None:
         assert got == Failed("drive is unavailable: it cannot be reached. Nothing was called.")
         (status,) = servers.status()
         assert (status.state, status.tools, status.reason) == ("down", 0, "cannot be reached")
-        assert await names(servers) == ["sign_in"], "whoever tries again finds out that it is back"
+        assert await names(servers) == ["sign_in"], "who tries again finds out that it is back"
         assert servers.unavailable() == []
 
 

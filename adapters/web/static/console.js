@@ -63,7 +63,7 @@ export class Console {
     }
   }
 
-  /** Draws it anew, unless something else was chosen while an answer was awaited. */
+  /** Draws it again, unless something else was chosen while an answer was awaited. */
   async #again(wanted, me) {
     if (consoleIn(location.hash)?.path === wanted.path) await this.show(wanted, me);
   }
